@@ -49,8 +49,8 @@ TABLES_LOCK = REPOSITORY / "requirements-dev.txt"
 # What the functions import that know a table, beside the others' libraries. Only Iceberg's fit:
 # deltalake and the pyarrow that goes with it are larger than Lambda takes.
 _TABLE_REQUIREMENTS = ("pyarrow", "pyiceberg")
-# Of a catalog in a file, and of Hive's metastore, which no function reaches.
-_OTHER_CATALOGS = ("sqlalchemy", "greenlet", "thrift")
+# Of a catalog in a file, which no function reaches.
+_OTHER_CATALOGS = ("sqlalchemy", "greenlet")
 # Of pyarrow: a protocol that is not spoken, what C++ is compiled against, the same library under
 # the names that a linker would look for, and tests: 53 MiB. Without them a bundle fits.
 _NOT_IMPORTED = (

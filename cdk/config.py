@@ -15,7 +15,6 @@ from compactor.errors import InvalidInput
 from compactor.maintenance.measures import DELTA, ICEBERG
 from compactor.maintenance.request import MaintenanceRequest
 from compactor.settings.fields import FIELDS
-from compactor.settings.readers import HIVE
 from compactor.settings.settings import Settings
 from compactor.settings.tables import KEYS_SUFFIX, TableAddress, parse_inventory_table
 from compactor.settings.uris import S3Uri
@@ -284,12 +283,6 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
     formats = (values.get("format"), values.get("output_format"))
     if mode == "standalone" and ("parquet" in formats or values.get("table") is not None):
         raise InvalidInput("mode", mode, '"workflow" for Parquet, which only Spark writes')
-    if str(values.get("reader_table")).startswith(f"{HIVE}:"):
-        accepted = (
-            "null in a deployment, whose functions are in no VPC and so reach no metastore: give it"
-            " to compactor run, or to compactor table refresh, where the metastore is reached"
-        )
-        raise InvalidInput("reader_table", values["reader_table"], accepted)
     engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
     if own["ingest"] == "events":
         values |= _by_events(values, own)

@@ -39,13 +39,6 @@ class IntegrityError(CompactorError):
     """Something stored contradicts the commit log: stop, alarm, touch nothing."""
 
 
-class WrongCopies(IntegrityError):
-    """The CRC32 a store keeps of an output with copied parts is not that of its bytes.
-
-    Whoever has just published it takes it away, and builds it again without copies.
-    """
-
-
 class InvalidInput(CompactorError):
     """The caller's mistake, told in one line.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from datetime import UTC, datetime
 
 from compactor.errors import InvalidInput
 from compactor.model import Partition
@@ -21,8 +20,6 @@ TABLE = "table/"
 RECONCILE = "reconcile/"
 READERS = "readers/"
 SCHEMES = "schemes/"
-MANIFEST = "manifest/"
-SOURCES = f"{MANIFEST}sources/"
 #: Before the name of a stream, in :func:`round_id`.
 ROUND = "reconcile-"
 IDENTITY_NAME = "identity.json"
@@ -164,16 +161,6 @@ def rest_key(settings: Settings, partition: Partition) -> tuple[str, str]:
     return _state(settings, f"{PARTITIONS}{partition.path}at-rest.json")
 
 
-def passed_name(path: str, sequence: int) -> str:
-    """Key below the state's prefix of what says that a commit of older rules is sound."""
-    return f"{PARTITIONS}{path}passed/{sequence:020d}.json"
-
-
-def withdrawn_prefix(path: str, sequence: int) -> str:
-    """Below the state's prefix: where the output of a commit goes that is undone."""
-    return f"{PARTITIONS}{path}withdrawn/{sequence:020d}/"
-
-
 def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
     """The sum of all commits up to and including this sequence number."""
     return _state(settings, checkpoint_name(partition.path, sequence))
@@ -182,34 +169,6 @@ def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> t
 def checkpoint_name(path: str, sequence: int) -> str:
     """Its key below the state's prefix, of the partition with this path."""
     return f"{PARTITIONS}{path}commits/{sequence:020d}.checkpoint.json.gz"
-
-
-def sources_name(path: str, created_at: float, sequence: int, told_by: int | None = None) -> str:
-    """Key below the state's prefix of what the manifest table has of one commit.
-
-    The day is that of the commit whose output has the content, so that all that is told of an
-    output begins alike: :func:`sources_of` gives that.
-
-    Args:
-        path: of the partition.
-        created_at: when the commit was written, UNIX seconds.
-        sequence: of that commit.
-        told_by: sequence of the commit that says of sources that their content is in that output
-            already; None for the sources of the commit itself.
-    """
-    more = "" if told_by is None else f"-{told_by:020d}"
-    return f"{sources_of(path, created_at, sequence)}{more}.parquet"
-
-
-def sources_of(path: str, created_at: float, sequence: int) -> str:
-    """What the keys of :func:`sources_name` of one commit begin with."""
-    day = datetime.fromtimestamp(created_at, UTC).date().isoformat()
-    return f"{SOURCES}output_date={day}/{Partition('', path, path).id}-{sequence:020d}"
-
-
-def through_name(path: str) -> str:
-    """Key below the state's prefix of what says how far the manifest table is in a partition."""
-    return f"{MANIFEST}through/{Partition('', path, path).id}.json"
 
 
 def rejects_key(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:

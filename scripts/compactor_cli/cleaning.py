@@ -125,9 +125,10 @@ class Cleaning:
     def act(self, decisions: Sequence[Decision]) -> Done:
         """Delete the sources that were decided on, and no others; drop what expired of the state.
 
-        Each output is looked at once more.
+        Each output is looked at once more, and so is what surrounds the sources.
         """
         done = Done()
+        self._seen.levels.clear()
         wanted = [one for one in decisions if one.due or one.orphans]
         commits = sum(len(one.due) for one in wanted)
         with progress("deleting", commits) as bar, self._threads() as pool:

@@ -9,20 +9,35 @@ from itertools import islice
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor.codecs.parquet_writer import Kind
-from compactor.outputs.mapping import COLUMNS, Mapped
+from compactor.outputs.mapping import Mapped
 
 # Rows of one row group: some ten megabytes, whatever the destination holds.
 _ROWS_AT_ONCE = 50_000
-_TYPES = {
-    Kind.TEXT: pa.string(),
-    Kind.BYTES: pa.binary(),
-    Kind.WHOLE: pa.int64(),
-    Kind.MOMENT: pa.timestamp("us", tz="UTC"),
-    Kind.FLAG: pa.bool_(),
-}
+# The fields of Mapped, in their order.
 _SCHEMA = pa.schema(
-    [pa.field(one.name, _TYPES[one.kind], nullable=one.nullable) for one in COLUMNS]
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("source_bucket", pa.string(), nullable=False),
+        pa.field("source_key", pa.string(), nullable=False),
+        pa.field("etag", pa.string(), nullable=False),
+        pa.field("size", pa.int64(), nullable=False),
+        pa.field("committed_at", pa.timestamp("us", tz="UTC"), nullable=False),
+        pa.field("output", pa.string()),
+        pa.field("format", pa.string()),
+        pa.field("compression", pa.string()),
+        pa.field("offset", pa.int64()),
+        pa.field("length", pa.int64()),
+        pa.field("records", pa.int64()),
+        pa.field("plain_bytes", pa.int64()),
+        pa.field("crc32", pa.int64()),
+        pa.field("exact", pa.bool_(), nullable=False),
+        pa.field("dropped_prefix", pa.binary(), nullable=False),
+        pa.field("dropped_suffix", pa.binary(), nullable=False),
+        pa.field("appended", pa.int64(), nullable=False),
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("commit", pa.int64(), nullable=False),
+        pa.field("delivered_again", pa.bool_(), nullable=False),
+    ]
 )
 
 

@@ -46,15 +46,14 @@ class PastRun:
 
     @classmethod
     def of(cls, report: dict[str, Any]) -> PastRun:
-        """The numbers of ``report.json``, of any version."""
+        """The numbers of ``report.json``."""
         totals = report["totals"]
-        failed = sum(one["status"] != "done" for one in report["partitions"])
         return cls(
             report["run_id"],
             report["status"],
             report["started_at"],
             partition_count(report),
-            report.get("failed_count", failed),
+            report["failed_count"],
             totals["objects_in"],
             totals["objects_out"],
             totals["bytes_in"],
@@ -62,7 +61,7 @@ class PastRun:
             totals["records"],
             backlog(report),
             round(totals["seconds"], 2),
-            cost["dollars"] if (cost := report.get("cost")) else None,
+            cost["dollars"] if (cost := report["cost"]) else None,
         )
 
     @property

@@ -62,7 +62,7 @@ class Shape:
             compress: compress content again whose name ends in a suffix of gzip or zstd, or
                 whose Content-Encoding is one of them.
         """
-        if is_as_stored(row) or row.stored_at is not None:
+        if is_as_stored(row):
             return cls(name, Form.STORED)
         suffix = _suffix_of(name)
         encoding = row.attributes.encoding if row.attributes is not None else ""
@@ -276,7 +276,7 @@ def refuse(field: str, value: str, place: str, thing: str, faults: Sequence[str]
 
 def row_bytes(row: ManifestRow) -> int:
     """Bytes that a source comes back as, before they are compressed again."""
-    if row.plain_bytes is None or row.stored_at is not None:
+    if row.plain_bytes is None:
         return row.source.size
     return row.plain_bytes
 

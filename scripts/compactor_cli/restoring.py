@@ -72,7 +72,7 @@ def restore_all(found: Search, places: Places, store: ObjectStore) -> Iterator[R
         places.check()
     with progress("restoring", work.sources) as bar:
         for one in found.commits():
-            for row, pieces in restore(one, store, as_stored=True):
+            for row, pieces in restore(one, store):
                 written = places.write(row, work.counted(pieces, bar))
                 work.done += 1
                 work.show(bar)

@@ -74,17 +74,11 @@ class Summary:
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
         """The numbers of ``report.json``."""
         totals = report["totals"]
-        # Reports of earlier versions have none.
-        resting = Resting(**report.get("resting", {}))
-        # Reports of earlier versions have none.
-        overwritten = report.get("overwritten") or {"objects": 0, "examples": ()}
+        resting, overwritten = Resting(**report["resting"]), report["overwritten"]
         return cls(
             run_id=report["run_id"],
             status=report["status"],
-            # Reports of earlier versions have them all, and do not count them.
-            partitions=report.get("partition_count", len(report["partitions"]))
-            + len(report["oversized"])
-            + resting.partitions,
+            partitions=report["partition_count"] + len(report["oversized"]) + resting.partitions,
             resting=resting.partitions,
             resting_objects=resting.objects,
             objects_before=totals["objects_in"],
@@ -96,18 +90,16 @@ class Summary:
             seconds=round(seconds, 2),
             skipped={reason: one["objects"] for reason, one in report["skipped"].items()},
             quarantined=totals["quarantined"],
-            # Reports of earlier versions have neither.
-            left_alone=report.get("left_alone", {}),
-            headline=report.get("headline", ""),
+            left_alone=report["left_alone"],
+            headline=report["headline"],
             oversized=tuple(report["oversized"]),
             spark=tuple(report["spark"]),
             report_uri=report_uri,
-            # Reports of earlier versions have none.
-            clean_up=report.get("clean_up"),
-            table=report.get("table"),
-            readers=report.get("readers"),
-            cost=report.get("cost"),
-            warnings=tuple(report.get("warnings", ())),
+            clean_up=report["clean_up"],
+            table=report["table"],
+            readers=report["readers"],
+            cost=report["cost"],
+            warnings=tuple(report["warnings"]),
             overwritten=overwritten["objects"],
             overwritten_example=next(iter(overwritten["examples"]), ""),
         )

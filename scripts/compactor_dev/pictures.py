@@ -20,7 +20,7 @@ from compactor_cli.generator import GeneratorSpec, LogFormat, generate
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
 from compactor_dev import REPOSITORY
 from compactor_dev.browser import Browser, missing, open_browser
-from compactor_dev.terminal import as_page, run_in_terminal
+from compactor_dev.terminal import as_svg, run_in_terminal
 
 PICTURES = REPOSITORY / "docs" / "pictures"
 #: A picture that is larger is not committed; bytes.
@@ -118,10 +118,8 @@ def _make_all(server: EmbeddedS3, browser: Browser, scratch: Path) -> None:
         written = run_in_terminal(words)
         shown = written.replace(str(scratch), "reports")
         typed = [word.replace("{pages}", "reports") for word in screen.words]
-        page = scratch / f"{screen.name}.screen.html"
-        page.write_text(as_page(typed, "\n".join(shown.splitlines()[: screen.most_lines])), "utf-8")
-        browser.show(page, width=_WIDE, height=100)
-        _take(browser, screen.name)
+        lines = "\n".join(shown.splitlines()[: screen.most_lines])
+        (PICTURES / f"{screen.name}.svg").write_text(as_svg(typed, lines), "utf-8")
     for shot in SHOTS:
         page = scratch / f"{shot.page.removesuffix('.html')}.shot.html"
         shutil.copy(scratch / shot.page, page)
@@ -129,7 +127,7 @@ def _make_all(server: EmbeddedS3, browser: Browser, scratch: Path) -> None:
         _take(browser, shot.name, shot.height)
 
 
-def _take(browser: Browser, name: str, height: int | None = None) -> None:
+def _take(browser: Browser, name: str, height: int) -> None:
     """A picture, as small as it may be without looking otherwise."""
     file = PICTURES / f"{name}.png"
     browser.picture(file, height, scale=1.5)
@@ -152,7 +150,7 @@ def main() -> int:
         open_browser() as browser,
     ):
         _make_all(server, browser, Path(scratch))
-    too_large = [one.name for one in PICTURES.glob("*.png") if one.stat().st_size > MOST_BYTES]
+    too_large = [one.name for one in PICTURES.iterdir() if one.stat().st_size > MOST_BYTES]
     if too_large:
         print(f"pictures: more than {MOST_BYTES:,} bytes: {', '.join(too_large)}", file=sys.stderr)
     return 1 if too_large else 0

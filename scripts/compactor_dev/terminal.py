@@ -1,4 +1,4 @@
-"""What a command writes to a terminal, as a page that looks like one."""
+"""The output of a command in a terminal, as an SVG."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import termios
 from collections.abc import Sequence
-from html import escape
 from io import StringIO
 
 from rich.console import Console
@@ -20,6 +19,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 COLUMNS = 114
+_FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 _LINES = 400
 # Dark, and with every colour legible on it.
 _THEME = TerminalTheme(
@@ -36,15 +36,6 @@ _THEME = TerminalTheme(
         (222, 228, 236),
     ],
 )
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>terminal</title><style>
-body {{ margin: 0; background: {background} }}
-.bar {{ padding: 11px 14px; background: #2a323c; display: flex; gap: 8px }}
-.bar i {{ width: 12px; height: 12px; border-radius: 50%; background: #59636f }}
-pre {{ margin: 0; padding: 16px 18px 18px; color: {foreground} }}
-pre {{ white-space: pre-wrap; overflow-wrap: anywhere }}
-pre, pre * {{ font: 14px/16px "DejaVu Sans Mono", monospace }}
-</style><div class="bar"><i></i><i></i><i></i></div><pre>{code}</pre></html>
-"""
 
 
 class CommandFailed(Exception):
@@ -82,22 +73,19 @@ def run_in_terminal(words: Sequence[str]) -> str:
     return written.decode()
 
 
-def as_page(words: Sequence[str], written: str) -> str:
-    """HTML of a terminal in which a command was typed, and has written.
+def as_svg(words: Sequence[str], written: str) -> str:
+    """An SVG of a terminal after a command.
 
     Args:
-        words: behind ``compactor``.
-        written: by it, with control sequences.
+        words: the command's, after ``compactor``.
+        written: its output, with control sequences.
     """
     console = Console(record=True, width=COLUMNS, file=StringIO(), color_system="truecolor")
     console.print(Text(f"$ {_typed(words)}", style="bold cyan"), soft_wrap=True)
     console.print(Text.from_ansi(written.replace("\r\n", "\n")), soft_wrap=True)
-    code = console.export_html(theme=_THEME, inline_styles=True, code_format="{code}")
-    return _PAGE.format(
-        code=code.rstrip(),
-        background=escape(_THEME.background_color.hex),
-        foreground=_THEME.foreground_color.hex,
-    )
+    drawn = console.export_svg(title="", theme=_THEME, unique_id="terminal")
+    # A document asks no other host for its fonts.
+    return _FONT_FACE.sub("", drawn)
 
 
 def _typed(words: Sequence[str]) -> str:

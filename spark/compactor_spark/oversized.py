@@ -22,7 +22,6 @@ from compactor.log.encoding import decode_commit
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
 from compactor.runs.given import PartitionRun
-from compactor.runs.mapped import tell_sources
 from compactor.runs.progress import PartitionProgress
 from compactor.runs.receipts import Counts, Receipt
 from compactor.runs.recorder import Elsewhere, Recorder
@@ -167,7 +166,6 @@ class OversizedPartition:
                 recorder.did(progress.finish())
                 unpublished = progress.state.unpublished.values()
                 abort_losers(self.run.store, self.run.destination, unpublished)
-                recorder.receipt.manifest_fault = tell_sources(self.run, progress.state)
                 recorder.receipt.shown = show(self.run)
         except Exception as error:
             self.error = self.error or error

@@ -72,12 +72,6 @@ def large_among_small(count: int) -> Sources:
     return {**json_lines(count), **large}
 
 
-def large_members(count: int) -> Sources:
-    # S3 copies these, too, once all of one was read.
-    large = {f"logs/2026/11/01/z-{n}.json.gz": gzip.compress(lines(n, 200_000), 0) for n in (1, 2)}
-    return {**gzipped(count), **large}
-
-
 class Lake:
     """Sources in a bucket of their own, planned and compacted by one process."""
 
@@ -160,12 +154,6 @@ def s3_here(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> EmbeddedS3:
         pytest.param(table_of(300), table_of(120), {"min_objects": 2}, id="CSV"),
         pytest.param(json_lines(400, 20), json_lines(45, 9), {}, id="many partitions"),
         pytest.param(large_among_small(80), json_lines(30), {}, id="large among small"),
-        pytest.param(
-            large_members(80), gzipped(30), {"gzip_output": "members"}, id="large members"
-        ),
-        pytest.param(
-            json_lines(200, 20), json_lines(45, 9), {"manifest_table": True}, id="manifest table"
-        ),
     ],
 )
 def test_a_run_asks_what_its_plan_reckoned_and_so_does_one_over_leftovers(

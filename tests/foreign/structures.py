@@ -415,6 +415,58 @@ shape("no header, blanks around")(unheaded(lambda c: (f" {c.randrange(9)}", f" {
 shape("no header, empty sources among them")(
     lambda place: (None, some(place.chance, reading) if place.number % 3 else [])
 )
+
+
+# Headers made of numbers that are other ones in each source.
+
+
+def _over(header: Callable[[Chance], Row], value: Callable[[Chance], str]) -> Write:
+    def write(place: Place) -> Content:
+        names = header(place.chance)
+        return names, some(place.chance, lambda c: tuple(value(c) for _ in names), 5, 9)
+
+    return write
+
+
+def _years(chance: Chance) -> Row:
+    first = chance.randrange(1950, 2020)
+    return tuple(str(first + n) for n in range(3))
+
+
+def _bins(chance: Chance) -> Row:
+    step = chance.randrange(1, 50)
+    return tuple(str(step * n) for n in range(1, 5))
+
+
+shape("header, years, other ones in each source", layout=_few(6, 4))(
+    _over(_years, lambda c: f"{c.random() * 99:.2f}")
+)
+shape("header, a name and a year, other ones in each source", layout=_few(6, 4))(
+    lambda place: (
+        (f"site{place.number}", str(2000 + place.number)),
+        some(place.chance, lambda c: (c.word(), f"{c.random() * 9:.1f}"), 5, 9),
+    )
+)
+shape("header, bins above counts, other ones in each source", layout=_few(6, 4))(
+    _over(_bins, lambda c: str(c.randrange(200)))
+)
+shape("header, months above days, other ones in each source", layout=_few(6, 4))(
+    lambda place: (
+        (f"2026-{place.number + 1:02}", f"2027-{place.number + 1:02}"),
+        some(place.chance, lambda c: (c.at("%Y-%m-%d"), c.at("%Y-%m-%d")), 5, 9),
+    )
+)
+shape("no header, shares and sums", layout=_few(6, 4), expected=JOINED)(
+    lambda place: (
+        None,
+        some(
+            place.chance,
+            lambda c: (c.host(), f"{c.random():.3g}", str(c.randrange(99)), str(c.unix())),
+            20,
+            30,
+        ),
+    )
+)
 shape("decimal commas", delimiter=";")(
     headed(("ort", "wert"), lambda c: (c.word(), f"{c.randrange(9)},{c.randrange(99):02}"))
 )

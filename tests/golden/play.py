@@ -187,12 +187,6 @@ CASES: Mapping[str, Case] = {
     ),
     "json_lines stored in gzip": Case(".json.gz", _json_lines, stored=_stored_gzip),
     "json_lines stored in zstd": Case(".json.zst", _json_lines, stored=_stored_zstd),
-    "json_lines stored in gzip, members": Case(
-        ".json.gz", _json_lines, {"gzip_output": "members"}, _stored_gzip
-    ),
-    "json_lines stored in zstd, frames": Case(
-        ".json.zst", _json_lines, {"zstd_output": "frames"}, _stored_zstd
-    ),
     "json_lines to gzip": Case(".json", _json_lines, {"compression": "gzip"}),
     "json_lines to zstd": Case(".json", _json_lines, {"compression": "zstd"}),
     "text": Case(".log", _text),

@@ -57,16 +57,9 @@ EXACT = {
 }
 
 
-# Of members as they are stored, other readers are to make the same.
-INTO = pytest.mark.parametrize("into", ["member", "members"])
-
-
-@INTO
 @pytest.mark.parametrize(("stored", "plain"), EXACT.values(), ids=EXACT)
-def test_odd_gzip_that_is_sound_is_compacted_exactly(
-    stored: bytes, plain: bytes, into: str
-) -> None:
-    compacted(".log.gz", stored, plain, format="text", gzip_output=into)
+def test_odd_gzip_that_is_sound_is_compacted_exactly(stored: bytes, plain: bytes) -> None:
+    compacted(".log.gz", stored, plain, format="text")
 
 
 CUT, WRONG = QuarantineReason.TRUNCATED, QuarantineReason.CORRUPT
@@ -89,12 +82,9 @@ BROKEN = {
 }
 
 
-@INTO
 @pytest.mark.parametrize(("stored", "reason"), BROKEN.values(), ids=BROKEN)
-def test_broken_gzip_is_left_alone_with_a_reason(
-    stored: bytes, reason: QuarantineReason, into: str
-) -> None:
-    assert quarantined(".log.gz", stored, gzip_output=into) is reason
+def test_broken_gzip_is_left_alone_with_a_reason(stored: bytes, reason: QuarantineReason) -> None:
+    assert quarantined(".log.gz", stored) is reason
 
 
 def test_gzip_within_gzip_is_left_alone_as_binary_content() -> None:

@@ -33,7 +33,6 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         **_IMPORTED,
         "kms_key_arn": _KEY,
         "source_kms_key_arn": _SOURCE_KEY,
-        "manifest_table": True,
         "clean_up": "delete",
         "retention_days": 0,
         "spark_engine": "none",

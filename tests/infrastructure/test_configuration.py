@@ -43,11 +43,6 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ),
     ({**_URIS, "reader_table": "glue:lake.logs"}, "reader_table", "partitions"),
     ({**_URIS, "depth": 1, "reader_table": "rest:http://x#a.b"}, "reader_table", "glue:DATABASE"),
-    (
-        {**_URIS, "depth": 1, "reader_table": "hive:thrift://host:9083#lake.logs"},
-        "reader_table",
-        "in no VPC",
-    ),
     ({**_URIS, "superseded_days": 45}, "superseded_days", "makes no bucket"),
     ({"superseded_days": 29, "superseded_class": "standard_ia"}, "superseded_days", "at least 30"),
     ({"superseded_class": "deep_archive"}, "superseded_class", "glacier_ir"),

@@ -269,9 +269,7 @@ NEVER_DROPPED = (
     "partitions/day/commits/00000000000000000001.json.gz",
     "partitions/a.checkpoint/commits/00000000000000000001.json.gz",
     "partitions/day/cleaned/00000000000000000001.json",
-    "partitions/day/passed/00000000000000000001.json",
     "partitions/day/rejects/1.json",
-    "partitions/day/withdrawn/00000000000000000001/a.json",
     "probes/1.json",
 )
 

@@ -279,12 +279,6 @@ def test_the_run_succeeds_and_every_record_is_in_one_output(ran: Ran) -> None:
     assert ran.records == _RECORDS
 
 
-def test_the_manifest_table_is_there_where_the_input_asks_for_it(ran: Ran) -> None:
-    place = f"s3://{ran.given['s3_destination_uri'].split('/')[2]}/_compactor/"
-    found = [key for key in _objects(ran.deployment.cloud, place) if "/manifest/sources/" in key]
-    assert len(found) == int(ran.given.get("manifest_table", False))
-
-
 def test_sources_are_deleted_only_where_the_deployment_cleans_up(ran: Ran) -> None:
     assert len(ran.left) == (0 if ran.given.get("clean_up") == "delete" else len(_NAMES))
 

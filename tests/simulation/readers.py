@@ -234,7 +234,7 @@ def back_to_raw(patch: pytest.MonkeyPatch) -> None:
 def without_outputs_looked_at(patch: pytest.MonkeyPatch) -> None:
     """What a commit names is taken for readable."""
     patch.setattr(
-        look, "_found", lambda log, state, there, without: look._Log(state.committed, tuple(there))
+        look, "_found", lambda log, state, there: look._Log(state.committed, tuple(there))
     )
 
 

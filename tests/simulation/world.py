@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -46,23 +45,11 @@ _COMMON: dict[str, object] = {"clean_up": "delete", "retention_days": RETENTION_
 #: What runs are asked to do; a schedule takes one of them.
 SETTINGS: tuple[Settings, ...] = (
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0),
-    settings(
-        **_COMMON,
-        settle_seconds=0,
-        open_partition_seconds=0,
-        compression="gzip",
-        gzip_output="members",
-    ),
+    settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, compression="gzip"),
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, small_object_bytes=300),
-    settings(**_COMMON, compression="zstd", zstd_output="frames"),
+    settings(**_COMMON, compression="zstd"),
 )
 MIN_PART_BYTES = 100
-#: Where outputs take sources as they are stored, some are held whole, and S3 copies others.
-LARGE: Mapping[str, int] = {
-    "whole_bytes": 200,
-    "copy_slice_bytes": 300,
-    "min_part_bytes": MIN_PART_BYTES,
-}
 STATE = "_compactor/compacted/"
 NAMES = (
     *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
@@ -123,8 +110,6 @@ class World:
         for bucket in (SOURCE, LAKE):
             self.s3.add_bucket(bucket)
         chosen = choices.one_of(SETTINGS)
-        if (chosen.gzip_output, chosen.zstd_output) != ("member", "frame"):
-            limits = replace(limits, **LARGE)
         self.settings = replace(chosen, limits=limits)
         self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
         body = self._kinds[".csv"].unnumbered

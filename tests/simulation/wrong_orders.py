@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -53,9 +53,8 @@ def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: floa
         partition: Partition,
         store: ObjectStore,
         now: float,
-        without: Collection[int],
     ) -> Held:
-        held = looked(settings, partition, store, now, without)
+        held = looked(settings, partition, store, now)
         draft: Commit | None = getattr(mine, "draft", None)
         if draft is None or draft.output is None:
             return held

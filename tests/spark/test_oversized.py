@@ -23,7 +23,6 @@ from tests.support.memory_store import Call, Crashed, MemoryStore
 from tests.support.misread import MISREAD
 from tests.support.naive_formats import without_rules
 from tests.support.world import LOG_LINE, World
-from tests.unit.test_manifest_table import must_tell_what_is_exported
 
 PAGES = MemoryStore.__init__.__kwdefaults__ or {}
 
@@ -303,30 +302,6 @@ def test_a_group_that_is_withheld_is_set_aside_and_the_others_are_committed():
     assert receipt.counts.objects_out == 1
     assert set(made.destination()) == made.records
     assert made.store.unfinished_uploads("lake") == {}
-
-
-# The manifest table.
-
-
-def test_the_driver_tells_the_manifest_table_of_what_it_published():
-    made = driver_world(manifest_table=True)
-    made.run()
-    must_tell_what_is_exported(made)
-
-
-def test_a_manifest_table_that_cannot_be_written_costs_the_driver_no_success_and_is_told():
-    made = driver_world(manifest_table=True)
-
-    def refuse(call: Call) -> None:
-        if "/manifest/" in call.key:
-            raise TransientStoreError("no answer")
-
-    made.store.hooks.before.append(refuse)
-    receipt = made.run()
-    assert (receipt.status, receipt.manifest_fault) == ("done", "TransientStoreError: no answer")
-    made.store.hooks.clear()
-    assert made.run().manifest_fault == ""
-    must_tell_what_is_exported(made)
 
 
 # Sources that may not be read, and sources that came again.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import zstandard
@@ -221,10 +222,70 @@ def test_a_schema_that_no_record_fits_is_refused(rows: Rows) -> None:
     assert "the first because field id is not in the schema" in said
 
 
-def test_names_that_differ_in_case_alone_are_refused(rows: Rows) -> None:
+def test_of_names_that_differ_in_case_alone_the_usual_one_is_a_column(rows: Rows) -> None:
     world = rows(output_format="parquet")
-    world.put_lines("1.json", {"id": 1}, {"Id": 2})
-    assert "column id: bigint named Id and bigint named id" in refusal(world)
+    odd: list[dict[str, Any]] = [{"Id": 9}, {"id": 8, "ID": 8}, {"deep": [{"X": 1}]}]
+    usual: list[dict[str, Any]] = [
+        {"id": one, "deep": [{"x": one}, {"x": None, "X": None}]} for one in range(3)
+    ]
+    world.put_lines("1.json", *odd, *usual)
+    (commit,) = world.run()
+    assert [(one.id, one.deep[0].x) for one in world.output().collect()] == [
+        (n, n) for n in range(3)
+    ]
+    assert reasons(world) == [
+        ('{"Id": 9}', "field Id (beside id) is not in the schema"),
+        ('{"id": 8, "ID": 8}', "field ID (beside id) is not in the schema"),
+        ('{"deep": [{"X": 1}]}', "field deep.X (beside x) is not in the schema"),
+    ]
+    assert (account(commit).rows_in, account(commit).rows_out) == (6, 3)
+    assert check_commit(commit, world.store) == 3
+
+
+def test_headers_that_differ_in_case_alone_are_those_of_the_first_source(rows: Rows) -> None:
+    world = rows(output_format="parquet", csv_header="present")
+    world.put("1.csv", b"id,name\n1,a\n")
+    world.put("2.csv", b"ID,name\n2,b\n")
+    world.run()
+    assert [one.id for one in world.output().collect()] == [1]
+    assert reasons(world) == [("2,b", "column ID (beside id) of its header is not in the schema")]
+
+
+def test_a_whole_number_that_its_column_would_round_is_rejected_alone(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    held = [2**53, 2**53 + 2, -(2**60), 2**80, 10**22, 0.1, 1e300, 7]
+    rounded = [
+        2**53 + 1,
+        -(2**53) - 1,
+        10**17 + 1,
+        2**63 + 1,
+        2**80 + 1,
+        1152921504606847000,
+        int("9" * 37),
+        int("9" * 60),
+    ]
+    world.put_lines("1.json", *({"n": one, "deep": [{"x": 1.5}]} for one in [1.5, *held, *rounded]))
+    world.put_lines("2.json", {"n": 1.5, "deep": [{"x": 0}, {"x": 2**53 + 1}]}, {"id": 2**53 + 1})
+    world.run()
+    found = [(one.n, one.id) for one in world.output().collect()]
+    assert found == [(float(one), None) for one in (1.5, *held)] + [(None, 2**53 + 1)]
+    told = "is a floating-point number, which does not hold its whole number"
+    assert [why for _, why in reasons(world)] == [f"column n {told}"] * 8 + [
+        f"column deep.x {told}"
+    ]
+    assert [json.loads(one)["n"] for one, _ in reasons(world)] == [*rounded, 1.5]
+
+
+def test_a_given_column_of_floating_point_numbers_rounds_no_whole_number(rows: Rows) -> None:
+    columns = "n DOUBLE, f FLOAT, m MAP<STRING, DOUBLE>"
+    world = rows(output_format="parquet", parquet_schema=columns, csv_header="present")
+    world.put_lines("1.json", {"f": 2**24}, {"f": 2**24 + 1}, {"m": {"a": 2**53, "b": 2**53 + 1}})
+    world.put("2.csv", f"n,f\n{2**53},0.5\n{2**53 + 1},1\n{2**60},{2**60}\n".encode())
+    world.run()
+    found = {(one.n, one.f) for one in world.output().collect()}
+    assert found == {(None, 2.0**24), (2.0**53, 0.5), (2.0**60, 2.0**60)}
+    assert {why.split()[1] for _, why in reasons(world)} == {"f", "m", "n"}
+    assert len(reasons(world)) == 3
 
 
 def test_objects_that_are_damaged_or_have_no_fields_are_quarantined(rows: Rows) -> None:

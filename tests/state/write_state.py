@@ -1,90 +1,63 @@
-"""Write down a state, its outputs and its sources as a version of this program leaves them.
+"""Write down a state, its outputs and its sources as this version of the program leaves them.
 
-    git worktree add OLD COMMIT
-    PYTHONPATH=OLD/functions:OLD python tests/state/write_state.py COMMIT tests/state/COMMIT.zip
+    python -m tests.state.write_state tests/state/1.zip
 
-The code of that commit does everything, its in-memory store included; this script tells it what
-to do, and knows where its modules were. Identities are counted instead of drawn, and time stands
-where it is put, so that a second writing differs in measured seconds alone. A fixture is never
-written anew: what it holds is out there in somebody's bucket.
+To be run once for each version of a document that is released: what a fixture holds is in some
+user's bucket from then on, and it is never written again. Identities are counted instead of drawn,
+and time stands where it is put, so that a second writing differs in measured seconds alone.
 """
 
 from __future__ import annotations
 
 import gzip
-import importlib
 import itertools
 import json
 import sys
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import Any
 
+from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.work import find_due, write_due
+from compactor.clock import NoDeadline
+from compactor.discovery.discover import discover
+from compactor.discovery.work import write_work
+from compactor.log.columnar import Columnar, Rejects
+from compactor.log.entries import Commit, Output
+from compactor.log.log import CommitLog
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import SliceFacts
+from compactor.model import Compression, Format, Partition, QuarantineReason
+from compactor.outputs.publish import publish
+from compactor.planning.packing import make_group
+from compactor.probe.probe import ensure_asked
+from compactor.report.report import RunIdentity, report
+from compactor.runs.partition import PartitionRun, record_partition
+from compactor.runs.receipts import Counts
+from compactor.settings.settings import Settings
+from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
+from tests.support.parquet_example import PARQUET
+
 DAY = 86_400
 BEGIN = 1_748_736_000.0  # 2025-06-01
-# What is looked for, and in which modules it was, today's first.
-_PLACES = {
-    "Settings": ("compactor.settings.settings", "compactor.settings"),
-    "discover": ("compactor.discovery.discover", "compactor.discover"),
-    "write_work": ("compactor.discovery.work", "compactor.work"),
-    "find_due": ("compactor.cleaning.work", "compactor.clean_up_work"),
-    "write_due": ("compactor.cleaning.work", "compactor.clean_up_work"),
-    "report": ("compactor.report.report", "compactor.report"),
-    "RunIdentity": ("compactor.report.report", "compactor.report"),
-    "CommitLog": ("compactor.log.log", "compactor.commit"),
-    "Commit": ("compactor.log.entries", "compactor.log_entries", "compactor.commit_log"),
-    "Output": ("compactor.log.entries", "compactor.log_entries", "compactor.commit_log"),
-    "Columnar": ("compactor.log.columnar", "compactor.columnar"),
-    "Rejects": ("compactor.log.columnar", "compactor.columnar"),
-    "ManifestRow": ("compactor.log.manifest", "compactor.manifest"),
-    "SliceFacts": ("compactor.log.slices", "compactor.restoring"),
-    "make_group": ("compactor.planning.packing", "compactor.packing"),
-    "publish": ("compactor.outputs.publish", "compactor.publish"),
-    "ensure_asked": ("compactor.probe.probe", "compactor.probe"),
-    "Undoing": ("compactor.outputs.undo", "compactor.undo"),
-    "undo": ("compactor.outputs.undo", "compactor.undo"),
-    "PassedRecord": ("compactor.log.passed", "compactor.passed_records"),
-    "write_passed": ("compactor.log.passed", "compactor.passed_records"),
-}
 
 
 def _drawn() -> Iterator[uuid.UUID]:
     return (uuid.UUID(int=number << 64 | 0x5EED) for number in itertools.count(1))
 
 
-_uuids = _drawn()
-uuid.uuid4 = lambda: next(_uuids)  # the identities of commits, logs and probes
-
-
-def _had(name: str) -> bool:
-    """Whether that version has it."""
-    with suppress(ModuleNotFoundError, AttributeError):
-        return bool(_of(name))
-    return False
-
-
-def _of(name: str) -> Any:
-    for place in _PLACES[name]:
-        with suppress(ModuleNotFoundError):
-            found = getattr(importlib.import_module(place), name, None)
-            if found is not None:
-                return found
-    raise ModuleNotFoundError(name)
-
-
 class Writer:
-    """A store of that version with sources, and the runs over them."""
+    """A store with sources, and the runs over them."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        self.world = importlib.import_module("tests.support.world")
-        self.model = importlib.import_module("compactor.model")
         self.given = given
-        self.settings = _of("Settings").from_input(given)
-        self.clock = self.world.ManualClock(BEGIN)
-        self.store = self.world.MemoryStore(self.clock)
+        self.settings = Settings.from_input(given)
+        self.clock = ManualClock(BEGIN)
+        self.store = MemoryStore(self.clock)
         self.store.endpoint_url = "http://127.0.0.1:9000"
         self.store.add_bucket("lake")
         self.originals: dict[tuple[str, str], bytes] = {}
@@ -94,8 +67,7 @@ class Writer:
     def put(self, key: str, body: bytes, etag: str = "") -> None:
         """A source, as old as a source must be."""
         arrived = self.clock.now() - 2 * DAY
-        given = {"etag": etag} if etag else {}
-        one = self.store.seed("source", f"logs/{key}", body, last_modified=arrived, **given)
+        one = self.store.seed("source", f"logs/{key}", body, etag=etag, last_modified=arrived)
         self.originals[one.key, one.etag] = body
 
     def put_again(self, key: str) -> None:
@@ -141,58 +113,43 @@ class Writer:
         """A whole run, as the workflow goes through its handlers."""
         self.runs.append(run_id)
         settings, store, now = self.settings, self.store, self.clock.now()
-        found = _of("discover")(settings, store, now, committed=self._committed)
-        if _had("ensure_asked"):
-            _of("ensure_asked")(settings.state, store, now, deletes=True)
-        _of("write_work")(found, settings, run_id, store)
-        deadline = self.world.NoDeadline()
+        found = discover(settings, store, now, committed=self._committed)
+        ensure_asked(settings.state, store, now, deletes=True)
+        write_work(found, settings, run_id, store)
         for item in found.items:
-            work = self.world.PartitionRun(
-                item.partition, settings, store, self.clock, deadline, run_id
-            )
-            with suppress(self.crashed):
-                self.world.record_partition(work, self.world.Counts())
-        due = _of("find_due")(settings, store, self.clock.now())
-        _of("write_due")(due, settings, run_id, store)
+            work = PartitionRun(item.partition, settings, store, self.clock, NoDeadline(), run_id)
+            with suppress(Crashed):
+                record_partition(work, Counts())
+        due = find_due(settings, store, self.clock.now())
+        write_due(due, settings, run_id, store)
         for one in due:
-            work = self.world.CleanUpRun(one.path, settings, store, self.clock, deadline, run_id)
-            self.world.record_clean_up(work, self.world.CleanUpReceipt(one.path, run_id))
-        _of("report")(_of("RunIdentity")(run_id, "2025-06-01T00:00:00Z"), settings, store)
+            cleaning = CleanUpRun(one.path, settings, store, self.clock, NoDeadline(), run_id)
+            record_clean_up(cleaning, CleanUpReceipt(one.path, run_id))
+        report(RunIdentity(run_id, "2025-06-01T00:00:00Z"), settings, store)
 
-    @property
-    def crashed(self) -> type[BaseException]:
-        """What ends a worker at once."""
-        crashed: type[BaseException]
-        crashed = importlib.import_module("tests.support.memory_store").Crashed
-        return crashed
+    def log(self, path: str) -> CommitLog:
+        """The commit log of a partition."""
+        return CommitLog(self.store, self.settings, Partition("source", f"logs/{path}", path))
 
-    def partition(self, path: str) -> Any:
-        """A partition of the source."""
-        return self.model.Partition("source", f"logs/{path}", path)
-
-    def log(self, path: str) -> Any:
-        """Its commit log."""
-        return _of("CommitLog")(self.store, self.settings, self.partition(path))
-
-    def _committed(self, partition: Any) -> Any:
-        return _of("CommitLog")(self.store, self.settings, partition).load().committed
+    def _committed(self, partition: Partition) -> Container[bytes]:
+        return CommitLog(self.store, self.settings, partition).load().committed
 
     def crash_before_publishing(self, *paths: str) -> None:
         """From now on a worker dies between the commit and the publication of such outputs."""
 
-        def hook(call: Any) -> None:
+        def hook(call: Call) -> None:
             if call.name == "complete_upload" and any(f"/{path}" in call.key for path in paths):
-                raise self.crashed
+                raise Crashed
 
         self.store.hooks.before.append(hook)
 
     def crash_before_summing_up(self, *paths: str) -> None:
         """A worker dies before it can write a checkpoint."""
 
-        def hook(call: Any) -> None:
+        def hook(call: Call) -> None:
             summed_up = call.key.endswith(".checkpoint.json.gz")
             if call.name == "create" and summed_up and any(f"/{one}" in call.key for one in paths):
-                raise self.crashed
+                raise Crashed
 
         self.store.hooks.before.append(hook)
 
@@ -204,11 +161,10 @@ class Writer:
 
     def rows_commit(self, path: str) -> None:
         """A commit as the Spark job makes it: three rows and a rejected record."""
-        example = importlib.import_module("tests.support.parquet_example").PARQUET
         self.put(f"{path}a.json", b'{"id": 0}\n{"id": 1}\n')
         self.put(f"{path}b.json", b'{"id": 2}\n{"id": "no number"}\n')
         (page,) = self.store.list_objects("source", f"logs/{path}")
-        group = _of("make_group")(page, self.settings)
+        group = make_group(page, self.settings)
         source = f"s3://source/logs/{path}b.json"
         reason = 'column id is bigint, and does not take "no number"'
         line = {"source": source, "record": '{"id": "no number"}', "reason": reason}
@@ -223,26 +179,26 @@ class Writer:
         self.store.create("lake", name, json.dumps(pin, indent=1).encode())
         key = f"compacted/{path}compacted-{group.id}.parquet"
         upload_id = self.store.create_upload("lake", key)
-        part = self.store.upload_part("lake", key, upload_id, 1, example)
-        kept = _of("Rejects")("lake", rejects, len(body), zlib.crc32(body), 1)
+        part = self.store.upload_part("lake", key, upload_id, 1, PARQUET)
+        kept = Rejects("lake", rejects, len(body), zlib.crc32(body), 1)
         digest = "89abcdef01234567"
-        output = _of("Output")(
+        output = Output(
             bucket="lake",
             key=key,
             upload_id=upload_id,
             parts=(part,),
-            size=len(example),
-            crc32=zlib.crc32(example),
+            size=len(PARQUET),
+            crc32=zlib.crc32(PARQUET),
             plain_bytes=None,
             records=3,
-            format=self.model.Format.PARQUET,
-            compression=self.model.Compression.NONE,
-            columnar=_of("Columnar")(4, 3, digest, digest, "gzip", json.dumps(schema), kept),
+            format=Format.PARQUET,
+            compression=Compression.NONE,
+            columnar=Columnar(4, 3, digest, digest, "gzip", json.dumps(schema), kept),
         )
-        facts = _of("SliceFacts")(2)
-        rows = tuple(_of("ManifestRow")(one, 0, 0, None, None, facts) for one in page)
+        facts = SliceFacts(2)
+        rows = tuple(ManifestRow(one, 0, 0, None, None, facts) for one in page)
         log = self.log(path)
-        draft = _of("Commit")(
+        draft = Commit(
             sequence=0,
             commit_id=uuid.uuid4().hex,
             run_id=self.runs[-1],
@@ -252,27 +208,12 @@ class Writer:
             output=output,
             rows=rows,
         )
-        _of("publish")(log.append(log.load(), draft), self.store)
+        publish(log.append(log.load(), draft), self.store)
 
-    def take_back(self, path: str) -> None:
-        """A published commit is undone, as ``compactor repair`` does it."""
-        log = self.log(path)
-        work = _of("Undoing")(self.store, self.settings.state, path, log, log.load().last)
-        commit = next(iter(log.every_commit()))
-        _of("undo")(commit, "an example", work, run_id="run-undo", now=self.clock.now())
-
-    def pass_first(self, path: str) -> None:
-        """The first commit of a partition was examined, and found sound."""
-        *_, commit = self.log(path).every_commit()
-        at = self.clock.now()
-        record = _of("PassedRecord")(commit_id=commit.commit_id, at=at, by="compactor repair")
-        _of("write_passed")(self.settings.state, path, commit.sequence, record, self.store)
-
-    def save(self, name: str, commit: str) -> None:
+    def save(self, name: str) -> None:
         """Everything as one archive: ``index.json``, and the bytes of each line of it."""
         bodies: list[bytes] = []
         index: dict[str, Any] = {
-            "written_by": commit,
             "now": self.clock.now(),
             "input": self.given,
             "runs": self.runs,
@@ -280,8 +221,7 @@ class Writer:
             "uploads": [],
             "originals": [],
             "unreadable": [
-                [*where, reason.value]
-                for where, reason in getattr(self.store, "unreadable", {}).items()
+                [*where, reason.value] for where, reason in self.store.unreadable.items()
             ],
         }
 
@@ -293,15 +233,15 @@ class Writer:
         for bucket in ("lake", "source"):
             there = self.store._buckets[bucket]
             for key, one in sorted(there.objects.items()):
-                line = {"bucket": bucket, "key": key, "etag": one.etag}
+                line: dict[str, Any] = {"bucket": bucket, "key": key, "etag": one.etag}
                 line |= {"last_modified": one.last_modified, "content_type": one.content_type}
-                line |= {"metadata": dict(getattr(one, "metadata", {})), "body": keep(one.body)}
+                line |= {"metadata": dict(one.metadata), "body": keep(one.body)}
                 index["objects"].append(line)
             for upload_id, upload in there.uploads.items():
                 parts = {number: keep(part.body) for number, part in upload.parts.items()}
                 line = {"bucket": bucket, "key": upload.key, "upload_id": upload_id}
                 line |= {"content_type": upload.content_type, "began": upload.began}
-                line |= {"metadata": dict(getattr(upload, "metadata", {})), "parts": parts}
+                line |= {"metadata": dict(upload.metadata), "parts": parts}
                 index["uploads"].append(line)
         for (key, etag), body in self.originals.items():
             index["originals"].append({"key": key, "etag": etag, "body": keep(body)})
@@ -318,13 +258,14 @@ def _add(archive: zipfile.ZipFile, name: str, body: bytes) -> None:
 
 
 def fill(writer: Writer) -> None:
-    """Sources of every kind that all versions take, under certain rules."""
+    """Sources of every kind."""
     writer.put("json/a.json", writer.objects(3))
     writer.put("json/b.json", writer.objects(2))
     writer.put("json/c.json", b"")
     writer.put("csv/a.csv", writer.rows("id,name,value", 3))
     writer.put("csv/b.csv", writer.rows("id,name,value", 2))
-    writer.put("csv/c.csv", writer.rows("id,other,value", 2))
+    writer.put("csv/c.csv", writer.rows("id,name,value", 2))
+    writer.put("csv/words.csv", b"alice,paris\nbob,rome\n")
     writer.put("gzip/a.log.gz", gzip.compress(writer.lines(3), mtime=0))
     writer.put("gzip/b.log.gz", gzip.compress(writer.lines(2), mtime=0))
     broken = gzip.compress(b"2025-05-30T12:00:00Z INFO never read\n" * 40, mtime=0)
@@ -334,39 +275,21 @@ def fill(writer: Writer) -> None:
     writer.put("copies/large.log", writer.lines(1_200, "the same words in every line"))
     writer.put("copies/small-1.log", writer.lines(2))
     writer.put("copies/small-2.log", writer.lines(2))
-
-
-def write_first(writer: Writer) -> None:
-    """What the first version that anybody used can do: the log, and clean-up."""
-    fill(writer)
-    writer.run("run-1")
-    writer.clock.advance(DAY)
-    writer.put("json/d.json", writer.objects(2))
-    writer.put("json/e.json", writer.objects(2))
-    # Headers that later rules doubt: clean-up leaves these sources until they are examined.
-    writer.put("csv/d.csv", writer.rows("id,name,value", 2))
-    writer.put("csv/e.csv", writer.rows("id,name,value", 1))
-    writer.rows_commit("rows/")
-    writer.run("run-2")
-    writer.clock.advance(7 * DAY - 1)
-    end_before_publishing(writer)
-
-
-def write_second(writer: Writer) -> None:
-    """And with it all that followed: what came again, what was undone, what was left alone."""
-    fill(writer)
-    fill_what_is_left_alone(writer)
-    for path in ("Größe & mehr", "commits", "undone"):
+    for path in ("Größe & mehr", "commits"):
         writer.put(f"{path}/a.json", writer.objects(2))
         writer.put(f"{path}/b.json", writer.objects(2))
+
+
+def write(writer: Writer) -> None:
+    """What came again, what was left alone, what was not summed up, and what is not published."""
+    fill(writer)
+    fill_what_is_left_alone(writer)
     writer.run("run-1")
     writer.clock.advance(DAY)
-    writer.take_back("undone/")
     fill_what_comes_again(writer)
     writer.rows_commit("rows/")
     writer.crash_before_summing_up("trail/")
     writer.run("run-2")
-    writer.pass_first("csv/")
     writer.clock.advance(7 * DAY - 1)
     end_before_publishing(writer)
 
@@ -379,8 +302,7 @@ def fill_what_is_left_alone(writer: Writer) -> None:
     writer.put("denied/a.log", writer.lines(1))
     writer.put("denied/b.log", writer.lines(1))
     writer.put("denied/c.log", b"2025-05-30T12:00:00Z INFO nobody may read this\n")
-    denied = importlib.import_module("compactor.model").QuarantineReason.ACCESS_DENIED
-    writer.store.unreadable["source", "logs/denied/c.log"] = denied
+    writer.store.unreadable["source", "logs/denied/c.log"] = QuarantineReason.ACCESS_DENIED
 
 
 def fill_what_comes_again(writer: Writer) -> None:
@@ -404,8 +326,10 @@ def end_before_publishing(writer: Writer) -> None:
     writer.lose_upload("lost/")
 
 
-def main(commit: str, name: str) -> None:
+def main(name: str) -> None:
     """Write one fixture."""
+    drawn = _drawn()
+    uuid.uuid4 = lambda: next(drawn)  # the identities of commits, logs and probes
     given = {
         "s3_source_uri": "s3://source/logs/",
         "s3_destination_uri": "s3://lake/compacted/",
@@ -415,8 +339,8 @@ def main(commit: str, name: str) -> None:
         "small_object_bytes": 65_536,
     }
     writer = Writer(given)
-    (write_second if _had("undo") else write_first)(writer)
-    writer.save(name, commit)
+    write(writer)
+    writer.save(name)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
         "infrastructure/test_tables_run",
         "infrastructure/test_tables_stack",
         "infrastructure/test_merging",
-        "infrastructure/test_dashboard_picture",
     ),
     # All of them share one Spark with whatever their process ran before.
     (
@@ -70,10 +69,8 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("e2e/test_cli_demo",),
     ("statemachine/test_spark_branch",),
     ("unit/test_s3_answers",),
-    ("contract/test_large_members",),
     ("unit/test_cli_typed",),
     ("spark/test_workflow_with_spark",),
-    ("e2e/test_hive_readers",),
     ("simulation/test_schedules",),
     ("spark/test_readers_spark",),
     ("e2e/test_readers_trino",),
@@ -82,7 +79,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("unit/test_properties",),
     ("statemachine/test_engine",),
     ("statemachine/test_workflow",),
-    ("e2e/test_manifest_table_trino",),
     ("e2e/test_clean_up_run",),
     ("spark/test_bad_input",),
     ("e2e/test_killed_workers",),

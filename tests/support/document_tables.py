@@ -32,7 +32,6 @@ from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
 from compactor.log.left_alone import LeftAlone
 from compactor.log.manifest import Columns
-from compactor.log.passed import PassedRecord
 from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
@@ -55,7 +54,6 @@ from compactor.model import (
     StoredPart,
     TableDialect,
 )
-from compactor.outputs.manifest_table import Through
 from compactor.planning.dialects import PinnedDialect
 from compactor.probe.records import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
@@ -67,6 +65,7 @@ from compactor.report.report import RunReport
 from compactor.runs.place import Own, Place
 from compactor.runs.receipts import Counts, Receipt
 from compactor.tables.entries import (
+    Acceptance,
     NamedOutput,
     PublishedMark,
     Reached,
@@ -97,12 +96,11 @@ OBJECTS: dict[str, Any] = {
     "LeftAlone": LeftAlone,
     "PinnedDialect": PinnedDialect,
     "CleanUpRecord": CleanUpRecord,
-    "PassedRecord": PassedRecord,
     "RestRecord": RestRecord,
     "Seen": Seen,
-    "Through": Through,
     "TableEntry": TableEntry,
     "NamedOutput": NamedOutput,
+    "Acceptance": Acceptance,
     "Reached": Reached,
     "PublishedMark": PublishedMark,
     "TableCheckpoint": TableCheckpoint,
@@ -168,7 +166,6 @@ _NAMED: dict[type, str] = {
 NUMBERED: tuple[str, ...] = (
     "Entry",
     "Checkpoint",
-    "Through",
     "ProbeRecord",
     "Discovery",
     "Division",

@@ -16,7 +16,7 @@ from typing import Any
 from compactor.errors import TableConflict, TransientStoreError
 from compactor.tables.contents import Contents, CurrentFiles, FileSet, History, TableChange
 from compactor.tables.history import Restored, Snapshot, restored_before, rolled_back
-from compactor.tables.port import TableFile, TableState
+from compactor.tables.port import Holdings, TableFile, TableState
 from tests.support.memory_store import MemoryStore
 
 Reader = Callable[[bytes], Sequence[int]]
@@ -98,6 +98,7 @@ class MemoryTable:
         uuid: of the table that stands there; empty where none does.
         own: rows of the table's own files; of a table without a key, numbers of records.
         forgot: a rewrite that nothing tells of any more.
+        numbers: by snapshot, or version, up to which entry the commit said that it has everything.
     """
 
     def __init__(self, s3: MemoryStore, read: Reader) -> None:
@@ -105,6 +106,7 @@ class MemoryTable:
         self.uuid = ""
         self.own: dict[str, tuple[Any, ...]] = {}
         self.forgot = False
+        self.numbers: dict[int, int] = {}
         self._read = read
         self._rows: dict[str, int] = {}
         self._names = itertools.count(1)
@@ -211,6 +213,7 @@ class IcebergTable(MemoryTable):
         self.current: int | None = None
         self.sequence = 0
         self.properties = {}
+        self.numbers = {}
         self.given = set()
         self.earlier: list[dict[int, Snapshot]] = []
 
@@ -311,6 +314,7 @@ class DeltaTable(MemoryTable):
         self.transactions: dict[str, tuple[int, int]] = {}
         self.restores: list[Restored] = []
         self.properties = {}
+        self.numbers = {}
         self.given = set()
 
     def create(self) -> None:
@@ -445,10 +449,43 @@ def commit_with_number(
             f"{log_id}.snapshot": str(made),
             f"{log_id}.sequence": str(table.sequence),
         }
+        table.numbers[made] = number
         return made
     assert at is not None
     table.commit(at + 1, files, {log_id: number})
+    table.numbers[at + 1] = number
     return at + 1
+
+
+def ancestors_of(table: IcebergTable | DeltaTable) -> Iterator[tuple[int, Files]]:
+    """The states that the present one was made from, newest first, as far as there are any."""
+    if isinstance(table, IcebergTable):
+        at = table.current
+        while at in table.snapshots:
+            yield at, table.snapshots[at].files
+            at = table.snapshots[at].snapshot.parent
+        if at is not None:
+            yield -1, Files()
+        return
+    version, back = len(table.versions) - 1, {one.version: one.to for one in table.restores}
+    while version >= 0:
+        yield version, table.versions[version]
+        version = back.get(version, version - 1)
+
+
+def holdings_of(table: IcebergTable | DeltaTable, outputs: Collection[str]) -> Holdings:
+    """Which of these outputs a table has; see :class:`compactor.tables.port.Holdings`."""
+    number: int | None = 0
+    seen: set[str] = set()
+    for at, files in ancestors_of(table):
+        if at in table.numbers or at < 0:
+            number = table.numbers.get(at)
+            break
+        seen |= {f"s3://{bucket}/{key}" for bucket, key in files.outputs}
+    present = {f"s3://{bucket}/{key}" for bucket, key in table.files.outputs} & set(outputs)
+    passed = (seen & set(outputs)) - present
+    rows = sum(len(table.own[name]) for name in table.files.own)
+    return Holdings(frozenset(present), frozenset(passed), number, len(table.files.own), rows)
 
 
 def now_at(table: IcebergTable | DeltaTable) -> int | None:
@@ -526,6 +563,11 @@ class MemoryCatalog:
             self.ask("table_history", lambda: self.table.history(history))
 
         return Contents("s3://", current, history)
+
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
+        found = self.ask("table_holdings", lambda: holdings_of(self.table, outputs))
+        assert isinstance(found, Holdings)
+        return found
 
     def _load(self) -> TableState | None:
         found = state_of(self.table, self.log_id)

@@ -20,14 +20,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from xml.sax.saxutils import escape
 
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from tests.support import server_builds
 from tests.support.server_builds import Unavailable
 from tests.support.server_differences import Condition, strict
 
-__all__ = ["REAL_SERVERS", "RealServer", "Unavailable", "hive_metastore", "real_server"]
+__all__ = ["REAL_SERVERS", "RealServer", "Unavailable", "real_server"]
 
 # What tests/conftest.py puts into the environment of every test.
 _ACCESS_KEY, _SECRET_KEY = "testing", "testing"
@@ -120,50 +118,6 @@ def _dynamodb_local(directory: Path, port: int) -> _Start:
     java += [f"-Djava.library.path={jars}", "-cp", f"{jars}/*"]
     main = "com.amazonaws.services.dynamodbv2.local.main.ServerRunner"
     return _Start([*java, main, "-inMemory", "-disableTelemetry", "-port", str(port)], {})
-
-
-@contextmanager
-def hive_metastore(s3: str) -> Iterator[str]:
-    """The URI of an empty Hive metastore, the one in Spark's own jars, which ends with the context.
-
-    Args:
-        s3: URL of the S3 in which it looks after its locations.
-
-    Raises:
-        Unavailable: it cannot be had on this machine; says why.
-    """
-    with _running("hive-metastore", lambda directory, port: _metastore(directory, port, s3)) as url:
-        yield f"thrift{url.removeprefix('http')}"
-
-
-def _metastore(directory: Path, port: int, s3: str) -> _Start:
-    try:
-        spark = find_spark()
-    except SparkMissing as reason:
-        raise Unavailable(str(reason)) from None
-    settings = {
-        "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
-        "datanucleus.schema.autoCreateAll": "true",
-        "hive.metastore.schema.verification": "false",
-        "hive.metastore.warehouse.dir": directory.as_uri(),
-        # Asynchronous logging takes a library that Spark does not bring.
-        "hive.async.log.enabled": "false",
-        "fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
-        "fs.s3a.endpoint": s3,
-        "fs.s3a.endpoint.region": "us-east-1",
-        "fs.s3a.path.style.access": "true",
-        "fs.s3a.access.key": _ACCESS_KEY,
-        "fs.s3a.secret.key": _SECRET_KEY,
-    }
-    told = "".join(
-        f"<property><name>{name}</name><value>{escape(value)}</value></property>"
-        for name, value in settings.items()
-    )
-    (directory / "hive-site.xml").write_text(f"<configuration>{told}</configuration>")
-    jars = [str(directory), *map(str, server_builds.table_jars()), f"{spark.home}/jars/*"]
-    java = [str(spark.java), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    main = "org.apache.hadoop.hive.metastore.HiveMetaStore"
-    return _Start([*java, "-cp", ":".join(jars), main, "-p", str(port)], {})
 
 
 @contextmanager

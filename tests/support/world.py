@@ -15,6 +15,7 @@ from typing import Any
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
+from compactor.log.log import CommitLog
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -116,6 +117,17 @@ class World:
             path, self.settings, self.store, self.clock, NoDeadline(), f"run-{self.runs}"
         )
         return replace(run, **given)
+
+    def make_void(self, sequence: int) -> None:
+        """Somebody deletes an output before its log is summed up, and another run finds it gone."""
+        log = CommitLog(self.store, self.settings, PARTITION)
+        (commit,) = (one for one in log.every_commit() if one.sequence == sequence)
+        if commit.output is not None:
+            self.store.remove("lake", commit.output.key)
+        for key in self.store.contents("lake", self.settings.state.prefix):
+            if key.endswith(".checkpoint.json.gz"):
+                self.store.remove("lake", key)
+        log.append(log.load(), commit.voided("another"))
 
     def must_be_finished(self) -> None:
         """Every record is readable once, and another run finds nothing to do."""

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 
 from compactor.clock import NoDeadline
-from compactor.conditions import Condition
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.limits import USUAL
 from compactor.log.log import CommitLog
 from compactor.log.manifest import identities
 from compactor.outputs.verify import check_commit
@@ -303,18 +301,3 @@ def test_nobody_is_asked_where_nobody_can_answer(lost: World, command: Command) 
     assert (code, "--yes" in err) == (2, True)
     code, _, err = command(*DEPTH, "--yes", "--output-format", "parquet")
     assert (code, "output_format" in err) == (2, True)
-
-
-def test_outputs_that_were_built_again_without_copies_are_proven_too() -> None:
-    world = World(depth=3)
-    world.store.add_bucket("source")
-    world.add("a.json", LINE)
-    line = b'{"id": "%b"}\n' % (b"x" * 9_985)
-    world.put("b.json", line * (USUAL.copy_slice_bytes // len(line) + 1))
-    world.store.ignores = {Condition.COPIED_CHECKSUM}
-    assert world.run().counts.repaired == 1
-    world.store.ignores = set()
-    lose(world, "_compactor/")
-    done = adopted(world)
-    assert (done.left, done.older, done.error) == ([], [], "")
-    assert len(done.proven) == 1

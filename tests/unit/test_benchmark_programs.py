@@ -159,7 +159,6 @@ def test_tls_is_for_the_worker_and_the_loop_on_the_sets_that_are_named() -> None
     wanted = Wanted(tuple(CLIENTS.values()), [Lane(25.0)], rounds=1, tls=["json-4k-gzip"])
     assert lanes_of(wanted, "json-4k-gzip")["25 ms, TLS"] == [
         "worker",
-        "worker-members",
         "obstore",
         "obstore-proving",
     ]
@@ -187,13 +186,6 @@ def test_what_the_page_shows_has_two_sets_over_tls_and_the_option_has_all(
     )
 
 
-def test_the_worker_with_members_is_measured_on_gzip_alone() -> None:
-    wanted = Wanted(named("worker,worker-members"), [Lane(25.0)], rounds=1)
-    with_it = {name for name in SETS if "worker-members" in lanes_of(wanted, name)["25 ms"]}
-    assert with_it == {"json-4k-gzip", "json-100k-gzip", "cloudtrail", "cloudtrail-long"}
-    assert CLIENTS["worker-members"].settings == {"gzip_output": "members"}
-
-
 def test_two_clients_are_first_equally_often_in_any_even_number_of_rounds() -> None:
     order = ["".join(in_turn(named("worker,seed"), number)[0].name[0]) for number in range(1, 9)]
     assert order == ["w", "s", "s", "w", "w", "s", "s", "w"]
@@ -218,7 +210,6 @@ def test_every_client_is_in_every_place_equally_often() -> None:
         (["--rounds", "0"], "--rounds"),
         (["--settings", "[]"], "--settings"),
         (["--clients", "x"], "--clients"),
-        (["--clients", "worker-members", "--sets", "json-4k"], "--clients"),
     ],
 )
 def test_a_mistaken_option_ends_in_one_line_before_anything_is_fetched(

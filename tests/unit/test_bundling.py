@@ -108,7 +108,7 @@ def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
     # whoever asks the package for its API, and by `python -m compactor`: no job does.
     names -= {"types_boto3_s3", "compactor", "compactor_spark", "compactor_cli", "pyspark", "py4j"}
     # Of compactor.catalogs alone: outputs are brought into a table behind the job, not by it.
-    names -= {"deltalake", "hive_metastore", "pyarrow", "pyiceberg", "thrift"}
+    names -= {"deltalake", "pyarrow", "pyiceberg"}
     assert {name.replace("_", "-") for name in names} == set(REQUIREMENTS)
 
 

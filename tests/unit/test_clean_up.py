@@ -59,7 +59,8 @@ def test_the_sources_of_a_commit_past_retention_are_deleted_and_recorded_once() 
     "marker",
     [
         "_delta_log/00000000000000000000.json",
-        "raw/metadata/v1.metadata.json",
+        "logs/metadata/v1.metadata.json",
+        "logs/2026/01/oci-layout",
         f"{PARTITION.prefix}_delta_log/00000000000000000000.json",
         f"{PARTITION.prefix}.hoodie/hoodie.properties",
     ],
@@ -71,20 +72,54 @@ def test_sources_stay_where_a_table_was_made_of_them_since(marker: str) -> None:
         receipt = world.clean_up()
         assert receipt.status == "done"
         (line,) = receipt.unsafe
-        assert f"s3://source/{PARTITION.prefix}" in line
-        assert " lies in a table" in line
+        assert f"s3://source/{PARTITION.prefix}a.json lies in a table" in line
+        assert "compactor tables" in line
     assert {"a.json", "b.json"} <= set(left(world))
     assert not records(world)
     world.store.remove("source", marker)
     assert world.clean_up().counts.deleted == 2
 
 
-def test_a_table_between_a_partition_and_its_sources_keeps_those() -> None:
+def test_a_table_beside_the_sources_keeps_none_of_them() -> None:
+    world = old_world()
+    for marker in ("other/_delta_log/0.json", f"{PARTITION.prefix}metadata/notes.json"):
+        world.store.seed("source", marker, b"{}")
+    assert world.clean_up().counts.deleted == 2
+
+
+@pytest.mark.parametrize("levels", [2, 100])
+@pytest.mark.parametrize("at", ["", "000/", "001/", "last/"])
+def test_a_table_between_a_partition_and_its_sources_keeps_those(levels: int, at: str) -> None:
     world = old_world("")
-    compact_more(world, "one/a.json", "two/b.json")
-    world.store.seed("source", f"{PARTITION.prefix}two/_delta_log/0.json", b"{}")
-    assert len(world.clean_up().unsafe) == 1
-    assert {"a.json", "b.json"} <= set(left(world))
+    names = [f"{n:03}/deep/a.json" for n in range(levels)]
+    compact_more(world, *names)
+    at = f"{levels - 1:03}/" if at == "last/" else at
+    # Its marker sorts before and behind what the commit names.
+    for marker in ("_delta_log/0.json", ".hoodie/hoodie.properties"):
+        world.store.seed("source", f"{PARTITION.prefix}{at}{marker}", b"{}")
+        (line,) = world.clean_up().unsafe
+        assert f"s3://source/{PARTITION.prefix}{at}" in line
+        world.store.remove("source", f"{PARTITION.prefix}{at}{marker}")
+    assert world.clean_up().counts.deleted == levels
+
+
+def test_a_marker_amid_the_files_of_one_of_many_levels_keeps_the_sources() -> None:
+    world = old_world("")
+    compact_more(world, *(f"{n:03}/deep/a.json" for n in range(100)))
+    world.store.seed("source", f"{PARTITION.prefix}050/deep/_delta_log/0.json", b"{}")
+    (line,) = world.clean_up().unsafe
+    assert f"s3://source/{PARTITION.prefix}050/deep/a.json" in line
+
+
+@pytest.mark.parametrize(("levels", "lists"), [(1, 5), (31, 5 + 62), (32, 5 + 5), (900, 5 + 5)])
+def test_looking_for_tables_takes_a_list_for_each_level_or_page(levels: int, lists: int) -> None:
+    """Of four levels above the sources, and as many as there are or a page of a thousand keys."""
+    world = old_world("")
+    compact_more(world, *(f"{n:03}/deep/a.json" if levels > 1 else "a.json" for n in range(levels)))
+    before = len(world.store.calls)
+    assert world.clean_up().counts.deleted == levels
+    asked = [call for call in world.store.calls[before:] if call.bucket == "source"]
+    assert sum(call.name.startswith("list_") for call in asked) == lists
 
 
 @pytest.mark.parametrize("amid", range(5))

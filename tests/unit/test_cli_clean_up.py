@@ -182,6 +182,24 @@ def test_an_output_that_is_tampered_with_after_the_decision_keeps_its_sources(
     assert len(left(world)) == 2
 
 
+def test_a_table_that_is_made_of_the_sources_while_somebody_is_asked_keeps_them(
+    world: World,
+    command: Command,
+    answers: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer_late() -> str:
+        world.store.seed("source", "_delta_log/0.json", b"{}")
+        return "y\n"
+
+    answers("")
+    monkeypatch.setattr(sys.stdin, "readline", answer_late)
+    code, _, err = command()
+    assert code == 1
+    assert "lies in a table or registry that was made since" in err
+    assert {"a.json", "b.json"} <= set(left(world))
+
+
 def test_a_commit_that_comes_of_age_after_the_decision_is_left_alone(
     world: World, command: Command
 ) -> None:

@@ -30,7 +30,6 @@ COMMANDS = {
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
     "query": (*PLACES[1:], "SELECT 1"),
-    "repair": (*PLACES, "--dry-run"),
     "clean-up": (*PLACES, "--dry-run"),
     "tables scan": ("delta:s3://lake/gold/orders/",),
     "tables plan": ("--delta-prefixes", "s3://lake/gold/"),

@@ -93,21 +93,6 @@ def zstd_frame(n: int) -> bytes:
     return zstandard.compress(LOG_LINE % n, n + 1)
 
 
-@pytest.mark.parametrize(("end", "store"), [("gz", gzip_member), ("zst", zstd_frame)])
-def test_from_an_output_of_members_or_frames_the_very_file_comes_back(
-    monkeypatch, command, tmp_path, end, store
-):
-    world = World(gzip_output="members", zstd_output="frames")
-    monkeypatch.setattr(restore_command, "open_store", lambda *_: world.store)
-    stored = {f"{n}.log.{end}": store(n) for n in range(9)}
-    for name, body in stored.items():
-        world.put(name, body)
-    world.run()
-    code, out, _ = command("restore", DEST, "--prefix", KEY, "-o", str(tmp_path), "--json")
-    assert (code, {one["form"] for one in json.loads(out)}) == (0, {"as_stored"})
-    assert files_below(tmp_path) == {KEY + name: body for name, body in stored.items()}
-
-
 def test_a_source_and_its_compressed_namesakes_become_three_files(world, command, tmp_path):
     logs = put_logs(world)
     keys = [KEY + name for name in logs]

@@ -36,7 +36,6 @@ WORDS = {
     "locate": (*PLACES[1:], "compacted/x.json", "--record", "1"),
     "manifest": PLACES[1:],
     "query": (*PLACES[1:], "SELECT 1"),
-    "repair": (*PLACES, "--dry-run"),
     "adopt": (*PLACES, "--dry-run"),
     "probe": PLACES[1:],
     "clean-up": (*PLACES, "--dry-run"),

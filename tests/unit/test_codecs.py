@@ -76,17 +76,7 @@ def in_crumbs(content: bytes, compression: Compression) -> bytes:
     return b"".join(decompress_stream(crumbs, compression, limits=GENEROUS))
 
 
-def in_whole_strictly(content: bytes, compression: Compression) -> bytes:
-    return decompress(content, compression, limits=GENEROUS, strictly=True)
-
-
-def in_crumbs_strictly(content: bytes, compression: Compression) -> bytes:
-    crumbs = Input(cut(content, [1, 2, 3, 700]), strictly=True)
-    return b"".join(decompress_stream(crumbs, compression, limits=GENEROUS))
-
-
-STRICTLY = (in_whole_strictly, in_crumbs_strictly)
-BOTH_WAYS = pytest.mark.parametrize("decode", [in_whole, in_crumbs, *STRICTLY])
+BOTH_WAYS = pytest.mark.parametrize("decode", [in_whole, in_crumbs])
 Decode = Callable[[bytes, Compression], bytes]
 
 

@@ -153,6 +153,38 @@ def test_first_records_that_differ_and_may_be_headers_are_left_alone(
     assert left == dict.fromkeys(sources, AMBIGUOUS)
 
 
+@pytest.mark.parametrize(
+    ("firsts", "row"),
+    [
+        # Years above amounts, bins above counts, days above days: of the right types, each alone.
+        ((b"2019,2020,2021", b"2020,2021,2022", b"2021,2022,2023"), b"17.5,3.25,%d.5"),
+        ((b"north,2019", b"south,2020", b"west,2021"), b"north,%d.5"),
+        ((b"10,20,30", b"5,10,15", b"1,2,3"), b"9,4,%d"),
+        ((b"2026-01,a", b"2026-02,b", b"2026-03,c"), b"2026-01-0%d,x"),
+    ],
+)
+def test_first_records_that_all_are_written_or_ordered_as_no_row_below_are_left_alone(
+    firsts: tuple[bytes, ...], row: bytes
+) -> None:
+    below = b"".join(row % n + b"\n" for n in range(1, 10))
+    outputs, left = outcome(numbered(*(first + b"\n" + below for first in firsts)))
+    assert not outputs
+    assert set(left.values()) == {AMBIGUOUS}
+    # Where one of them is as the rows are, they are rows.
+    alike = (firsts[0], below.splitlines()[0], below.splitlines()[1], below.splitlines()[2])
+    outputs, left = outcome(numbered(*(first + b"\n" + below for first in alike)))
+    assert not left
+
+
+@pytest.mark.parametrize(
+    "header", ["दिनांक,राशि", "วันที่,จำนวน", "дата,сумма", "日付,金額", "Größe [m²],año"]
+)
+def test_names_of_columns_are_known_in_any_language(header: str) -> None:
+    outputs, left = outcome(header_and(b"1,2\n", b"3,4\n", b"5,6\n", header=header.encode()))
+    assert not left
+    assert outputs == [rows(header, "1,2", "3,4", "5,6")]
+
+
 def test_what_is_left_alone_is_reported_with_its_first_bytes_and_the_setting_that_decides() -> None:
     world = World()
     world.put("a.csv", b"name,city\nalice,paris\n")

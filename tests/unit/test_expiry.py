@@ -75,13 +75,7 @@ KINDS = {
     # One a partition, written over.
     "partitions/<path>at-rest.json": False,
     "partitions/<path>cleaned/<number>.json": False,
-    "partitions/<path>passed/<number>.json": False,
     "partitions/<path>rejects/<group id>-<digest>.json": False,
-    "partitions/<path>withdrawn/<number>/<name>": False,
-    # Of what is told nothing expires, and so nor does what tells it.
-    "manifest/sources/output_date=<date>/<partition id>-<number>.parquet": False,
-    "manifest/sources/output_date=<date>/<partition id>-<number>-<number>.parquet": False,
-    "manifest/through/<partition id>.json": False,
     "reconcile/<stream>.json": False,
     "table/<number>.json": False,
     "table/<number>.witness.json": False,

@@ -19,7 +19,6 @@ from compactor.discovery.pieces import Piece, Pieces, Stretch
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.log import identity, schemes
-from compactor.log.encoding import encode_commit
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
 from compactor.maintenance import places
@@ -47,13 +46,12 @@ from tests.support.document_tables import (
 )
 from tests.support.examples import PARTITION
 from tests.support.memory_store import MemoryStore
-from tests.support.old_states import STATE, load, written_by
+from tests.support.stored_state import STATE, load, versions
 from tests.support.table_world import Tables
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "format.md"
 TEXT = DOCUMENT.read_text("utf-8")
 SECTIONS = dict(sections_of(TEXT))
-NEWEST = "dda4ecf"
 PREFIXES = {
     "schemes",
     "scheme-copies",
@@ -120,12 +118,12 @@ def test_the_examples_are_such_documents(name: str) -> None:
             msgspec.json.decode(json.dumps(one), type=OBJECTS[name])
 
 
-def test_what_is_written_by_hand_has_the_fields_that_are_told() -> None:
-    settings = load(NEWEST).settings
+def test_what_is_versions_hand_has_the_fields_that_are_told() -> None:
+    settings = load().settings
     made = {
         "Identity": identity._encode(LogIdentity("a", settings.s3_destination_uri)),
         "Scheme": schemes._encode(Scheme.of(settings)),
-        "ParquetSchema": load(NEWEST).store.get(*layout.parquet_schema_key(settings, 1)),
+        "ParquetSchema": load().store.get(*layout.parquet_schema_key(settings, 1)),
     }
     assert made.keys() == WRITTEN_BY_HAND
     for name, body in made.items():
@@ -134,12 +132,12 @@ def test_what_is_written_by_hand_has_the_fields_that_are_told() -> None:
 
 
 def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
-    old = load(NEWEST)
-    old.add("json/new.json", b'{"id": 1}\n')
-    old.add("json/new-2.json", b'{"id": 2}\n')
-    old.clock.advance(8 * 86_400)
-    old.run()
-    state, run = old.store.contents("lake", STATE), f"{STATE}runs/today-1/"
+    stored = load()
+    stored.add("json/new.json", b'{"id": 1}\n')
+    stored.add("json/new-2.json", b'{"id": 2}\n')
+    stored.clock.advance(8 * 86_400)
+    stored.run()
+    state, run = stored.store.contents("lake", STATE), f"{STATE}runs/today-1/"
     log = f"{STATE}partitions/json/"
     number = f"{3:020d}"
     written = {
@@ -152,27 +150,21 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
         "CleanUpReceipt": f"{run}clean-ups/json-24f2fc4407899db1.json",
         "RunReport": f"{run}report.json",
     }
-    # Only entries that take a commit back have these.
-    not_always = {"freed", "freed_contents", "why"}
     for name, key in written.items():
-        assert keys_of(state[key]) == set(table_of(name)) - not_always, name
+        assert keys_of(state[key]) == set(table_of(name)), name
     # The others are compared where there is an inventory, in test_inventory and _in_pieces.
     listed = {"InventoryIndex", "TakenPiece"}
     # That of a table where there is one, below; of a round in test_rounds, of maintenance further
     # below.
     others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded", *listed}
-    # Compared in test_leases, test_optimizers and test_manifest_table.
-    others |= {"Lease", "OptimizerLooks", "Through", *MAINTENANCE_RUN}
+    # Compared in test_leases and test_optimizers.
+    others |= {"Lease", "OptimizerLooks", *MAINTENANCE_RUN}
     assert {*others, *DIVIDED, *written} >= set(NUMBERED)
-    undone = state[f"{STATE}partitions/undone/commits/{2:020d}.json.gz"]
-    assert keys_of(undone) == set(table_of("Entry")) - {"freed_contents"}  # newer than it is
-    newest = next(old.log("json/").every_commit())
-    assert keys_of(encode_commit(newest.undone("today-2", 0.0, "why"))) == set(table_of("Entry"))
 
 
 def test_what_a_divided_discovery_leaves_has_the_fields_that_are_told() -> None:
-    old = load(NEWEST)
-    pieces = Pieces(old.settings, "today-1", old.store)
+    stored = load()
+    pieces = Pieces(stored.settings, "today-1", stored.store)
     piece = Piece(0, 1, [], [], 0, NamedLevels(), Skipped(0, 0), {})
     division = pieces.divide(piece, [Stretch(["logs/a/"], {0: Tally(after="x")})], shared=True)
     run = f"{STATE}runs/today-1/"
@@ -181,7 +173,7 @@ def test_what_a_divided_discovery_leaves_has_the_fields_that_are_told() -> None:
         "Stretch": f"{run}discovery/{division.name}/000001.json",
         "Piece": f"{run}discovery/{division.name}/000000-000000.json",
     }
-    state = old.store.contents("lake", run)
+    state = stored.store.contents("lake", run)
     assert set(state) == set(written.values())
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
@@ -309,7 +301,7 @@ def told_keys() -> list[re.Pattern[str]]:
     return found
 
 
-@pytest.mark.parametrize("name", written_by())
+@pytest.mark.parametrize("name", versions())
 def test_every_object_of_a_state_has_a_key_that_is_told(name: str) -> None:
     told = told_keys()
     assert len(told) > 20

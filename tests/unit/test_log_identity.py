@@ -1,7 +1,7 @@
 """A log knows itself: what is gone is never taken for what never was.
 
-Each test is something that happened to a version before: records doubled or sources deleted, and
-the run said that it had succeeded.
+Each test is something that once happened: records were doubled or sources deleted, while the run
+reported success.
 """
 
 from __future__ import annotations
@@ -363,42 +363,7 @@ def test_a_run_with_nothing_to_do_does_not_list_outputs() -> None:
     assert world.store.count(bucket="lake", prefix="compacted/") == before
 
 
-# Logs of versions before.
-
-
-def as_before(world: World) -> None:
-    """What a version without identities would have left."""
-    take_away(world, "identity.json", ".checkpoint", ".witness", "at-rest")
-    for key, body in world.store.contents("lake", f"{STATE}partitions/").items():
-        world.store.seed("lake", key, encode_commit(replace(decode_commit(body), log_id="")))
-
-
-def test_a_log_without_identity_goes_on_and_gets_one() -> None:
-    world = compacted("ab")
-    as_before(world)
-    world.add("c.json", LINE)
-    discovered(world)
-    assert world.run().counts.objects_in == 1
-    log = CommitLog(world.store, world.settings, PARTITION)
-    assert [bool(one.log_id) for one in log.every_commit()] == [True, False, False]
-    world.must_be_finished()
-
-
-def test_a_checkpoint_that_names_no_outputs_is_filled_in_from_the_entries() -> None:
-    world = compacted("ab")
-    log = CommitLog(world.store, world.settings, PARTITION)
-    take_away(world, ".checkpoint")
-    state = log.load()
-    for commit in [*state.unpublished.values()]:
-        state.mark_published(commit)
-    state.outputs_known = False
-    log.checkpoint(state)
-    world.add("c.json", LINE)
-    assert world.run().counts.objects_in == 1
-    assert log.load().outputs_known
-
-
-def test_once_an_entry_names_a_log_later_ones_must() -> None:
+def test_all_entries_of_a_log_name_the_same_one() -> None:
     world = compacted("ab")
     key = one_key(2)
     entry = decode_commit(world.store.contents("lake")[key])

@@ -216,8 +216,6 @@ def test_the_id_hangs_on_the_sources_their_order_and_every_option_that_shapes_th
             {"undelimited_output": "as_is"},
             {"max_expansion": 7},
             {"max_document_bytes": 7},
-            {"gzip_output": "members"},
-            {"zstd_output": "frames"},
         )
     ]
     ids.append(make_group((one,), settings(), copy=True).id)

@@ -46,6 +46,24 @@ TABLES = {
     "long names": b"event_time client_ip status\n17 10.0.0.1 200\n",
     "one column": b"email\nalice@example.com\n",
     "psql": b" id | name\n----+------\n  1 | a\n",
+    "blanks behind commas": b"id, name, total_2026\n1, alice, 7\n2, bob, 9\n",
+    "aligned": b"NAME      AMOUNT1   CITY\nalice     3142      Rome\nbob       77        Oslo\n",
+    "processes": b"USER PID %CPU COMMAND\nroot 17 0.1 init\nbin 18 0.2 sh\n",
+}
+
+# Documents as they are found under names of text.
+DOCUMENTS = {
+    "settings named as levels are": b"DB_HOST=10.0.0.1\nDB_PORT=3899\nDEBUG=1\n",
+    "settings in blocks": b"worker_processes 4;\nevents {\n  worker_connections 17;\n}\n",
+    "a directory": b"total 17\n-rw-r--r-- 1 root root 7 Jan  1 00:00 a\n",
+    "processes": b"top - 10:01:01 up 3 days,  1 user\nTasks: 7 total,   1 running\n",
+    "a tune": b"X:1\nT:Tune\nM:4/4\nK:C\nCDEF GABc|\n",
+    "a formula": b"p cnf 3 2\n1 -2 0\n2 3 -1 0\n",
+    "a matrix below its size": b"3 4\nseq1 ACGT\nseq2 ACGA\nseq3 TCGA\n",
+    "EDIFACT": b"UNH+7+ORDERS:D:96A'\nBGM+220+9895'\nUNT+3'\n",
+    "mounts": b"/dev/sda1 / ext4 defaults 0 1\n/dev/sdb1 /x ext4 defaults 0 2\n",
+    "name servers": b"nameserver 10.0.0.1\nnameserver 8.8.8.8\nsearch example.com\n",
+    "a specification": b"Feature: Login\n  Scenario: ok\n    Given a user\n",
 }
 
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from compactor.conditions import StoreTraits
 from compactor.limits import WorkerLimits
 from compactor.outputs.verify import check_commit
 from tests.support.records import Made, Records, all_records, made, read_object
@@ -35,16 +33,14 @@ options = st.fixed_dictionaries(
         "csv_header": st.just("present"),
     }
 )
-# Sources go into outputs as they are stored.
-stored = st.sampled_from([{}, {"gzip_output": "members", "zstd_output": "frames"}])
 
 
 @examples(max_examples=300)
-@given(st.lists(made(), min_size=1, max_size=9), options, stored, st.sampled_from([2, 3, 100]))
+@given(st.lists(made(), min_size=1, max_size=9), options, st.sampled_from([2, 3, 100]))
 def test_records_in_are_records_out_and_every_source_is_given_back(
-    sources: list[Made], given_: dict[str, Any], stored_: dict[str, Any], most: int
+    sources: list[Made], given_: dict[str, Any], most: int
 ) -> None:
-    Sources(sources, limits=small_groups(most), **given_, **stored_).check_everything()
+    Sources(sources, limits=small_groups(most), **given_).check_everything()
 
 
 @examples(max_examples=120)
@@ -173,34 +169,6 @@ def test_copying_takes_place_where_it_can() -> None:
     (commit,) = world.commits()
     assert commit.output is not None
     assert commit.output.crc32 is None, "nobody here has seen the bytes"
-
-
-@examples(max_examples=150)
-@given(
-    st.lists(
-        st.one_of(long_lines(".log.gz"), long_lines(".log.zst"), long_lines(".log")),
-        min_size=1,
-        max_size=7,
-    ),
-    st.sampled_from(["gzip", "zstd"]),
-    st.sampled_from([60, 150]),
-    st.sampled_from([60, 120, 10_000]),
-)
-def test_large_members_are_read_and_given_back_like_all_others_and_are_the_same_without_copies(
-    sources: list[Made], compression: str, whole: int, copied: int
-) -> None:
-    given_: dict[str, Any] = {
-        "compression": compression,
-        "gzip_output": "members",
-        "zstd_output": "frames",
-        "limits": replace(copies_from(copied), whole_bytes=whole, min_part_bytes=30),
-    }
-    tiny = {**TINY_PARTS, "min_part_bytes": 30}
-    copying, reading = Sources(sources, tiny, **given_), Sources(sources, tiny, **given_)
-    copying.check_everything()
-    reading.store = reading.store.with_traits(StoreTraits(copies=False))
-    reading.run()
-    assert reading.outputs == copying.outputs
 
 
 # Real data.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput
-from compactor.readers.partitions import PartitionColumns, end_of
+from compactor.readers.partitions import NoColumn, PartitionColumns, end_of
 from compactor.settings.windows import expand
 from tests.support.examples import settings
 
@@ -54,6 +54,50 @@ def test_names_are_given_one_for_each_column() -> None:
         columns(depth=2, reader_table="glue:a.b", reader_partitions=["account"]).names("1/eu/")
     with pytest.raises(InvalidInput, match="names apart"):
         columns(depth=2).names("a=1/A=2/")
+
+
+WILDCARD = "s3://source/logs/*/"
+
+
+@pytest.mark.parametrize(
+    ("given", "keys", "values"),
+    [
+        ({"s3_source_uri": WILDCARD}, ("level1",), ["a", "y", "x=y", "X=y", "z=y=y", "level1=y"]),
+        (
+            {"depth": 1, "reader_table": "glue:a.b", "reader_partitions": ["of"]},
+            ("of",),
+            ["a", "y", "x=y", "z=y"],
+        ),
+        ({"s3_source_uri": "s3://source/logs/x=*/"}, ("x",), ["x=a", "x=y=z", "x="]),
+        ({"depth": 1}, ("x",), ["x=a", "x=y=z", "x="]),
+    ],
+)
+def test_no_two_paths_have_the_same_values(
+    given: dict[str, Any], keys: tuple[str, ...], values: list[str]
+) -> None:
+    found = [columns(**given).values(f"{one}/", keys) for one in values]
+    stripped = keys == ("x",)
+    assert found == [(one.removeprefix("x=") if stripped else one,) for one in values]
+
+
+def test_a_table_without_a_column_for_a_level_is_refused() -> None:
+    assert columns(depth=1).values("x=a/", ("x",)) == ("a",)
+    for path, keys in (("a/", ("x",)), ("z=a/", ("x",)), ("a/", ("level1", "x"))):
+        with pytest.raises(NoColumn, match="with reader_partitions"):
+            columns(depth=1).values(path, keys)
+    with pytest.raises(NoColumn):
+        columns(date_format="%Y/%m").values("2026/01/", ("level1", "level2"))
+
+
+def test_a_table_is_asked_only_where_its_columns_decide() -> None:
+    def unexpected() -> None:
+        raise AssertionError
+
+    assert columns(depth=1).values_in("a/", unexpected) == ("a",)
+    assert columns(date_format="dt=%Y").values_in("dt=2026/", unexpected) == ("2026",)
+    keys = {"PartitionKeys": [{"Name": "level1"}]}
+    assert columns(depth=1).values_in("x=a/", lambda: keys) == ("x=a",)
+    assert columns(depth=1).values_in("x=a/", lambda: None) == ("a",)
 
 
 @pytest.mark.parametrize("path", ["", "2026/", "2026/01/02/03/"])

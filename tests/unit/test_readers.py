@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pytest
 
+from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.log.at_rest import read_rest
-from compactor.log.log import CommitLog
-from compactor.outputs.undo import Undoing, undo
+from compactor.model import Partition
 from compactor.readers.outcome import Outcome
 from compactor.readers.port import CatalogEntry
-from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh, switch_back
+from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh
+from compactor.runs.given import PartitionRun
+from compactor.runs.partition import record_partition
+from compactor.runs.receipts import Counts
+from compactor.runs.receipts import read as read_receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_readers import planned, read, shown
 from tests.support.memory_store import Call, Crashed
@@ -348,6 +352,49 @@ def test_a_table_that_passes_over_partitions_is_refused() -> None:
     assert not lake.catalog.partitions
 
 
+WILDCARD = {"s3_source_uri": "s3://source/logs/*/", "date_format": None, "start": None}
+
+
+@pytest.mark.parametrize("first", ["a", "y"])
+def test_every_value_of_a_wildcard_is_shown_also_one_with_an_equals_sign(first: str) -> None:
+    lake = Lake(**WILDCARD, reader_mode="exact")
+    paths = [first, *sorted({"a", "y", "x=y", "z=y", "level1=y", "X=y"} - {first})]
+    for number, path in enumerate(paths):
+        body = f'{{"id": "record-{number}"}}\n'.encode()
+        lake.store.seed("source", f"logs/{path}/1.json", body, last_modified=NOW)
+    work = Refreshing(lake.world.settings, lake.store, lake.clock, lake.catalog)
+    for _ in range(2):
+        outcomes = refresh([f"{path}/" for path in paths], work)
+        assert [one.fault for one in outcomes] == [""] * len(paths)
+        assert shown(lake.catalog, lake.store) == Counter(range(len(paths)))
+    assert set(lake.catalog.partitions) == {(path,) for path in paths}
+    assert lake.catalog.changes == len(paths)
+
+
+def test_a_partition_that_its_table_has_no_column_for_fails_its_run() -> None:
+    lake = Lake(**WILDCARD, reader_partitions=())
+    made: dict[str, Any] = {"Parameters": {}, "StorageDescriptor": {"Columns": []}}
+    lake.catalog.made = {**made, "PartitionKeys": [{"Name": "x"}]}
+    lake.world.settings = replace(lake.world.settings, min_objects=1)
+    partition = Partition("source", "logs/a/", "a/")
+    lake.store.seed("source", "logs/a/1.json", b'{"id": "record-1"}\n', last_modified=NOW - DAY)
+    run = PartitionRun(
+        partition,
+        lake.world.settings,
+        lake.store,
+        lake.clock,
+        NoDeadline(),
+        "run-1",
+        readers=lambda _: lake.catalog,
+    )
+    with pytest.raises(InvalidInput, match=r"partitioned by level1, not by x, for a/"):
+        record_partition(run, Counts())
+    receipt = read_receipt(lake.world.settings, "run-1", partition, lake.store)
+    assert receipt is not None
+    assert receipt.status == "failed"
+    assert not lake.catalog.partitions
+
+
 def test_outputs_alone_are_shown_where_that_is_wanted() -> None:
     lake = Lake(reader_mode="compacted")
     lake.add("a.json")
@@ -371,17 +418,6 @@ def test_an_output_that_is_not_readable_yet_leaves_its_sources_listed() -> None:
     lake.run()
     assert lake.each_once()
     assert lake.refresh().shows == "compacted"
-    assert lake.each_once()
-
-
-def test_an_output_that_is_about_to_be_taken_away_is_shown_no_more() -> None:
-    lake = closed()
-    lake.refresh()
-    outcome = lake.refresh(without={PARTITION.path: [1]})
-    assert (outcome.shows, outcome.objects) == ("listed", 2)
-    lake.store.remove("lake", next(iter(lake.store.contents("lake", "compacted/"))))
-    assert lake.each_once()
-    assert lake.refresh() == Outcome(PARTITION.path, "listed", objects=2), "its output is not there"
     assert lake.each_once()
 
 
@@ -433,72 +469,6 @@ def test_a_catalog_that_does_not_answer_ends_no_run_and_the_partition_is_not_at_
     assert told is not None
     assert told.switched
     assert lake.store.contents("lake", rest)
-
-
-def undo_first(lake: Lake) -> None:
-    log = CommitLog(lake.store, lake.world.settings, PARTITION)
-    (commit,) = log.every_commit()
-    if commit.output is None:
-        # Whoever was killed has undone it.
-        return
-    unseen = partial(
-        switch_back,
-        partition=PARTITION,
-        settings=replace(lake.world.settings, reader_table=None, date_format=None, depth=1),
-        store=lake.store,
-        clock=lake.clock,
-        open=lambda _: lake.catalog,
-    )
-    work = Undoing(lake.store, lake.world.settings.state, PARTITION.path, log, 1, unseen)
-    undo(commit, "why", work, run_id="undo", now=NOW)
-
-
-def undo_requests() -> int:
-    lake = closed()
-    lake.refresh()
-    seen: list[Call] = []
-    lake.store.hooks.before.append(seen.append)
-    undo_first(lake)
-    return len(seen)
-
-
-@pytest.mark.parametrize("number", range(1, undo_requests() + 1))
-def test_readers_see_each_record_once_while_a_commit_is_undone_and_after_a_kill(
-    number: int,
-) -> None:
-    lake = closed()
-    lake.refresh()
-    seen: list[Call] = []
-
-    def look(call: Call) -> None:
-        seen.append(call)
-        hooks, lake.store.hooks.before[:] = list(lake.store.hooks.before), []
-        assert lake.each_once(), call
-        lake.store.hooks.before[:] = hooks
-        if len(seen) >= number:
-            raise Crashed(f"at {call}")
-
-    lake.store.hooks.before.append(look)
-    with pytest.raises(Crashed):
-        undo_first(lake)
-    lake.store.hooks.clear()
-    assert lake.each_once()
-    lake.refresh()
-    assert lake.each_once()
-    undo_first(lake)
-    assert lake.each_once()
-    lake.run()
-    lake.refresh()
-    assert lake.each_once()
-
-
-def test_an_output_stays_while_the_catalog_still_shows_it() -> None:
-    lake = closed()
-    lake.refresh()
-    lake.catalog.refuse[VALUES] = "no"
-    with pytest.raises(TransientStoreError, match=r"glue:lake\.logs still shows 2026/01/02/: no"):
-        undo_first(lake)
-    assert lake.each_once()
 
 
 def test_a_partition_at_rest_that_shows_sources_is_looked_at_again_when_its_day_is_over() -> None:

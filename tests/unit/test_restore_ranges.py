@@ -144,16 +144,15 @@ def test_other_outputs_have_no_points(compression: str) -> None:
     sizes=st.lists(st.sampled_from([0, 1, 90, 20_000, 300_000]), min_size=1, max_size=20),
     compression=st.sampled_from(["none", "gzip", "zstd"]),
     segment=st.sampled_from([1_000, 50_000, 1 << 22]),
-    frames=st.sampled_from(["frame", "frames"]),
     data=st.data(),
 )
 @settings(max_examples=40, deadline=None)
 def test_any_sources_come_back_from_any_output(
-    sizes: list[int], compression: str, segment: int, frames: str, data: st.DataObject
+    sizes: list[int], compression: str, segment: int, data: st.DataObject
 ) -> None:
     sources = [lines(seed, size)[:-1] if size else b"" for seed, size in enumerate(sizes)]
     limits = replace(CLOSE, segment_bytes=segment)
-    world = World(limits=limits, compression=compression, zstd_output=frames)
+    world = World(limits=limits, compression=compression)
     for number, content in enumerate(sources):
         world.put(f"{number:05d}.json", content)
     world.run()
@@ -222,12 +221,3 @@ def test_points_that_cannot_be_are_told(points: tuple[tuple[int, int], ...]) -> 
     wrong = replace(commit, output=replace(output_of(commit), points=points))
     with pytest.raises(IntegrityError, match="is no point behind"):
         given_back(world, wrong, [1])
-
-
-def test_a_point_that_is_named_twice_or_is_the_start_is_one() -> None:
-    sources = [lines(1, 90_000), lines(2, 90_000)]
-    world, commit = compacted(sources, compression="gzip")
-    points = output_of(commit).points
-    twice = ((0, 0), *(one for point in points for one in (point, point)))
-    told = replace(commit, output=replace(output_of(commit), points=twice))
-    assert given_back(world, told, [1]) == given_back(world, commit, [1]) == [sources[1]]

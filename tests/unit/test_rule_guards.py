@@ -195,6 +195,11 @@ def _passes(*_: object, **__: object) -> None:
     """Refuses nothing."""
 
 
+def _first_records_are_rows(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(csv_evidence.CsvDialect, "row_fault", lambda *_: "")
+    patch.setattr(csv_evidence, "_stands_out", lambda *_: "")
+
+
 def _line_ends_are_one(patch: pytest.MonkeyPatch) -> None:
     usual = first_record._with_ends
 
@@ -399,7 +404,7 @@ GUARDS = (
     ),
     Guard(
         "first records that differ and may be names are no rows",
-        _removed(csv_evidence.CsvDialect, "row_fault", lambda *_: ""),
+        _first_records_are_rows,
         {
             "a.csv": b"units,total\n1,2\n3,4\n",
             "b.csv": b"count,price\n5,6\n7,8\n",
@@ -423,6 +428,12 @@ GUARDS = (
         "what several sources begin with, and no other record has, may be a name",
         _removed(csv_evidence, "_shared", lambda *_: ""),
         {f"{n}.csv": b"country,202%d\nrome,%d\noslo,2\n" % (n, n) for n in range(3)},
+        named,
+    ),
+    Guard(
+        "first records that all are written as no row below may be names",
+        _removed(csv_evidence, "_stands_out", lambda *_: ""),
+        {f"{n}.csv": b"201%d,202%d\n" % (n, n) + b"1.5,2.5\n" * 9 for n in range(3)},
         named,
     ),
     Guard(

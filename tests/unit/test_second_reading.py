@@ -89,11 +89,11 @@ RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
 OPTIONS = [
     {},
     {"cloudtrail_output": "lines", "undelimited_output": "as_is"},
-    {"compression": "zstd", "zstd_output": "frames"},
+    {"compression": "zstd"},
 ]
 
 
-@pytest.mark.parametrize("given", OPTIONS, ids=["usual", "other outputs", "zstd frames"])
+@pytest.mark.parametrize("given", OPTIONS, ids=["usual", "other outputs", "zstd"])
 @pytest.mark.parametrize("how", ["sample", "all"])
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_joined_rightly_is_committed_and_stays_without_findings(name, how, given) -> None:

@@ -130,8 +130,6 @@ class Watched:
 
 WAYS = {
     "one member": lambda: encoder(Compression.GZIP),
-    "members": lambda: encoder(Compression.GZIP, members=True),
-    "frames": lambda: encoder(Compression.ZSTD, members=True),
 }
 
 

@@ -189,8 +189,6 @@ WRONG_VALUES = [
     ("format", None, '"cloudtrail"'),
     ("compression", "bzip2", '"same", "none", "gzip" or "zstd"'),
     ("compression", ["gzip"], '"gzip"'),
-    ("gzip_output", "frames", '"member" or "members"'),
-    ("zstd_output", "members", '"frame" or "frames"'),
     ("cloudtrail_output", "line", '"document" or "lines"'),
     ("undelimited_output", "", '"lines" or "as_is"'),
     ("clean_up", "DELETE", '"keep" or "delete"'),

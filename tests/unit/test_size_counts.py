@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor import layout
 from compactor.log.size_counts import SizeCounts, least_bytes
 from compactor.report.charts import histogram
-from compactor.runs.receipts import Counts, Receipt
-from tests.support.desk import RUN, Desk, Page, item
+from compactor.runs.receipts import Counts
+from tests.support.desk import Desk, Page
 
 SIZES = st.lists(st.integers(0, 5 << 40), max_size=30)
 
@@ -50,20 +46,6 @@ def test_a_report_adds_up_the_sizes_of_its_partitions_and_draws_them() -> None:
     assert found.sizes == SizeCounts([0] * 11 + [6], [0] * 12 + [2])
     page = Page(desk.stored("report.html")).text
     assert "1 KiB to 2 KiB 6 0 2 KiB to 4 KiB 0 2" in page
-    assert "An earlier version" not in page
-
-
-def test_partitions_of_an_earlier_version_have_no_sizes_and_the_page_says_so() -> None:
-    desk = Desk("a/", "b/")
-    desk.receipt("a/", counts=Counts(objects_in=3), sizes=SizeCounts([0, 3]))
-    old = Receipt("b/", RUN.run_id, "done", counts=Counts(objects_in=4))
-    document = {k: v for k, v in msgspec.to_builtins(old).items() if k != "sizes"}
-    bucket, key = layout.receipt_key(desk.settings, RUN.run_id, item("b/").partition)
-    desk.store.put(bucket, key, json.dumps(document).encode())
-    found = desk.report()
-    assert found.sizes == SizeCounts([0, 3])
-    said = "An earlier version worked on the others of the 7 objects"
-    assert said in Page(desk.stored("report.html")).text
 
 
 def test_heights_are_shares_of_their_side_and_the_few_can_be_seen_beside_the_many() -> None:

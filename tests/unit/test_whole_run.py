@@ -463,9 +463,6 @@ def test_a_second_run_passes_over_partitions_at_rest_and_its_report_counts_them(
     document = json.loads(world.store.get(*layout.run_key(world.settings, "run-2", "report.json")))
     summary = Summary.of(document, 1.0, "s3://lake/report.json")
     assert (summary.partitions, summary.resting, summary.resting_objects) == (3, 2, 4)
-    # A report of a version before tells of none.
-    del document["resting"]
-    assert Summary.of(document, 1.0, "").resting == 0
 
 
 def test_a_run_in_which_all_is_at_rest_lists_each_partition_once_and_asks_no_worker() -> None:

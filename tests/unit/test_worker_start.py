@@ -17,19 +17,15 @@ FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
 NOT_NEEDED = [
     # tables, and the table for readers
     "compactor.catalogs.delta",
-    "compactor.catalogs.hive_reader",
     "compactor.catalogs.iceberg",
     "compactor.readers.port",
     "compactor.readers.refresh",
     "compactor.readers.states",
     "compactor.stores.glue_reader",
     "compactor.tables",
-    # the manifest table, restoring, taking outputs away
-    "compactor.codecs.parquet_writer",
-    "compactor.outputs.manifest_table",
+    # exports, restoring
     "compactor.outputs.mapping",
     "compactor.outputs.restore",
-    "compactor.outputs.undo",
     # listings other than LIST
     "compactor.inventory",
     "compactor.stores.registry",

@@ -9,6 +9,6 @@ measuring   what a table's metadata says of its files: measured_iceberg, measure
 iceberg_writes  what a snapshot of an Iceberg table wrote
 delta_files which objects a Delta table is made of
 keyed       a table whose rows have a key, by both of its tables, for whoever has no Spark
-readers     the table that query engines read: in Glue, or in a Hive metastore (hive_reader)
+readers     the table that query engines read: in Glue
 parquet     what the footers of outputs say: columns, and what a table keeps of them
 """

@@ -12,7 +12,7 @@ takes what no version names, leaves such directories alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ from deltalake.transaction import AddAction
 from compactor.catalogs.answers import translated
 from compactor.catalogs.delta_columns import delta_schema, merged, require_fit, statistics_of
 from compactor.catalogs.delta_contents import delta_contents
+from compactor.catalogs.delta_history import DeltaHistory
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
 from compactor.ports import ObjectStore
@@ -31,7 +32,7 @@ from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
 from compactor.tables.history import Restored, restored_before
-from compactor.tables.port import TableContents, TableFile, TableState
+from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 
 MARK = "s3-compactor"
 # Versions looked back for our own: where others write more than the second, nothing is known.
@@ -64,6 +65,7 @@ class DeltaCatalog:
         self._settings = settings
         self._store = store
         self._footers = Footers(store)
+        self._history = DeltaHistory(location, store)
         self._options = dict(options) if options is not None else _options_of(store)
         self._log_id = ""
 
@@ -213,6 +215,12 @@ class DeltaCatalog:
             raise TableConflict(str(error)) from error
         self._footers.forget()
         return f"version {handle.version() + 1}"
+
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
+        handle = _handle(table)
+        with self._answers():
+            files = handle.get_add_actions(flatten=True)
+        return self._history.holdings(handle.version(), self._application, files, outputs)
 
     def _add_columns(self, handle: DeltaTable, schema: Schema) -> None:
         """In a version before the files: delta-rs has no commit of both."""

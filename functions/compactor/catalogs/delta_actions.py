@@ -93,6 +93,13 @@ class CommitInfo(_Action):
         return told.get(name) if isinstance(told, dict) else None
 
 
+class Transaction(_Action):
+    """The number that an application gave to its last commit."""
+
+    app_id: str
+    version: int
+
+
 class Line(_Action):
     """One of these."""
 
@@ -102,6 +109,7 @@ class Line(_Action):
     protocol: Protocol | None = None
     sidecar: Sidecar | None = None
     commit_info: CommitInfo | None = None
+    txn: Transaction | None = None
 
 
 _decode = decoder(Line)

@@ -11,7 +11,7 @@ would add the files to whatever it finds, without a look at ``last``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -32,6 +32,7 @@ from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.snapshots import Snapshot as TableSnapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 
+from compactor.catalogs import iceberg_history
 from compactor.catalogs.answers import translated
 from compactor.catalogs.columns import iceberg_schema, misfits
 from compactor.catalogs.data_files import DataFiles
@@ -45,7 +46,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.tables.history import Snapshot, rolled_back
-from compactor.tables.port import TableContents, TableFile, TableState
+from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 
 PREFIX = "s3-compactor."
 
@@ -263,6 +264,9 @@ class IcebergCatalog:
             f"{token}.snapshot": f"{made.snapshot_id}:{made.sequence_number}",
         }
         transaction.set_properties(said)
+
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
+        return iceberg_history.holdings(_handle(table), f"{PREFIX}{self._log_id}.last", outputs)
 
 
 def _handle(table: TableState) -> Table:

@@ -6,12 +6,12 @@ first. Nothing is written here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.tables.port import TableCatalog, TableContents, TableFile, TableState
+from compactor.tables.port import Holdings, TableCatalog, TableContents, TableFile, TableState
 from compactor.tables.upserts import KEYS_OF, fault_between
 
 
@@ -70,6 +70,10 @@ class KeyedCatalog:
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
     ) -> str:
+        """Not here."""
+        self._refuse()
+
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
         """Not here."""
         self._refuse()
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from compactor.errors import InvalidInput
-from compactor.settings.readers import HIVE, parse_reader_table
-from compactor.settings.tables import TableAddress
+from compactor.settings.readers import parse_reader_table
 
 if TYPE_CHECKING:
     from compactor.readers.port import ReaderCatalog
-
-_SPEAKS_HIVE = ("hive_metastore", "thrift")
 
 
 @lru_cache(8)
@@ -24,26 +20,13 @@ def open_readers(table: str) -> ReaderCatalog:
         table: as ``reader_table`` has it.
 
     Raises:
-        InvalidInput: it is none, or what it takes is not installed.
+        InvalidInput: it is no such table.
     """
     try:
         address = parse_reader_table(table)
     except ValueError as error:
         raise InvalidInput("reader_table", table, str(error)) from None
-    if address.kind == HIVE:
-        return _in_hive(address)
     # Nine runs in ten have no such table, and need no client of Glue.
     from compactor.stores.glue_reader import GlueReader  # noqa: PLC0415 - see above
 
     return GlueReader(address)
-
-
-def _in_hive(address: TableAddress) -> ReaderCatalog:
-    if any(find_spec(name) is None for name in _SPEAKS_HIVE):
-        accepted = (
-            "glue:DATABASE.TABLE, or more than the base install: pip install 's3-compactor[hive]'"
-        )
-        raise InvalidInput("reader_table", address.text, accepted)
-    from compactor.catalogs.hive_reader import HiveReader  # noqa: PLC0415 - an extra
-
-    return HiveReader(address)

@@ -18,8 +18,6 @@ from compactor.errors import IntegrityError
 from compactor.layout import partition_at
 from compactor.log.entries import Commit, Output, output_digest
 from compactor.log.identity import require_identity
-from compactor.log.old_rules import is_doubtful
-from compactor.log.passed import has_passed
 from compactor.log.seen import SeenState
 from compactor.log.stored import (
     StoredLog,
@@ -117,8 +115,7 @@ class CleanUpRun:
         unnamed: Sequence[SourceObject]
         unnamed = unnamed_outputs(self.store, self.destination, is_named)
         if unnamed:
-            # Whoever published them meanwhile has committed them before; and checkpoints of older
-            # versions do not tell.
+            # Another run that published them meanwhile has committed them before.
             entries = every_entry(self.store, log.state.bucket, self.list_log().keys)
             unnamed = _not_named(unnamed, cleanup.outputs_of(commit for commit, _ in entries))
         if unnamed:
@@ -134,8 +131,6 @@ class Examined:
         etag: of the proven output; empty without one.
         fault: why its sources must stay, in one line; empty when they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may come.
-        held: rules of the version before took their first lines for headers, and nobody has
-            examined since whether they were; the sources stay.
     """
 
     commit: Commit
@@ -143,7 +138,6 @@ class Examined:
     etag: str = ""
     fault: str = ""
     elsewhere: bool = False
-    held: bool = False
 
     @property
     def bytes(self) -> int:
@@ -210,8 +204,8 @@ def examine(
         return Examined(commit, elsewhere=True)
     if _is_left_by_a_rule(run, sources):
         return None
-    waits = table is not None and not table.has(run.path, entry.sequence)
-    if sources and commit.output is not None and waits:
+    look = _Look(run, log, table)
+    if sources and look.waits_for(commit):
         return None
     found = Examined(commit, sources)
     try:
@@ -219,7 +213,7 @@ def examine(
             return None
     except IntegrityError as error:
         return _unsafe(run, found, error)
-    return _examine_output(_Look(run, log, table), entry, found)
+    return _examine_output(look, entry, found)
 
 
 def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
@@ -258,6 +252,13 @@ class _Look(NamedTuple):
     log: StoredLog
     table: TableProof | None
 
+    def waits_for(self, commit: Commit) -> bool:
+        """The output of a commit is to come into the table, or is missing there."""
+        table = self.table
+        if table is None or commit.output is None:
+            return False
+        return not (table.has(self.run.path, commit) or table.releases(commit))
+
 
 def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | None:
     run, log = look.run, look.log
@@ -270,8 +271,6 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
     committed = cleanup.committed_at(found.commit, entry, at)
     if not cleanup.has_passed(committed, run.settings, at):
         return None
-    if found.sources and _is_held(run, found.commit):
-        return Examined(found.commit, held=True)
     if found.sources:
         try:
             _require_no_owner(run, found.sources)
@@ -295,13 +294,13 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
     """
     bucket, prefix = run.partition.bucket, run.partition.prefix
     surroundings = Surroundings(run.store, bucket, run.seen.levels)
-    # One of each level: what owns that owns its neighbours.
-    for key in {one.key.rpartition("/")[0]: one.key for one in sources}.values():
-        if surroundings.of(prefix, key) is not None:
-            raise IntegrityError(
-                f"s3://{bucket}/{key} lies in a table or registry that was made since: with"
-                ' "leave" in policies its sources are passed over'
-            )
+    # Python's order of text is that of UTF-8 for all keys, which have no surrogates.
+    owned = surroundings.owned(prefix, sorted(one.key for one in sources))
+    if owned is not None:
+        raise IntegrityError(
+            f"s3://{bucket}/{owned} lies in a table or registry that was made since; a rule of"
+            ' policies with "leave" passes over its sources, and compactor tables compacts a table'
+        )
 
 
 def _require_tags(look: _Look, found: Examined) -> None:
@@ -319,27 +318,22 @@ def _require_tags(look: _Look, found: Examined) -> None:
         )
 
 
-def _is_held(run: CleanUpRun, commit: Commit) -> bool:
-    state, sequence = run.settings.state, commit.sequence
-    return is_doubtful(commit) and not has_passed(
-        state, run.path, sequence, commit.commit_id, run.store
-    )
-
-
 def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None) -> None:
     run, table = look.run, look.table
     if head is None and table is None:
         # It may have been begun since, and has deleted the output.
         table = _looked_at(run)
-    is_in = table is not None and table.has(run.path, commit.sequence)
+    is_in = table is not None and table.has(run.path, commit)
     if table is not None and is_in:
         table.require_rows(output, stands=head is not None)
     if head is not None:
         proven = run.only.get(commit.sequence, "") if run.only is not None else ""
         return proof.prove(commit, output, head, run.store, proven)
-    if not is_in:
+    if is_in:
+        return proof.prove_account(output, run.store)
+    if table is None or not table.releases(commit):
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
-    return proof.prove_account(output, run.store)
+    return None
 
 
 def _prove_origins(look: _Look, commit: Commit) -> None:
@@ -358,8 +352,10 @@ def _prove_origins(look: _Look, commit: Commit) -> None:
 
 
 def _prove_origin(look: _Look, origin: Commit, output: Output) -> None:
-    if look.table is not None and not look.table.has(look.run.path, origin.sequence):
-        raise IntegrityError(f"commit {origin.sequence} is not in {look.table.address} yet")
+    if look.waits_for(origin):
+        raise IntegrityError(
+            f"commit {origin.sequence}, which has its content, is not in the table"
+        )
     _prove(look, origin, output, look.run.store.head(output.bucket, output.key))
 
 

@@ -22,7 +22,7 @@ from compactor.cleaning.due import (
     with_table,
 )
 from compactor.cleaning.orphans import find_orphans
-from compactor.cleaning.receipts import CleanUpReceipt, held_line
+from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.cleaning.records import write_record
 from compactor.conditions import RACING_DELETES
 from compactor.errors import CompactorError, IntegrityError
@@ -50,7 +50,6 @@ class Decision:
         due: commits whose sources would be deleted.
         unsafe: one line for each commit whose output did not check out.
         elsewhere: commits whose sources lie in another source.
-        held: commits of the version before that nobody has examined; a line of ``unsafe``.
         orphans: uploads that no commit names, and that would be aborted.
         error: why nothing of the partition would be touched; empty otherwise.
     """
@@ -60,7 +59,6 @@ class Decision:
     unsafe: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     elsewhere: int = 0
-    held: int = 0
     orphans: int = 0
     error: str = ""
 
@@ -86,8 +84,6 @@ def decide(run: CleanUpRun) -> Decision:
             if examined is not None:
                 _add(decision, examined)
             run.on_entry()
-        if decision.held:
-            decision.unsafe.append(held_line(run.path, decision.held))
         if any(one.sources for one in decision.due) and not run.store.traits.deletes_one:
             decision.warnings.append(RACING_DELETES)
         _count_orphans(decision, run, log, entries)
@@ -100,8 +96,6 @@ def decide(run: CleanUpRun) -> Decision:
 def _add(decision: Decision, examined: Examined) -> None:
     if examined.fault:
         decision.unsafe.append(examined.fault)
-    elif examined.held:
-        decision.held += 1
     elif examined.elsewhere:
         decision.elsewhere += 1
     else:
@@ -196,9 +190,7 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
         if found.fault not in receipt.unsafe:
             receipt.unsafe.append(found.fault)
         return
-    if found.held:
-        receipt.hold()
-    if found.held or found.elsewhere:
+    if found.elsewhere:
         return
     commit = found.commit
     if found.sources and cleanup.is_cloudtrail(commit):

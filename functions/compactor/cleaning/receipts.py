@@ -62,12 +62,10 @@ class CleanUpCounts(CleanUpSums):
     """Numbers of one partition's clean-up in one run.
 
     Attributes:
-        held: commits of the version before that nobody has examined; their sources stay.
         through: sequence of the last entry of the log that this run has dealt with.
         requests: by kind, and bytes moved.
     """
 
-    held: int = 0
     through: int = 0
     calls: int = 0
     requests: dict[str, int] = field(default_factory=dict)
@@ -112,13 +110,6 @@ class CleanUpReceipt:
         if line not in self.warnings:
             self.warnings.append(line)
 
-    def hold(self) -> None:
-        """Count a commit that nobody has examined since the rules changed."""
-        before = held_line(self.path, self.counts.held)
-        self.counts.held += 1
-        unsafe = [line for line in self.unsafe if line != before]
-        self.unsafe = [*unsafe, held_line(self.path, self.counts.held)]
-
     def refuse(self, refused: Iterable[Refused]) -> None:
         """Count sources that were not deleted, and show the first."""
         lines = [Undeleted(one.key, one.reason) for one in refused]
@@ -128,15 +119,6 @@ class CleanUpReceipt:
     def add_requests(self, made: Mapping[str, int]) -> None:
         """Add the requests of one more call."""
         self.counts.requests = dict(Counter(self.counts.requests) + Counter(dict(made)))
-
-
-def held_line(path: str, commits: int) -> str:
-    """Why the sources of so many commits of one partition stay."""
-    of = "a commit" if commits == 1 else f"{commits:,} commits"
-    return (
-        f"{path or '(root)'}: {of} of the version before dropped first lines as headers, and that"
-        " they are headers was not shown since: run compactor repair; their sources stay"
-    )
 
 
 _decode = decoder(CleanUpReceipt)

@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import zstandard
+from isal import isal_zlib
 
 from compactor.codecs.decoders import (
     GZIP_MAGIC,
-    INFLATE_ERRORS,
+    GZIP_WBITS,
+    INFLATE_ERROR,
     PIECE_BYTES,
     ZSTD_MAGIC,
     Input,
     gunzip,
-    inflater,
     is_skippable,
     unzstd,
 )
@@ -75,9 +76,7 @@ def detect_compression(head: bytes) -> Compression:
     return Compression.NONE
 
 
-def decompress(
-    content: bytes, compression: Compression, *, limits: Limits, strictly: bool = False
-) -> bytes:
+def decompress(content: bytes, compression: Compression, *, limits: Limits) -> bytes:
     """The plain bytes of one whole source; all members of it, all frames of it.
 
     Memory stays within the limits plus a few MiB: a source that passes them is given up as
@@ -87,7 +86,6 @@ def decompress(
         content: the source.
         compression: what its first bytes show.
         limits: for its expansion.
-        strictly: refuse what zlib refuses: see :func:`compactor.codecs.decoders.inflater`.
 
     Raises:
         UnreadableSource: CORRUPT, TRUNCATED, BOMB, or TOO_LARGE (``limits.max_bytes``).
@@ -95,12 +93,10 @@ def decompress(
     if compression is Compression.NONE:
         limits.check(len(content), len(content))
         return content
-    whole = decompress_at_once(
-        content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES, strictly=strictly
-    )
+    whole = decompress_at_once(content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES)
     if whole is not None:
         return whole
-    source = Input((content,), strictly=strictly)
+    source = Input((content,))
     # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
     plain = io.BytesIO()
     for piece in decompress_stream(source, compression, limits=limits):
@@ -114,7 +110,6 @@ def decompress_at_once(
     *,
     limits: Limits,
     most_bytes: int,
-    strictly: bool = False,
 ) -> bytes | None:
     """The plain bytes of the common case, one sound member or frame that says how long it is.
 
@@ -126,7 +121,6 @@ def decompress_at_once(
         compression: what its first bytes show.
         limits: for its expansion.
         most_bytes: plain bytes that are wanted at once.
-        strictly: as for :func:`decompress`.
 
     Returns:
         None sends all others to the walk, which says what is wrong with them.
@@ -137,7 +131,7 @@ def decompress_at_once(
     if compression is Compression.ZSTD:
         plain = _unzstd(content, most_bytes)
     else:
-        plain = _gunzip(content, most_bytes, strictly=strictly)
+        plain = _gunzip(content, most_bytes)
     if plain is not None:
         limits.check(len(plain), len(content))
     return plain
@@ -155,16 +149,16 @@ def _unzstd(content: bytes, most_bytes: int) -> bytes | None:
         return None
 
 
-def _gunzip(content: bytes, most_bytes: int, *, strictly: bool) -> bytes | None:
+def _gunzip(content: bytes, most_bytes: int) -> bytes | None:
     size = int.from_bytes(content[-_GZIP_SIZE_BYTES:], "little")
     # Optional header fields are left to the walk, which checks them.
     if content[3:4] != b"\0" or size > most_bytes:
         return None
-    member = inflater(strictly=strictly)
+    member = isal_zlib.decompressobj(GZIP_WBITS)
     try:
-        # One more, without which zlib-ng does not look at the trailer.
+        # 0 would mean no limit.
         plain = member.decompress(content, size + 1)
-    except INFLATE_ERRORS:
+    except INFLATE_ERROR:
         return None
     return plain if member.eof and not member.unused_data else None
 

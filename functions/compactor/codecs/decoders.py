@@ -11,11 +11,10 @@ Sources: RFC 1952 (gzip), RFC 8878 (zstd).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, cast
+from typing import cast
 
 import zstandard
 from isal import isal_zlib
-from zlib_ng import zlib_ng
 
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
@@ -24,10 +23,10 @@ GZIP_MAGIC = b"\x1f\x8b\x08"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 PIECE_BYTES = 1 << 20
 
-# The stubs type these exceptions as instances, which `except` cannot take.
-INFLATE_ERRORS = cast("tuple[type[Exception], ...]", (isal_zlib.error, zlib_ng.error))
+# The stubs type it as an instance, which `except` cannot take.
+INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
 
-_GZIP = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer, both checked
+GZIP_WBITS = 31  # zlib's: a 32 KiB window with gzip header and trailer, both checked
 _RAW = -15  # the same window, and neither header nor trailer
 _FIRST_WINDOW = 16 << 10
 _LAST_WINDOW = 256 << 10
@@ -60,25 +59,17 @@ def truncated(detail: str) -> UnreadableSource:
 class Input:
     """Encoded bytes arriving in pieces of any size, looked at before they are consumed.
 
-    Args:
-        pieces: the bytes.
-        strictly: refuse what zlib refuses: see :func:`inflater`.
-
     Attributes:
-        strictly: as given.
         received: bytes taken from the pieces so far.
-        units: members or frames that were begun so far; skippable frames and padding are some, too.
     """
 
-    __slots__ = ("_at", "_data", "_pieces", "received", "strictly", "units")
+    __slots__ = ("_at", "_data", "_pieces", "received")
 
-    def __init__(self, pieces: Iterable[bytes], *, strictly: bool = False) -> None:
-        self.strictly = strictly
+    def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._data = memoryview(b"")
         self._at = 0
         self.received = 0
-        self.units = 0
 
     def peek(self, count: int) -> memoryview:
         """The next ``count`` bytes without consuming them; fewer only at the end."""
@@ -108,30 +99,6 @@ class Input:
         self._at = 0
 
 
-class Inflater(Protocol):
-    """Inflates one gzip member, as zlib's ``decompressobj`` does."""
-
-    unused_data: bytes
-    unconsumed_tail: bytes
-    eof: bool
-
-    def decompress(self, data: bytes | memoryview, most_bytes: int, /) -> bytes:
-        """Plain bytes, at most so many."""
-        ...
-
-
-def inflater(*, strictly: bool) -> Inflater:
-    """What inflates one gzip member.
-
-    Args:
-        strictly: it is to go into an output as it is stored, and other readers are to inflate it.
-            isal takes codes that leave combinations of bits without a meaning, which zlib refuses,
-            and with it most readers; zlib-ng does as zlib does, for half more CPU.
-    """
-    made: Inflater = (zlib_ng if strictly else isal_zlib).decompressobj(_GZIP)
-    return made
-
-
 def gunzip(source: Input) -> Iterator[bytes]:
     """Plain pieces of one or more gzip members.
 
@@ -142,7 +109,6 @@ def gunzip(source: Input) -> Iterator[bytes]:
         UnreadableSource: CORRUPT or TRUNCATED.
     """
     while True:
-        source.units += 1
         yield from _member(source)
         head = bytes(source.peek(len(GZIP_MAGIC)))
         if not head:
@@ -151,7 +117,6 @@ def gunzip(source: Input) -> Iterator[bytes]:
             continue
         if GZIP_MAGIC.startswith(head):
             raise truncated("the source ends within the header of a gzip member")
-        source.units += 1
         _require_padding(source)
         return
 
@@ -171,7 +136,7 @@ def inflate_from_point(pieces: Iterable[bytes]) -> Iterator[bytes]:
         while not blocks.eof:
             try:
                 plain = blocks.decompress(data, PIECE_BYTES)
-            except INFLATE_ERRORS as error:
+            except INFLATE_ERROR as error:
                 raise corrupt(f"gzip: {error}") from error
             if not plain:
                 break
@@ -183,12 +148,12 @@ def _member(source: Input) -> Iterator[bytes]:
     # isal misreads a header with several optional fields that arrives in small pieces, so the
     # first window always holds the header whole.
     window = max(_FIRST_WINDOW, _gzip_header_bytes(source) + 1)
-    member = inflater(strictly=source.strictly)
+    member = isal_zlib.decompressobj(GZIP_WBITS)
     while not member.eof:
         data = source.peek(window)
         try:
             piece = member.decompress(data, PIECE_BYTES)
-        except INFLATE_ERRORS as error:
+        except INFLATE_ERROR as error:
             raise corrupt(f"gzip: {error}") from error
         source.skip(len(data) - len(member.unconsumed_tail) - len(member.unused_data))
         if piece:
@@ -249,7 +214,6 @@ def unzstd(source: Input) -> Iterator[bytes]:
     context: zstandard.ZstdDecompressor | None = None
     while True:
         magic = bytes(source.peek(4))
-        source.units += bool(magic)
         if magic == ZSTD_MAGIC:
             context = context or zstandard.ZstdDecompressor(max_window_size=_MAX_ZSTD_WINDOW)
             yield from _frame(source, context)
@@ -305,23 +269,6 @@ def _decode(frame: zstandard.ZstdDecompressionObj, data: memoryview) -> bytes:
             detail = f"a zstd window of more than {_MAX_ZSTD_WINDOW} bytes"
             raise UnreadableSource(QuarantineReason.BOMB, detail) from error
         raise corrupt(f"zstd: {error}") from error
-
-
-def is_one_frame(stored: bytes) -> bool:
-    """Whether bytes that decode are one zstd frame, with nothing before or behind it.
-
-    Raises:
-        UnreadableSource: they do not decode.
-    """
-    if not stored.startswith(ZSTD_MAGIC):
-        return False
-    source = Input((stored,))
-    end, checksum = _zstd_header(source)
-    last = False
-    while not last:
-        last, content = _block(source, end)
-        end += 3 + content
-    return end + checksum == len(stored)
 
 
 def _zstd_header(source: Input) -> tuple[int, int]:

@@ -35,7 +35,6 @@ behind which no segment of the same member can follow; its `deflate` package kno
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from typing import Protocol
 
 import zstandard
@@ -113,20 +112,18 @@ class Encoder(Protocol):
         ...
 
 
-def encoder(compression: Compression, *, members: bool = False) -> Encoder:
+def encoder(compression: Compression) -> Encoder:
     """A new encoder: one gzip member (no name, no time) or one zstd frame with checksum.
-
-    With ``members``, segments are whole members or frames, and one more begins at each point.
 
     The bytes depend on the plain bytes, the segments and the points in them and the version of the
     library, on nothing else. A point of one gzip member is a full flush (RFC 1951 calls what it
     leaves an empty stored block), and so is the end of a segment: the member goes on, at a byte's
-    begin, without a look back. zstd has none within a frame: only outputs of several have points.
+    begin, without a look back. zstd has none within a frame, so its outputs have no points.
     """
     if compression is Compression.GZIP:
-        return _Blocks(_member(), _Members(_member) if members else _OneMember())
+        return _Blocks(_member(), _OneMember())
     if compression is Compression.ZSTD:
-        return _Blocks(_frame(), _Members(_frame) if members else None)
+        return _Blocks(_frame())
     return _Identity()
 
 
@@ -201,51 +198,6 @@ class _Deflated:
 
     def point(self) -> bytes:
         return self._blocks.flush(zlib_ng.Z_FULL_FLUSH)
-
-    def finish(self) -> bytes:
-        return self.point()
-
-
-class _Members:
-    """Segments of whole members or frames; others may be put between them.
-
-    Args:
-        begin: makes the compressor of one.
-    """
-
-    def __init__(self, begin: Callable[[], _Compressor]) -> None:
-        self._begin = begin
-
-    def begin(self) -> bytes:
-        return b""
-
-    def encoder(self) -> SegmentEncoder:
-        return _WholeMembers(self._begin)
-
-    def end(self, crc32: int, size: int) -> bytes:
-        # No bytes at all would be neither gzip nor zstd.
-        return b"" if size else self._begin().flush()
-
-
-class _WholeMembers:
-    """Members or frames behind each other, a new one after each point at which one is open."""
-
-    def __init__(self, begin: Callable[[], _Compressor]) -> None:
-        self._begin = begin
-        self._member: _Compressor | None = None
-
-    def write(self, data: bytes | memoryview) -> bytes:
-        if not data:
-            return b""
-        if self._member is None:
-            self._member = self._begin()
-        return self._member.compress(data)
-
-    def point(self) -> bytes:
-        if self._member is None:
-            return b""
-        ended, self._member = self._member.flush(), None
-        return ended
 
     def finish(self) -> bytes:
         return self.point()

@@ -1,4 +1,4 @@
-"""The Thrift compact protocol, as far as the footers of Parquet need it: read, and written.
+"""Reads the Thrift compact protocol, as far as the footers of Parquet need it.
 
 The protocol is that of ``thrift-compact-protocol.md`` of Apache Thrift. What is not asked for is
 passed over, not kept.
@@ -6,7 +6,7 @@ passed over, not kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 _DEEPEST = 64
 # Kinds of values in the compact protocol. As a field a boolean is its kind, and nothing follows.
@@ -17,9 +17,6 @@ BINARY, LIST, MAP, STRUCT = 8, 9, 11, 12
 _LISTS = (LIST, 10)
 _FIXED = {TRUE: 0, 2: 0, BYTE: 1, 7: 8}
 Fields = Mapping[int, Callable[[int], None]]
-#: A value to be written: its kind, and its bytes.
-Value = tuple[int, bytes]
-_FALSE, _I32, _I64 = 2, 5, 6
 
 
 class CompactReader:
@@ -147,46 +144,3 @@ class CompactReader:
         self.at += count
         if self.at > len(self.data):
             raise IndexError("a value behind the end")
-
-
-def flag(value: bool) -> Value:
-    """A boolean, as a field."""
-    return (TRUE if value else _FALSE), b""
-
-
-def whole(value: int, *, long: bool = False) -> Value:
-    """A whole number of 32 bits, or of 64."""
-    return (_I64 if long else _I32), varint((value << 1) ^ (value >> 63))
-
-
-def binary(value: bytes) -> Value:
-    """Bytes, or the UTF-8 of a text."""
-    return BINARY, varint(len(value)) + value
-
-
-def list_of(values: Sequence[Value]) -> Value:
-    """Values of one kind, booleans excepted; one at least."""
-    size, kind = len(values), values[0][0]
-    head = bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + varint(size)
-    return LIST, head + b"".join(body for _, body in values)
-
-
-def struct(fields: Mapping[int, Value | None]) -> Value:
-    """Fields by their numbers, which rise by at most 15; None for one that is left out."""
-    body, last = bytearray(), 0
-    for number, value in fields.items():
-        if value is not None:
-            body.append((number - last) << 4 | value[0])
-            body += value[1]
-            last = number
-    return STRUCT, bytes(body) + b"\0"
-
-
-def varint(value: int) -> bytes:
-    """A whole number from 0, seven bits a byte, the lowest first."""
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    found.append(value)
-    return bytes(found)

@@ -9,7 +9,6 @@ beside them was counted on runs of each kind (``tests/e2e/test_money.py`` counts
   it were copied
 - each partition: a LIST of its log at the end, its receipt and its record of rest; one with groups
   a LIST and a GET more, and a checkpoint
-- the manifest table: how far it is in a partition; of each output its entry, and what is told of it
 - the run: its lists, settings, report, and what reads them
 
 What the content of sources shows may divide a group further; what a run leaves alone it has read.
@@ -33,7 +32,6 @@ from compactor.planning.packing import (
     output_compression,
     packing_class,
     stored_bytes,
-    takes_stored,
 )
 from compactor.settings.settings import Settings
 from compactor.sizes import GET_BYTES
@@ -51,8 +49,6 @@ _PARTITION = Counter(LIST=1, PUT=2)
 _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
 # Begin and end of an upload, commit and witness; parts are counted apart.
 _OUTPUT = Counter(PUT=4)
-_TABLE_ASKED, _TABLE_TOLD = Counter(GET=1), Counter(PUT=1)
-_OUTPUT_TOLD = Counter(GET=1, PUT=1)
 # What a worker asks its log only while it reads, behind its plan.
 _BESIDE_READING = Counter(LIST=1)
 # Where nothing was ever committed, the first commit founds the destination; and a partition with
@@ -199,25 +195,12 @@ def _of_partition(plan: CompactionPlan, settings: Settings, standing: Standing) 
         found += _WORKED_ON
     elif not standing.founded:
         found += _UNFOUNDED_REST
-    if settings.manifest_table:
-        found += _of_manifest_table(plan, standing)
     for group in plan.groups:
         found += _of_group(group, settings)
     return found
 
 
-def _of_manifest_table(plan: CompactionPlan, standing: Standing) -> Counter[str]:
-    if plan.groups:
-        return _TABLE_ASKED + _TABLE_TOLD
-    return _TABLE_ASKED if standing.founded else Counter()
-
-
 def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
-    told = _OUTPUT_TOLD if settings.manifest_table else Counter[str]()
-    return _of_output(group, settings) + told
-
-
-def _of_output(group: ObjectGroup, settings: Settings) -> Counter[str]:
     limits = settings.limits
     if group.copy:
         parts = math.ceil(group.size / limits.copy_part_bytes)
@@ -225,7 +208,7 @@ def _of_output(group: ObjectGroup, settings: Settings) -> Counter[str]:
     kind = packing_class(group.sources[0].key).compression
     output = output_compression(settings, kind)
     is_plain = kind is output is Compression.NONE
-    as_they_are = settings.output_format == "same" and (is_plain or takes_stored(settings, kind))
+    as_they_are = settings.output_format == "same" and is_plain
     large = [one.size for one in group.sources if one.size >= limits.copy_slice_bytes]
     gets = sum(max(1, math.ceil(one.size / GET_BYTES)) for one in group.sources)
     if settings.compression in ("same", "none"):
@@ -235,9 +218,7 @@ def _of_output(group: ObjectGroup, settings: Settings) -> Counter[str]:
         return _OUTPUT + Counter(GET=gets, PUT=max(1, math.ceil(written / limits.part_bytes)))
     written = math.ceil((group.size - sum(large)) / limits.part_bytes)
     parts = written + sum(math.ceil(size / limits.copy_part_bytes) for size in large)
-    if is_plain:
-        return _OUTPUT + Counter(GET=len(group.sources) + len(large), PUT=parts, HEAD=1)
-    return _OUTPUT + Counter(GET=gets, PUT=parts)
+    return _OUTPUT + Counter(GET=len(group.sources) + len(large), PUT=parts, HEAD=1)
 
 
 def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:

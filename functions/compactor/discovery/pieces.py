@@ -90,7 +90,6 @@ class Piece(msgspec.Struct):
     lost: NamedLevels
     unpartitioned: Skipped
     open: dict[int, Tally]
-    # Pieces of earlier versions have none.
     resting: Resting = NOBODY
     counts: list[Tally] = []
 

@@ -5,7 +5,7 @@ No single file says whether its first record names columns or is a row. Several 
 | First records of the sampled sources of one shape | Decision |
 |---|---|
 | identical; different fields that look like names, none of which occurs as a value of its column; at least one column whose values are of a type, which no name is | a header |
-| different; those that several sources share occur below, too; and each reads as a row: of the type of every typed column, or with a value of its own columns | rows |
+| different; those that several sources share occur below, too; each reads as a row: of the type of every typed column, or with a value of its own columns; and all together are written and ordered as the rows below | rows |
 | anything else, or fewer than three sources | undecided: such sources are left alone |
 
 A shape is a delimiter and a number of fields, two or more.
@@ -19,8 +19,9 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
+from unicodedata import category
 
 from compactor.formats.column_types import NULL, TEXT, column_type, type_of
 from compactor.formats.delimited import ends_within_quotes, first_record_of
@@ -36,6 +37,13 @@ _LONGEST_NAME = 128
 _NAME = re.compile(r"[^\W\d][\w .:/()%#&$@+*?'\[\]<>\u00b0-]*")
 # Ends of what people number (web-1), versions, parts of sentences and of paths.
 _NO_NAME = re.compile(r"-\d|/\d|\d\.\d| /|: |\.$|\. (?![(\[])")
+# How unlikely the first records are, if they are rows, before that is in doubt.
+_LEAST_LIKELY = 0.01
+_MOST_COMPARED = 1_000
+# Types of which one program writes all values alike; digests and paths have a form each.
+_WRITTEN_ALIKE = frozenset(("number", "time"))
+_DIGITS = re.compile(r"\d+")
+_LETTERS = re.compile(r"[^\W\d_]+")
 # First fields of records that begin a transmission, not a table.
 _TAGS = frozenset(("h", "hd", "hdr", "head", "header", "fh", "fhr", "fhd", "bof", "boh"))
 
@@ -197,8 +205,57 @@ def _rows_fault(
     if shared:
         return f"several sources begin with {shared[:40]!r}, which may be a name"
     faults = (dialect.row_fault(one.fields, values) for one in sources)
-    found = next(filter(None, faults), "")
+    found = next(filter(None, faults), "") or _stands_out(sources, below, dialect.types)
     return found and f"first records differ between sources, and {found}"
+
+
+def _stands_out(
+    sources: Sequence[SampledSource], below: Sequence[Sequence[str]], types: Sequence[str]
+) -> str:
+    """How first records of the right types differ from the rows below; empty where they do not.
+
+    Headers made of numbers may be other ones in each source: years above amounts, bins above
+    counts. Each could be a row; that all of them are is unlikely.
+    """
+    firsts = list(zip(*(one.fields for one in sources), strict=True))
+    below = [column[:: len(column) // _MOST_COMPARED + 1] for column in below]
+    typed = [number for number, type in enumerate(types) if type in _WRITTEN_ALIKE]
+    for number in typed:
+        if _is_unlikely(map(_form, firsts[number]), map(_form, below[number]), len(typed)):
+            return f"those of column {number + 1} are written otherwise than the values below"
+    numbers = [number for number in typed if types[number] == "number"]
+    if len(numbers) < 2:
+        return ""
+    first, rows = (
+        [_ascends(row) for row in zip(*(columns[number] for number in numbers), strict=True)]
+        for columns in (firsts, below)
+    )
+    if all(first) and _is_unlikely(first, rows, 1):
+        return "the numbers of each ascend, as those below do not"
+    return ""
+
+
+def _is_unlikely(first: Iterable[object], below: Iterable[object], columns: int) -> bool:
+    """Whether first records would hardly be what they are, if they were like the rows below."""
+    firsts, rows = [one for one in first if one], list(below)
+    same = set(firsts)
+    share = (sum(one in same for one in rows) + 1) / (len(rows) + 1)
+    return columns * share ** len(firsts) < _LEAST_LIKELY
+
+
+def _form(field: str) -> str:
+    """What is alike in fields that one format writes; empty for no value."""
+    if type_of(field) == NULL:
+        return ""
+    return _LETTERS.sub("a", _DIGITS.sub("0", field.strip()))
+
+
+def _ascends(fields: Iterable[str]) -> bool:
+    try:
+        numbers = [float(field) for field in fields]
+    except ValueError:
+        return False
+    return all(one < next for one, next in pairwise(numbers))
 
 
 def _type(column: Sequence[str]) -> str:
@@ -225,8 +282,8 @@ def _header_fault(names: Sequence[str], rows: Sequence[Sequence[str]], types: Se
 
 
 def _is_name(text: str) -> bool:
-    # Spreadsheets break names into lines.
-    name = " ".join(text.split())
+    # Spreadsheets break names into lines. Marks belong to letters: vowels of Hindi and Thai.
+    name = "".join(one for one in " ".join(text.split()) if not category(one).startswith("M"))
     named = len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
     return named and _NO_NAME.search(name) is None and type_of(name) == TEXT
 

@@ -27,6 +27,11 @@ _BEGINNINGS = {
     "XML, HTML or other markup": rb"<(?!\d{1,3}>)",
     "a comment, a heading or a directive": rb"#|//|/\*|--(?!>)|;|%|!|\(\*|'(?:\s|$)|(?i:rem )",
     "a list or a quotation": rb"[-*+>] |-[a-z] ",
+    "a listing or a snapshot of a program":
+     rb"total \d+\n[-bcdlps][-rwxsStT]{9}|top - \d\d:\d\d:\d\d up ",
+    "a tune": rb"X: ?\d+\n[A-Z]:",
+    "a problem or a matrix below its size":
+     rb"p (?:w?cnf|edge|col|sp|max|min|asn) \d+|\d{1,6}[ \t]+\d{1,6}\n[A-Za-z]",
     "genomic data":
      rb"[>@]\S|(?:track|browser) |chr\w+\t\d+\t\d+|LOCUS {2}|ID {3}\S"
      rb"|(?:[^\t\n]+\t){3}\d+\t\d+\t[^\t\n]+\t[+.?-]\t"
@@ -59,6 +64,7 @@ _BEGINNINGS = {
      rb"|require[( ][\"']|library\(|include [\"<]|extern |def \w+(?:\([^\n]*\))?$"
      rb"|(?:def|class|fn|func|function|public|private|protected|static|export|async|struct|enum"
      rb"|interface|trait|namespace|fun|sub|proc|program|void|int) [^\n]*(?:[:;]|\bis)$",
+    "a specification": rb"Feature: [^\n]*\n+[ \t]+[A-Z]",
     "a script":
      rb"export \w+=|cd \S+(?:$| &&)|set -\w|if \[ ",
     "a build file":
@@ -67,11 +73,13 @@ _BEGINNINGS = {
     "a schedule of jobs":
      rb"(?:[A-Z]+=[^\n]*\n)*(?=[^\n]*\*)(?:[\d*/,-]+[ \t]+){4}[\d*/,A-Za-z-]+[ \t]+\S",
     "an exchange of data":
-     rb"ISA\*|UNA[:+]|UNB\+|(?:MSH|FHS|BHS)\||8=FIX|:20:|\$GP|!AIVDM",
+     rb"ISA\*|UNA[:+]|UN[BH]\+|(?:MSH|FHS|BHS)\||8=FIX|:20:|\$GP|!AIVDM",
     "instructions of a machine": rb"(?:[GM]\d{1,3}|N\d+ G\d+)(?: [A-Z;(]|$)",
     "a stream of a protocol": rb"__CURSOR=|\*\d+\n\$\d+\n|\d+ <\d{1,3}>\d",
-    "hosts, zones or locked versions":
-     rb"(?:127\.0\.0\.1|::1)[ \t]+localhost|\$(?:ORIGIN|TTL) |\S+ v\d+\.\d+\.\d+\S* h1:"
+    "hosts, zones, mounts or locked versions":
+     rb"(?:search[^\n]*\n|domain[^\n]*\n)?nameserver [\da-f.:]+$"
+     rb"|(?:/dev/|UUID=|LABEL=)\S+[ \t]+\S+[ \t]+\w+[ \t]+\S+(?:[ \t]+\d){0,2}$"
+     rb"|(?:127\.0\.0\.1|::1)[ \t]+localhost|\$(?:ORIGIN|TTL) |\S+ v\d+\.\d+\.\d+\S* h1:"
      rb"|\S+[ \t]+(?:\d+[ \t]+)?IN[ \t]+[A-Z]+[ \t]",
     "translations": rb"msg(?:id|ctxt) \"",
     "a serialised object": rb"[aOs]:\d+:[{\"]|\(dp\d|\(lp\d",
@@ -110,8 +118,14 @@ _DIGITS = re.compile(rb"\d+")
 _NAMES = re.compile(
     rb"[\"']?[A-Za-z_][\w .()/%-]*[\"']?(?:[,;\t|][\"']?[A-Za-z_][\w .()/%-]*[\"']?)+\s*"
 )
+# Names with a blank behind the delimiter, as sentences have it, too.
+_NAMES_APART = re.compile(rb"[\"']?[A-Za-z_]\w*[\"']?(?:[,;|] +[\"']?[A-Za-z_]\w*[\"']?){2,}\s*")
 _IDENTIFIER = re.compile(rb"[A-Za-z]\w*(?:-\w+)*")
 _FEWEST_JOINED_WORDS = 2
+_ALIGNED_NAME = re.compile(rb"[A-Za-z_%#][\w%#/()-]*")
+_NUMBER = re.compile(rb"[+-]?\d+(?:[.,]\d+)?%?")
+_FEWEST_ALIGNED = 3
+_FEWEST_ROWS = 2
 _ODD_WORD_IN = 8
 _WORD = re.compile(rb"[^ \t,;|]*[A-Za-z][^ \t,;|]*")
 _NUMBERED = re.compile(rb"(?=[^0]*0).*[^0 .+-]")
@@ -178,7 +192,7 @@ def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
         pair = _PAIR.match(line)
         if not line.strip():
             break
-        if pair is not None and pair[1].lower() not in _LEVELS:
+        if pair is not None and (pair[2] or pair[1].lower() not in _LEVELS):
             names.append(pair[1])
             messages += pair[2] is None and len(pair[3].split()) >= _MESSAGE_WORDS
         elif names and line.startswith(_BELOW_A_PAIR):
@@ -232,7 +246,8 @@ def _reads_as_prose(line: bytes, following: bytes) -> bool:
 
 
 def _are_statements(lines: Sequence[bytes]) -> bool:
-    return len(lines) > 1 and all(line.rstrip().endswith(b";") for line in lines[:2])
+    ends = [line.rstrip()[-1:] for line in lines[:2] if line.strip()]
+    return ends[:1] == [b";"] and ends[1:] in ([b";"], [b"{"])
 
 
 def _are_partly_json(lines: Sequence[bytes]) -> bool:
@@ -243,7 +258,7 @@ def _are_partly_json(lines: Sequence[bytes]) -> bool:
 def _is_table(lines: Sequence[bytes]) -> bool:
     """Whether the first line may be the names of what the lines below have in common."""
     sample = [line for line in lines[:_TABLE_LINES] if line.strip()]
-    if _are_names(sample[0]):
+    if _are_names(sample[0]) or _NAMES_APART.fullmatch(sample[0]) or _has_aligned_names(sample):
         return True
     if is_one_of(sample[0], sample[1:]):
         return False
@@ -256,6 +271,17 @@ def _is_table(lines: Sequence[bytes]) -> bool:
             if any(_has_values(column) or _is_phrase(column) for column in columns):
                 return False
     return found
+
+
+def _has_aligned_names(lines: Sequence[bytes]) -> bool:
+    """Whether the first line has a word for each column, and one of them stands above numbers."""
+    names, *rows = (line.split() for line in lines)
+    widths = {len(names), *map(len, rows)}
+    if len(widths) > 1 or len(names) < _FEWEST_ALIGNED or len(rows) < _FEWEST_ROWS:
+        return False
+    if not all(map(_ALIGNED_NAME.fullmatch, names)) or names[0].lower() in _LEVELS:
+        return False
+    return any(all(map(_NUMBER.fullmatch, column)) for column in zip(*rows, strict=True))
 
 
 def _is_phrase(fields: Sequence[bytes]) -> bool:

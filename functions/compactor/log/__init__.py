@@ -12,5 +12,4 @@ contents    which contents a log has of which keys; digests: the sources that it
 schemes     how a destination's sources are divided into partitions
 left_alone  the sources a commit left alone, counted by their reasons
 at_rest     partitions in which nothing was left to be done, as discovery recognises them
-old_rules   commits made before headers were confirmed; passed: those found sound since
 """

@@ -19,7 +19,6 @@ from compactor import layout
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing, TransientStoreError
 from compactor.fingerprint import Seen
-from compactor.log.entries import RULES
 from compactor.log.log import CommitLog
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
@@ -109,7 +108,7 @@ def looked_by(settings: Settings) -> str:
     """Names everything but time, listing and log that decides what is to be done; 32 hex digits."""
     asked = {name: one for name, one in settings.to_dict().items() if name not in _BESIDE}
     judged = () if settings.pays_back_within_days is None else (prices_digest(),)
-    text = json.dumps([RULES, PLAN_RULES, asdict(settings.limits), asked, *judged], sort_keys=True)
+    text = json.dumps([PLAN_RULES, asdict(settings.limits), asked, *judged], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -60,15 +60,6 @@ class Contents:
         """Forget the sources of a commit that became void."""
         self._discard({_value(row) for row in rows})
 
-    def less(self, raw: bytes) -> None:
-        """Forget what :meth:`to_bytes` of other contents gave.
-
-        Raises:
-            ValueError: no whole number of values.
-        """
-        if raw:
-            self._discard(set(values_in(raw)))
-
     def _discard(self, gone: Container[int]) -> None:
         kept = (array("Q", (one for one in level if one not in gone)) for level in self._levels)
         self._levels = [level for level in kept if level]

@@ -10,9 +10,9 @@ from isal import igzip
 
 from compactor.decoding import decoder, require_version
 from compactor.log import manifest
-from compactor.log.contents import Contents, values_in
+from compactor.log.contents import Contents
 from compactor.log.digests import Digests, split_digests
-from compactor.log.entries import KEPT_RUNS, NOTHING, Commit, Output
+from compactor.log.entries import KEPT_RUNS, Commit, Output
 from compactor.log.manifest import Columns
 from compactor.log.state import LogState, RunTotals
 from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
@@ -33,27 +33,14 @@ class _Entry(msgspec.Struct):
     output: Output | None
     manifest: Columns
     quarantined: list[tuple[str, str, int, QuarantineReason, str]]
-    log_id: str = ""
-    rules: int = 1
-    freed: bytes = b""
-    why: str = ""
-    # Entries of earlier versions have none: their sources count as overwritten.
-    freed_contents: bytes = b""
-    # Entries of earlier versions have none.
-    decided_by: str = ""
-    # Both since version 1 was first written.
-    again: list[tuple[str, str, int, int, int | None, int | None]] = []
-    overwritten: Skipped = NOTHING
-
-    def __post_init__(self) -> None:
-        split_digests(self.freed)
-        values_in(self.freed_contents)
+    log_id: str
+    decided_by: str
+    again: list[tuple[str, str, int, int, int | None, int | None]]
+    overwritten: Skipped
 
 
 # What an entry and a commit have in common, in the order in which it is written.
 _SAME_FIELDS = _Entry.__struct_fields__[:7]
-# Of entries that undo a published commit alone.
-_UNDOING_FIELDS = ("freed", "freed_contents", "why")
 
 
 class _Checkpoint(msgspec.Struct):
@@ -61,17 +48,15 @@ class _Checkpoint(msgspec.Struct):
     committed: bytes
     quarantined: bytes
     runs: dict[str, RunTotals]
-    # Both since version 1 was first written.
-    passing: bytes = b""
-    log_id: str = ""
-    # None in checkpoints that were written before logs had an identity.
-    path: str | None = None
-    outputs: bytes | None = None
+    passing: bytes
+    log_id: str
+    path: str
+    outputs: bytes
     # Of the last entry.
-    commit_id: str = ""
-    undecided: dict[str, bytes] = {}
-    contents: bytes = b""
-    buckets: list[str] = []
+    commit_id: str
+    undecided: dict[str, bytes]
+    contents: bytes
+    buckets: list[str]
 
 
 _decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
@@ -90,8 +75,6 @@ def encode_commit(commit: Commit) -> bytes:
             for q in commit.quarantined
         ],
         "log_id": commit.log_id,
-        "rules": commit.rules,
-        **{name: getattr(commit, name) for name in _UNDOING_FIELDS if commit.freed},
         "decided_by": commit.decided_by,
         "again": [
             [a.source.key, a.source.etag, a.source.size, a.of, a.plain_bytes, a.crc32]
@@ -120,10 +103,6 @@ def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Com
             for key, etag, size, reason, detail in entry.quarantined
         ),
         log_id=entry.log_id,
-        rules=entry.rules,
-        freed=entry.freed,
-        freed_contents=entry.freed_contents,
-        why=entry.why,
         decided_by=entry.decided_by,
         again=tuple(
             Again(SourceObject(bucket, key, etag, size, 0.0), of, plain_bytes, crc32)
@@ -138,7 +117,7 @@ def encode_checkpoint(state: LogState) -> bytes:
     document = {
         "version": LOG_VERSION,
         "through": state.last,
-        "commit_id": state.commit_ids.get(state.last, ""),
+        "commit_id": state.commit_ids[state.last],
         "committed": state.committed.to_bytes(),
         "quarantined": b"".join(sorted(state.quarantined)),
         "contents": state.contents.to_bytes(),
@@ -152,7 +131,7 @@ def encode_checkpoint(state: LogState) -> bytes:
         "runs": msgspec.to_builtins(dict(list(state.runs.items())[-KEPT_RUNS:])),
         "log_id": state.log_id,
         "path": state.path,
-        "outputs": b"".join(sorted(state.outputs)) if state.outputs_known else None,
+        "outputs": b"".join(sorted(state.outputs)),
     }
     return _pack(document)
 
@@ -163,7 +142,7 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
     return LogState(
         last=document.through,
         checkpoint=document.through,
-        commit_ids={document.through: document.commit_id} if document.commit_id else {},
+        commit_ids={document.through: document.commit_id},
         committed=Digests.from_bytes(document.committed),
         quarantined=set(split_digests(document.quarantined)),
         passing=set(split_digests(document.passing)),
@@ -173,8 +152,7 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
         runs=document.runs,
         path=document.path,
         log_id=document.log_id,
-        outputs=set(split_digests(document.outputs or b"")),
-        outputs_known=document.outputs is not None,
+        outputs=set(split_digests(document.outputs)),
     )
 
 

@@ -8,9 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from compactor.errors import IntegrityError
-from compactor.log import manifest
 from compactor.log.columnar import Columnar
-from compactor.log.contents import Contents
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
     Again,
@@ -26,10 +24,6 @@ from compactor.model import (
 NOTHING = Skipped(0, 0)
 # Runs that may still be under way when a checkpoint is written.
 KEPT_RUNS = 8
-#: By which rules sources are joined; raised when an earlier version joined what it should not
-#: have. 1, which entries without a number mean, took any first line without a number or date for
-#: the header of a CSV or TSV source.
-RULES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +35,8 @@ class Output:
     leaves out those of copied slices; None when all of the output is one copied source.
     ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
     sources cannot be restored from it. ``points`` are places in the stored bytes at which decoding
-    can begin, beside the first, each with the plain bytes before it, in order. With ``members``
-    each of them is the begin of a gzip member or zstd frame. ``table`` is how CSV and TSV are
+    can begin, beside the first, each with the plain bytes before it, in order. ``table``
+    is how CSV and TSV are
     written, as it was decided for their data set or declared.
     """
 
@@ -59,7 +53,6 @@ class Output:
     copied: bool = False
     columnar: Columnar | None = None
     points: tuple[tuple[int, int], ...] = ()
-    members: bool = False
     table: TableDialect | None = None
 
 
@@ -72,17 +65,9 @@ class Commit:
         commit_id: tells a writer its own entry from another's after a lost answer.
         replaces: sequence of an earlier commit that this one makes void.
         decided_by: names the settings under which sources were left alone, as
-            :func:`compactor.outputs.detection.decided_by` does; empty in entries of earlier
-            versions.
+            :func:`compactor.outputs.detection.decided_by` does; empty where none were.
         output: None when the entry only quarantines sources or voids a commit.
-        log_id: identity of the log it was written for; empty in entries that
-            are older than identities.
-        rules: by which sources were joined, see :data:`RULES`.
-        freed: identities, one behind the other, of the sources of a published commit that this
-            entry makes void; they are candidates again.
-        freed_contents: their contents, as :meth:`Contents.to_bytes` gives them; empty in entries
-            of earlier versions.
-        why: of such an entry, in one line.
+        log_id: identity of the log it was written for; empty in a draft.
         again: sources whose content an earlier commit has, and that this one has not compacted.
         overwritten: of the sources of this commit those at whose key other content was compacted
             before.
@@ -99,10 +84,6 @@ class Commit:
     quarantined: tuple[Quarantined, ...] = ()
     replaces: int | None = None
     log_id: str = ""
-    rules: int = RULES
-    freed: bytes = b""
-    freed_contents: bytes = b""
-    why: str = ""
     decided_by: str = ""
     again: tuple[Again, ...] = ()
     overwritten: Skipped = NOTHING
@@ -133,42 +114,9 @@ class Commit:
             rows=(),
             quarantined=(),
             replaces=self.sequence,
-            rules=RULES,
             decided_by="",
             again=(),
             overwritten=NOTHING,
-        )
-
-    def moved(self, run_id: str, now: float, group_id: str, output: Output) -> Commit:
-        """The entry that names the same records at another place, UNIX seconds."""
-        return replace(
-            self.voided(run_id),
-            created_at=now,
-            group_id=group_id,
-            output=output,
-            rows=self.rows,
-            rules=self.rules,
-        )
-
-    def undone(self, run_id: str, now: float, why: str) -> Commit:
-        """The entry that makes this commit void although its output was published.
-
-        Only for when nobody can read that output any more, and every source is still there.
-
-        Args:
-            run_id: of who undoes it.
-            now: UNIX seconds.
-            why: in one line.
-        """
-        freed = b"".join(sorted(manifest.identities(self.rows)))
-        contents = Contents()
-        contents.add(self.rows)
-        return replace(
-            self.voided(run_id),
-            created_at=now,
-            freed=freed,
-            freed_contents=contents.to_bytes(),
-            why=why,
         )
 
 
@@ -195,16 +143,15 @@ def same_log(log_id: str, commit: Commit) -> str:
     """The identity that a log's entries name, up to this one.
 
     Args:
-        log_id: what the entries before it name; empty where none does.
+        log_id: what the entries before it name; empty where there are none.
         commit: the next entry.
 
     Raises:
-        IntegrityError: they name another one, or this entry names none after others did.
+        IntegrityError: they name another one.
     """
     if log_id and commit.log_id != log_id:
-        named = f"log {commit.log_id}" if commit.log_id else "no log"
         raise IntegrityError(
-            f"entry {commit.sequence} of the commit log names {named}, those before it name"
-            f" {log_id}: it was put there by hand, or by an older version"
+            f"entry {commit.sequence} of the commit log names log {commit.log_id}, those before it"
+            f" name {log_id}: it was put there by hand"
         )
     return log_id or commit.log_id

@@ -112,7 +112,7 @@ class CommitLog:
             IntegrityError: an output is there that no entry names, or the checkpoint sums up
                 another last entry than there is.
         """
-        if state.checkpoint in state.commit_ids:
+        if state.checkpoint:
             bucket, key = layout.witness_key(self._settings, self._partition, state.checkpoint)
             witness = read_witness(self._store, bucket, key)
             if witness is not None:
@@ -123,14 +123,6 @@ class CommitLog:
         # Whoever published them meanwhile has committed them before.
         self.refresh(state)
         unnamed = [one for one in unnamed if not _names_output(state, one)]
-        if unnamed and not state.outputs_known:
-            # A checkpoint of a version that did not remember them.
-            for commit in self.every_commit(state.last, valid_only=False):
-                if commit.output is not None:
-                    output = commit.output
-                    state.outputs.add(output_digest(output.bucket, output.key))
-            state.outputs_known = True
-            unnamed = [one for one in unnamed if not _names_output(state, one)]
         if unnamed:
             raise not_whole(f"s3://{self._bucket}/{self._prefix}", state.last, unnamed)
 
@@ -186,7 +178,7 @@ class CommitLog:
 
         Raises:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
-                the commit it wants to replace or undo. The log state is up to date then.
+                the commit it wants to replace. The log state is up to date then.
             IntegrityError: the draft names a key twice, or the log is not what it was; nothing is
                 written.
             InvalidInput: the destination was made of other partitions.
@@ -243,7 +235,7 @@ class CommitLog:
 
     def _require_checkpoint(self, state: LogState, commit_id: str) -> None:
         """Make sure that a checkpoint's last entry is this commit."""
-        summed_up = state.commit_ids.get(state.checkpoint, commit_id)
+        summed_up = state.commit_ids[state.checkpoint]
         if summed_up != commit_id:
             bucket, key = layout.checkpoint_key(self._settings, self._partition, state.checkpoint)
             raise IntegrityError(
@@ -346,10 +338,7 @@ class CommitLog:
         if draft.group_id:
             # Otherwise they were put again after the commit that names them.
             wanted |= {one.source.identity for one in draft.again}
-        if draft.freed:
-            if draft.replaces in state.replaced:
-                raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
-        elif draft.replaces is not None:
+        if draft.replaces is not None:
             if draft.replaces not in state.unpublished:
                 raise CommitConflict(f"commit {draft.replaces} was replaced meanwhile")
             wanted -= {one.identity for one in state.unpublished[draft.replaces].sources}

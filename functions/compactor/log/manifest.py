@@ -30,8 +30,6 @@ class ManifestRow(NamedTuple):
         plain_bytes: size of the source once decompressed, bytes; None for a copied output.
         crc32: of those bytes; None where S3 copied them and nobody read them.
         facts: how to undo the framing; None for a copied output, which is the source itself.
-        stored_at: where the source itself, a gzip member or zstd frame, begins in the output as
-            stored; None where it was encoded anew.
         attributes: what S3 kept beside its bytes; None for nothing.
     """
 
@@ -41,7 +39,6 @@ class ManifestRow(NamedTuple):
     plain_bytes: int | None
     crc32: int | None
     facts: SliceFacts | None
-    stored_at: int | None = None
     attributes: Attributes | None = None
 
 
@@ -85,8 +82,6 @@ def to_json(rows: Sequence[ManifestRow]) -> Json:
         },
     }
     document["bytes"] = table.to_json()
-    if any(row.stored_at is not None for row in rows):
-        document["stored_at"] = [row.stored_at for row in rows]
     if any(row.attributes is not None for row in rows):
         document |= _attributes_json(rows)
     return document
@@ -121,8 +116,6 @@ class Columns(msgspec.Struct):
     newlines: list[_Count | None]
     edits: dict[str, list[tuple[_Count, _Count, _Count]]]
     table: list[bytes] = msgspec.field(name="bytes")
-    # Only where sources are in their output as they were stored.
-    stored_at: list[_Count | None] | None = None
     # Only where there are any.
     attributes: list[_Count | None] | None = None
     attribute_sets: list[Attributes] = []
@@ -138,9 +131,8 @@ def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
         ValueError, IndexError: the columns do not belong together.
     """
     lengths = {len(getattr(columns, name)) for name in _OF_EACH}
-    stored_at = columns.stored_at or [None] * len(columns.key)
     sets, refs = columns.attribute_sets, columns.attributes or [None] * len(columns.key)
-    if len({*lengths, len(stored_at), len(refs)}) > 1:
+    if len({*lengths, len(refs)}) > 1:
         raise ValueError("the columns of the manifest differ in length")
     return tuple(
         ManifestRow(
@@ -150,7 +142,6 @@ def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
             columns.plain_bytes[n],
             columns.crc32[n],
             _facts(columns, n),
-            stored_at[n],
             None if (ref := refs[n]) is None else sets[ref],
         )
         for n, key in enumerate(columns.key)

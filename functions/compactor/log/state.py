@@ -16,7 +16,7 @@ import msgspec
 
 from compactor.log import left_alone, manifest
 from compactor.log.contents import Contents
-from compactor.log.digests import Digests, split_digests
+from compactor.log.digests import Digests
 from compactor.log.entries import NOTHING, Commit, output_digest, same_log
 from compactor.log.left_alone import BY_SETTINGS, WAITS, LeftAlone
 from compactor.log.size_counts import SizeCounts
@@ -54,7 +54,6 @@ class RunTotals(msgspec.Struct):
     overwritten: Skipped = NOTHING
     lines: list[QuarantineLine] = msgspec.field(default_factory=list)
     left_alone: dict[str, LeftAlone] = msgspec.field(default_factory=dict)
-    # What earlier versions counted has none.
     sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
 
     def count(self, commit: Commit, sign: int = 1) -> None:
@@ -110,8 +109,7 @@ class LogState(msgspec.Struct):
         passing: identities of the sources left alone for a reason that may pass, such as access
             denied: every run tries them again, and none writes them down a second time.
         undecided: those of the quarantined that hang on the settings, by the settings in force.
-        contents: what was compacted of which key, as far as entries tell that were written since
-            it is remembered.
+        contents: what was compacted of which key.
         foreign: what entries name that others wrote since the last plan, or since before it.
         written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
             arrived later, and is committed, was put again after its commit. Infinite where there
@@ -120,10 +118,9 @@ class LogState(msgspec.Struct):
         unpublished: valid commits after the checkpoint whose output this run has neither
             completed nor seen, by sequence.
         commit_ids: of the checkpoint's last entry and of those after it, by sequence.
-        path: of its partition; None where a checkpoint does not tell.
-        log_id: the identity that its entries name; empty before the first that does.
+        path: of its partition.
+        log_id: the identity that its entries name; empty before the first.
         outputs: digests of the outputs that entries name, void ones too.
-        outputs_known: False where the checkpoint does not tell those of the entries it covers.
         claimed: this run has seen that the state is this log's.
         scheme_kept: this run has seen that the scheme of its partitions is remembered.
         scheme_number: under which it would be written, as far as this run has looked.
@@ -148,10 +145,9 @@ class LogState(msgspec.Struct):
     unpublished: dict[int, Commit] = msgspec.field(default_factory=dict)
     commit_ids: dict[int, str] = msgspec.field(default_factory=dict)
     runs: dict[str, RunTotals] = msgspec.field(default_factory=dict)
-    path: str | None = ""
+    path: str = ""
     log_id: str = ""
     outputs: set[bytes] = msgspec.field(default_factory=set)
-    outputs_known: bool = True
     claimed: bool = False
     scheme_kept: bool = False
     scheme_number: int | None = None
@@ -172,8 +168,6 @@ class LogState(msgspec.Struct):
             self._take_back(self.unpublished.pop(commit.replaces, None))
             self.replaced.add(commit.replaces)
             self.unwitnessed.pop(commit.replaces, None)
-            self.committed.difference_update(split_digests(commit.freed))
-            self.contents.less(commit.freed_contents)
         if commit.output is not None:
             self.unpublished[commit.sequence] = commit
             self.outputs.add(output_digest(commit.output.bucket, commit.output.key))

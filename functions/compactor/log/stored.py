@@ -281,10 +281,9 @@ def read_checkpoint(store: ObjectStore, bucket: str, key: str, path: str) -> Log
         state = decode_checkpoint(body, f"s3://{bucket}/{key}")
     except DAMAGE as error:
         raise _damaged(bucket, key, error) from error
-    if not key.endswith(f"/{state.last:020d}.checkpoint.json.gz") or state.path not in (None, path):
-        of = "" if state.path is None else f" of partition {state.path or '(root)'}"
-        raise _damaged(bucket, key, f"it says that it sums up {state.last} entries{of}")
-    state.path = path
+    if not key.endswith(f"/{state.last:020d}.checkpoint.json.gz") or state.path != path:
+        of = f"of partition {state.path or '(root)'}"
+        raise _damaged(bucket, key, f"it says that it sums up {state.last} entries {of}")
     return state
 
 

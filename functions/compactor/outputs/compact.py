@@ -31,7 +31,6 @@ from compactor.outputs.copies import copied_signature, copy_whole
 from compactor.outputs.denied import Denials
 from compactor.outputs.detection import detector
 from compactor.outputs.inflating import Plain, inflated
-from compactor.outputs.large_members import LargeMembers
 from compactor.outputs.neighbours import Found, Neighbours, Settled
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
@@ -43,7 +42,6 @@ from compactor.planning.packing import (
     as_learned,
     output_choices,
     output_compression,
-    writes_members,
 )
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame
@@ -371,7 +369,7 @@ class _Pass:
             store,
             destination.bucket,
             destination.key(group, f".{extension_for(signature.format, compression)}"),
-            encoder(compression, members=writes_members(settings, signature.compression)),
+            encoder(compression),
             content_type=content_type(signature.format, compression),
             metadata=partial(destination.metadata, group),
             limits=settings.limits,
@@ -385,7 +383,6 @@ class _Pass:
             sample,
             table=table,
             kept=Kept(settings.limits.kept_bytes),
-            large=LargeMembers(store, settings, copies=self._copies),
             rows=self._rows,
             settings=settings,
         )

@@ -17,8 +17,8 @@ def confirm(commit: Commit, store: ObjectStore) -> None:
     """Look at a published output once more where that is needed; safe to run again.
 
     Raises:
-        IntegrityError: it is not what was hashed. Its sources stay until somebody has seen to it.
-        WrongCopies: the store keeps a CRC32 of it that is not that of its bytes.
+        IntegrityError: it is not what was hashed, or the store keeps a CRC32 of it that is not that
+            of its bytes. Its sources stay until an operator has seen to it.
     """
     output = commit.output
     if output is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from compactor.codecs.parquet_writer import Column, Kind
 from compactor.log.entries import Commit
 from compactor.log.manifest import ManifestRow
 from compactor.model import SourceObject
@@ -13,7 +12,7 @@ from compactor.outputs.restore import keeps_bytes
 
 
 class Mapped(NamedTuple):
-    """One source, and where its content is; the columns of an export, and of the manifest table.
+    """One source, and where its content is; the columns of an export.
 
     The content of a source is ``dropped_prefix``, then the slice without its last ``appended``
     bytes, then ``dropped_suffix``: where ``exact``. Elsewhere records within the slice were put on
@@ -54,32 +53,6 @@ class Mapped(NamedTuple):
     run_id: str
     commit: int
     delivered_again: bool
-
-
-#: The fields of :class:`Mapped` as columns, in their order.
-COLUMNS = (
-    Column("partition", Kind.TEXT),
-    Column("source_bucket", Kind.TEXT),
-    Column("source_key", Kind.TEXT),
-    Column("etag", Kind.TEXT),
-    Column("size", Kind.WHOLE),
-    Column("committed_at", Kind.MOMENT),
-    Column("output", Kind.TEXT, nullable=True),
-    Column("format", Kind.TEXT, nullable=True),
-    Column("compression", Kind.TEXT, nullable=True),
-    Column("offset", Kind.WHOLE, nullable=True),
-    Column("length", Kind.WHOLE, nullable=True),
-    Column("records", Kind.WHOLE, nullable=True),
-    Column("plain_bytes", Kind.WHOLE, nullable=True),
-    Column("crc32", Kind.WHOLE, nullable=True),
-    Column("exact", Kind.FLAG),
-    Column("dropped_prefix", Kind.BYTES),
-    Column("dropped_suffix", Kind.BYTES),
-    Column("appended", Kind.WHOLE),
-    Column("run_id", Kind.TEXT),
-    Column("commit", Kind.WHOLE),
-    Column("delivered_again", Kind.FLAG),
-)
 
 
 def mapped(

@@ -11,10 +11,8 @@ from compactor.log.slices import Kept, SliceFacts
 from compactor.model import Signature, SourceObject, TableDialect
 from compactor.outputs import plain
 from compactor.outputs.detection import passing_check
-from compactor.outputs.large_members import LargeMember, LargeMembers, may_be_one, read_as_one
-from compactor.outputs.members import is_member_of
 from compactor.outputs.pending import OutputWriter, Tally
-from compactor.planning.packing import output_compression, takes_stored, writes_members
+from compactor.planning.packing import output_compression
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
 
@@ -41,7 +39,6 @@ class OpenOutput:
         sample: what is read a second time; None where nothing is.
         table: how its sources are written, where they are CSV or TSV.
         kept: what its manifest keeps of its sources.
-        large: reads and gives sources that are not held as they are stored.
         rows: of its manifest, to be added to.
         settings: of the run.
 
@@ -58,7 +55,6 @@ class OpenOutput:
         *,
         table: TableDialect | None,
         kept: Kept,
-        large: LargeMembers,
         rows: list[ManifestRow],
         settings: Settings,
     ) -> None:
@@ -68,13 +64,8 @@ class OpenOutput:
         self._framer = framer
         self._writer = writer
         self._kept = kept
-        self._large = large
         self._rows = rows
         self._settings = settings
-        self._members = writes_members(settings, signature.compression)
-        self._takes_stored = takes_stored(settings, signature.compression)
-        # Those that are in it as they are stored; where, is known at the end.
-        self._member_sources: list[bytes] = []
         self._begun = self._placed = False
         # Bytes written where the last source begins, and where the last whole one ends.
         self._start = self._settled = 0
@@ -98,22 +89,9 @@ class OpenOutput:
 
         Raises:
             ManifestFull: it begins another output.
-            SourceChanged: it was read twice, and changed in between.
-            TransientStoreError: likewise, and its bytes are not those that were read first.
             UnreadableSource: it is not what its head promised; nothing of it was written, unless
                 :attr:`is_midway` says otherwise.
         """
-        if self._is_large(content, raw):
-            member = self._read_large(source, content)
-            if member is not None:
-                self._place_large(member, content)
-                return
-            content = self._large.again(source, content)
-        self._place_content(source, content, raw)
-
-    def _place_content(
-        self, source: SourceObject, content: plain.PlainContent, raw: bytes | None
-    ) -> None:
         if content.complete:
             framed = self._framer.frame(content.head)
         else:
@@ -127,10 +105,6 @@ class OpenOutput:
         if facts is None and not self._kept.has_room(framed):
             raise ManifestFull
         facts = facts or self._kept.take(framed)
-        if self._takes_stored and raw is not None and is_member_of(framed, facts, content, raw):
-            self._begin(is_member=True)
-            self._place_member(source, content, framed, facts, raw)
-            return
         self._begin()
         if framed.separator:
             self._writer.write(framed.separator)
@@ -175,7 +149,6 @@ class OpenOutput:
         self._write_frame(self._framer.closing())
         writer = self._writer
         upload_id, parts = writer.finish()
-        self._tell_members()
         return Output(
             bucket=writer.bucket,
             key=writer.key,
@@ -188,17 +161,8 @@ class OpenOutput:
             format=self.signature.format,
             compression=output_compression(self._settings, self.signature.compression),
             points=tuple(writer.points),
-            members=self._members,
             table=self._table,
         )
-
-    def _tell_members(self) -> None:
-        """Add to the rows of sources that are in it as they are stored where they are."""
-        found = dict(zip(self._member_sources, self._writer.members, strict=True))
-        if found:
-            self._rows[:] = [
-                row._replace(stored_at=found.get(row.source.identity)) for row in self._rows
-            ]
 
     def tally(self) -> Tally:
         """What was counted while it was written; complete once it is finished."""
@@ -211,15 +175,14 @@ class OpenOutput:
             self.sample.stop()
         self._writer.abort()
 
-    def _begin(self, *, is_member: bool = False) -> None:
+    def _begin(self) -> None:
         """Write what stands before the next source."""
         if not self._begun:
             self._begun = True
             self._write_frame(self._framer.opening())
         if self._unended is not None:
             self._end_copied()
-        if not is_member:
-            self._writer.begin_source()
+        self._writer.begin_source()
         self._start = self._writer.plain_bytes
 
     def _place_stream(
@@ -233,31 +196,6 @@ class OpenOutput:
         check.finish()
         framed = stream.finish()
         self._place_slice(source, content, framed, self._kept.take(framed), None)
-
-    def _is_large(self, content: plain.PlainContent, raw: bytes | None) -> bool:
-        """Whether a source that is not held whole may turn out to go in as it is stored."""
-        if not self._takes_stored or (content.complete and raw is not None):
-            return False
-        return may_be_one(content, self.signature)
-
-    def _read_large(self, source: SourceObject, content: plain.PlainContent) -> LargeMember | None:
-        stream = self._framer.stream()
-        if stream is None:
-            return None
-        return read_as_one(source, content, stream, passing_check(self.signature, self._settings))
-
-    def _place_large(self, member: LargeMember, content: plain.PlainContent) -> None:
-        """Take a source of which all was read as it is stored, and behind it its newline."""
-        source, framed, writer = member.source, member.framed, self._writer
-        again = self._large.stored(source, content, writer.parts)
-        self._begin(is_member=True)
-        writer.take_large(member, again)
-        for piece in framed.slice:
-            writer.write(piece)
-        self._member_sources.append(source.identity)
-        self._add_row(source, content, self._kept.take(framed), self._start)
-        if self.sample is not None:
-            self.sample.pass_over()
 
     def _place_slice(
         self,
@@ -275,23 +213,6 @@ class OpenOutput:
         self._add_row(source, content, facts, self._start + len(separator))
         if self.sample is not None:
             self.sample.place(source.key, source.identity, raw, separator, pieces)
-
-    def _place_member(
-        self,
-        source: SourceObject,
-        content: plain.PlainContent,
-        framed: Framed,
-        facts: SliceFacts,
-        raw: bytes,
-    ) -> None:
-        """Take a source as it is stored, and behind it the newline that it lacks."""
-        writer = self._writer
-        writer.write_member(raw, content.head)
-        writer.write(b"".join(framed.slice)[content.size :])
-        self._member_sources.append(source.identity)
-        self._add_row(source, content, facts, self._start)
-        if self.sample is not None:
-            self.sample.place(source.key, source.identity, raw, b"", framed.slice)
 
     def _add_row(
         self, source: SourceObject, content: plain.PlainContent, facts: SliceFacts, offset: int

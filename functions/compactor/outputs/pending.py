@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +12,7 @@ from isal import isal_zlib
 
 from compactor.codecs.checksums import parts_crc32
 from compactor.codecs.encoders import Encoder
-from compactor.errors import CopyRefused, TransientStoreError
+from compactor.errors import CopyRefused
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.contents import overwritten
 from compactor.log.entries import Commit, Output
@@ -26,9 +26,8 @@ from compactor.model import (
     SourceObject,
     StoredPart,
 )
-from compactor.outputs.large_members import LargeMember
 from compactor.outputs.parts import Parts, copy_ranges
-from compactor.outputs.segments import Begin, Encoded, Member, Piece, encoding
+from compactor.outputs.segments import Begin, Encoded, Piece, encoding
 from compactor.pieces import Pieces
 from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
@@ -112,9 +111,8 @@ class OutputWriter:
 
     Other threads encode (``outputs/segments.py``) while the caller frames and the reader threads
     read; one joins what they made, in order, and cuts it into parts. How much waits for them is
-    limited, and at most four parts are held. ``newlines``, ``size``, ``crc32``,
-    ``points``, and ``members``, which is where each of these begins, are complete after
-    :meth:`finish`. What ``metadata`` gives is asked for when the upload is created.
+    limited, and at most four parts are held. ``newlines``, ``size``, ``crc32`` and ``points`` are
+    complete after :meth:`finish`. What ``metadata`` gives is asked for when the upload is created.
     """
 
     def __init__(
@@ -135,7 +133,6 @@ class OutputWriter:
         self.size = 0
         self.crc32: int | None = 0
         self.points: list[tuple[int, int]] = []
-        self.members: list[int] = []
         self._limits = limits
         self._encoding = encoding(encoder, limits)
         self._most_waiting = limits.block_bytes
@@ -150,9 +147,6 @@ class OutputWriter:
         self._plain_waiting = 0
         self._plain_crc32 = 0
         self._source_at = 0
-        self._after_member = False
-        # Plain bytes before the first source behind the last member that is to be encoded.
-        self._encoded_from: int | None = None
         self._encoded: list[bytes] = []
         self._encoded_waiting = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
@@ -180,35 +174,17 @@ class OutputWriter:
     def begin_source(self) -> None:
         """What is written from here on is of another source: perhaps decoding can begin here.
 
-        Only where enough was encoded since it could last, or behind a source's own member: behind a
-        point nothing can refer to what is before it, which costs about 1 KiB each.
+        Only where enough was encoded since it could last: after a point nothing can refer to what
+        is before it, which costs about 1 KiB each.
         """
         if not self._encoding.segments:
             return
-        if self._encoded_from is None:
-            self._encoded_from = self.plain_bytes
         apart = self.plain_bytes - self._source_at
         if self._end_segment():
             self._source_at = self.plain_bytes
-        elif apart >= _PLAIN_TO_POINT * self._limits.point_bytes or self._after_member:
+        elif apart >= _PLAIN_TO_POINT * self._limits.point_bytes:
             self._source_at = self.plain_bytes
-            self._plain.append(Begin(self._source_at, self._after_member))
-        self._after_member = False
-
-    def write_member(self, member: bytes, plain: bytes) -> None:
-        """Take a source as it is stored, a gzip member or zstd frame, into an output of such.
-
-        Behind a source that was encoded it is a point: that one is read by a range up to here.
-
-        Args:
-            member: its bytes; where they lie comes to ``members``.
-            plain: what they decompress to.
-        """
-        at = self.plain_bytes if self._is_after_encoded() else None
-        self._end_segment()
-        self.plain_bytes += len(plain)
-        self._after_member, self._encoded_from = True, None
-        self._hold(Member(member, plain, at), len(plain))
+            self._plain.append(Begin(self._source_at))
 
     def copy(self, source: SourceObject) -> None:
         """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.
@@ -221,40 +197,6 @@ class OutputWriter:
         self.plain_bytes += source.size
         # S3 knows the checksum of what it copied, and we do not.
         self.crc32 = None
-
-    def take_large(self, member: LargeMember, stored: Iterable[bytes] | None) -> None:
-        """Take a large source as it is stored, all of which was read and counted before.
-
-        Args:
-            member: what was counted.
-            stored: its bytes once more; None where S3 is to copy them.
-
-        Raises:
-            TransientStoreError: these are not the bytes that were read before.
-        """
-        self._drain()
-        if self._is_after_encoded():
-            self.points.append((self.size, self.plain_bytes))
-        self.members.append(self.size)
-        self._after_member, self._encoded_from = True, None
-        before = self.crc32
-        self.plain_bytes += member.plain_bytes
-        self._passed_on += member.plain_bytes
-        self.newlines += member.newlines
-        if stored is None:
-            self._copy(member.source)
-        for piece in stored or ():
-            self._take(Encoded().add(piece))
-        if before is None:
-            return
-        crc32 = isal_zlib.crc32_combine(before, member.crc32, member.source.size)
-        if stored is not None and self.crc32 != crc32:
-            raise TransientStoreError(f"{member.source.key}: read twice, and not alike")
-        self.crc32 = crc32
-
-    def _is_after_encoded(self) -> bool:
-        """Whether a source was encoded behind the last member; one may have been refused since."""
-        return self._encoded_from is not None and self.plain_bytes > self._encoded_from
 
     def _copy(self, source: SourceObject) -> None:
         start = 0
@@ -339,7 +281,6 @@ class OutputWriter:
     def _take(self, one: Encoded) -> None:
         """Put what comes next behind the rest."""
         self.points += [(self.size + at, plain) for at, plain in one.points]
-        self.members += [self.size + at for at in one.members]
         self.newlines += one.newlines
         self._plain_crc32 = isal_zlib.crc32_combine(
             self._plain_crc32, one.plain_crc32, one.plain_bytes

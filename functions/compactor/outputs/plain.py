@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from isal import isal_zlib
 
@@ -14,13 +14,10 @@ from compactor.codecs.codecs import (
     decompress_stream,
     detect_compression,
 )
-from compactor.codecs.decoders import Input
 from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
-from compactor.outputs.stored import StoredBytes
-from compactor.planning.packing import takes_stored
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
 
@@ -35,25 +32,16 @@ class PlainContent:
         complete: ``head`` is the whole content.
         compression: how the source itself is encoded.
         size, crc32: of the plain bytes consumed so far (at once, when complete).
-        stored: what was decompressed to these; None where it cannot go into an output as it is, or
-            is held with all of its content.
     """
 
-    __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size", "stored")
+    __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size")
 
-    def __init__(
-        self,
-        head: bytes,
-        rest: Iterator[bytes] | None,
-        compression: Compression,
-        stored: StoredBytes | None = None,
-    ) -> None:
+    def __init__(self, head: bytes, rest: Iterator[bytes] | None, compression: Compression) -> None:
         self.head = head
         self.complete = rest is None
         self.compression = compression
         self.size = len(head)
         self.crc32 = isal_zlib.crc32(head)
-        self.stored = stored
         self._rest = rest
 
     def chunks(self) -> Iterator[bytes]:
@@ -106,18 +94,16 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         if compression is Compression.NONE:
             return PlainContent(body.content, None, compression)
         limits = Limits(max_expansion=settings.max_expansion)
-        strictly = takes_stored(settings, compression)
         surely_whole = len(body.content) <= settings.limits.surely_whole_gzip_bytes
         if compression is Compression.GZIP and surely_whole:
-            plain = decompress(body.content, compression, limits=limits, strictly=strictly)
+            plain = decompress(body.content, compression, limits=limits)
             return PlainContent(plain, None, compression)
         most = settings.limits.whole_bytes
-        whole = decompress_at_once(
-            body.content, compression, limits=limits, most_bytes=most, strictly=strictly
-        )
+        whole = decompress_at_once(body.content, compression, limits=limits, most_bytes=most)
         if whole is not None:
             return PlainContent(whole, None, compression)
-        return _decompressed(body.content, compression, settings)
+        plain_pieces = decompress_stream((body.content,), compression, limits=limits)
+        return _gather(plain_pieces, compression, most)
     if body.chunks is None:
         raise AssertionError(f"the store gave no content for {body.source.key}")
     raw = body.chunks()
@@ -127,7 +113,8 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     compression = detect_compression(first[:_MAGIC_BYTES])
     pieces = _prepend(first, raw)
     if compression is not Compression.NONE:
-        return _passing(pieces, compression, body.source, settings)
+        limits = Limits(max_expansion=settings.max_expansion)
+        pieces = decompress_stream(pieces, compression, limits=limits)
     return _gather(pieces, compression, settings.limits.whole_bytes)
 
 
@@ -154,37 +141,7 @@ def fetched(source: SourceObject, store: ObjectStore) -> SourceBody:
     return body
 
 
-def _decompressed(content: bytes, compression: Compression, settings: Settings) -> PlainContent:
-    """Of a source that is held: what it is as stored is only looked at where its content is not."""
-    strictly = takes_stored(settings, compression)
-    decoded = Input((content,), strictly=strictly)
-    pieces = decompress_stream(decoded, compression, limits=Limits(settings.max_expansion))
-    found = _gather(pieces, compression, settings.limits.whole_bytes)
-    if not found.complete and strictly:
-        keep = len(content) < settings.limits.copy_slice_bytes
-        found.stored = StoredBytes.held(content, decoded, keep=keep)
-    return found
-
-
-def _passing(
-    pieces: Iterable[bytes], compression: Compression, source: SourceObject, settings: Settings
-) -> PlainContent:
-    limits = Limits(max_expansion=settings.max_expansion)
-    whole_bytes = settings.limits.whole_bytes
-    if not takes_stored(settings, compression):
-        plain = decompress_stream(pieces, compression, limits=limits)
-        return _gather(plain, compression, whole_bytes)
-    stored = StoredBytes(pieces, keep=source.size < settings.limits.copy_slice_bytes)
-    plain = decompress_stream(stored.input, compression, limits=limits)
-    return _gather(plain, compression, whole_bytes, stored)
-
-
-def _gather(
-    pieces: Iterator[bytes],
-    compression: Compression,
-    whole_bytes: int,
-    stored: StoredBytes | None = None,
-) -> PlainContent:
+def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int) -> PlainContent:
     """Hold content of up to so many bytes whole, else its head."""
     held: list[bytes] = []
     size = 0
@@ -192,8 +149,8 @@ def _gather(
         held.append(piece)
         size += len(piece)
         if size > whole_bytes:
-            return PlainContent(b"".join(held), pieces, compression, stored)
-    return PlainContent(b"".join(held), None, compression, stored)
+            return PlainContent(b"".join(held), pieces, compression)
+    return PlainContent(b"".join(held), None, compression)
 
 
 def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

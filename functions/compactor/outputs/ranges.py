@@ -51,18 +51,18 @@ def stretches(output: Output, rows: Sequence[ManifestRow]) -> list[Stretch] | No
         IntegrityError: its points do not lie in it one behind the other.
     """
     is_plain = output.copied or output.compression is Compression.NONE
-    if not is_plain and not output.points and not output.members:
+    if not is_plain and not output.points:
         return None
     found: list[Stretch] = []
     points = _points(output)
     for row in rows:
-        one = _exact(row) if is_plain else _member(row) or _around(row, points, output)
+        one = _exact(row) if is_plain else _around(row, points, output)
         last = found[-1] if found else None
         if last is not None and one.start <= last.end:
             last.end = max(last.end, one.end)
         else:
             found.append(one)
-        found[-1].rows.append(_own(row))
+        found[-1].rows.append(row)
     read = sum(one.end - one.start for one in found)
     return found if len(found) <= MOST_RANGES and read <= _MOST_SHARE * output.size else None
 
@@ -77,7 +77,7 @@ def decoded(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[by
     stored = stored_bytes(output, stretch.start, stretch.end, store)
     if output.copied or output.compression is Compression.NONE:
         return stored
-    if stretch.start and output.compression is Compression.GZIP and not output.members:
+    if stretch.start:
         return inflate_from_point(stored)
     return decompress_stream(stored, output.compression, limits=Limits(None, None))
 
@@ -100,19 +100,6 @@ def _exact(row: ManifestRow) -> Stretch:
     return Stretch(row.offset, row.offset + row.length, row.offset)
 
 
-def _member(row: ManifestRow) -> Stretch | None:
-    at = row.stored_at
-    return None if at is None else Stretch(at, at + row.source.size, row.offset)
-
-
-def _own(row: ManifestRow) -> ManifestRow:
-    """Without the newline that stands behind a member, in another one."""
-    if row.stored_at is None or row.facts is None:
-        return row
-    length, facts = row.length - row.facts.appended, row.facts._replace(appended=0)
-    return row._replace(length=length, facts=facts)
-
-
 def _around(row: ManifestRow, points: Sequence[tuple[int, int]], output: Output) -> Stretch:
     at = bisect_right(points, row.offset, key=_plain_of) - 1
     behind = bisect_left(points, row.offset + row.length, lo=at, key=_plain_of)
@@ -123,8 +110,7 @@ def _around(row: ManifestRow, points: Sequence[tuple[int, int]], output: Output)
 
 def _points(output: Output) -> list[tuple[int, int]]:
     """Where decoding can begin, the start among it."""
-    # One that is named twice was left by a source that was refused before any of it was written.
-    points = list(dict.fromkeys([(0, 0), *output.points]))
+    points = [(0, 0), *output.points]
     for (stored, plain), point in pairwise(points):
         if not (stored < point[0] <= output.size and plain < point[1]):
             raise IntegrityError(f"{output.key}: {point} is no point behind {(stored, plain)}")

@@ -9,7 +9,7 @@ from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.log.entries import Commit
 from compactor.log.manifest import ManifestRow
 from compactor.model import SourceObject
-from compactor.outputs import members, ranges, slices
+from compactor.outputs import ranges, slices
 from compactor.ports import ObjectStore
 
 
@@ -91,12 +91,8 @@ def require_bytes(found: Found) -> None:
         )
 
 
-def restore(
-    found: Found, store: ObjectStore, *, as_stored: bool = False
-) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
+def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
     """The found rows with the plain bytes their sources had, in pieces, in manifest order.
-
-    With ``as_stored``, sources that are in their output as they were stored come so, and first.
 
     A few of many are read by ranges of the output, where decoding can begin within it.
 
@@ -112,12 +108,6 @@ def restore(
     require_bytes(found)
     output = found.commit.output
     try:
-        if as_stored and output is not None:
-            yield from members.restored(output, found.rows, store)
-            rest = tuple(row for row in found.rows if row.stored_at is None)
-            found = Found(found.commit, rest)
-            if not rest:
-                return
         parts = None if output is None else ranges.stretches(output, found.rows)
         if output is None or parts is None:
             yield from _from_whole(found, store)

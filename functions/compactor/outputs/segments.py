@@ -25,25 +25,13 @@ _SEGMENTS_AHEAD = 2
 
 
 class Begin(NamedTuple):
-    """A source begins behind so many plain bytes; whatever is before it, here is a point."""
+    """A source begins after so many plain bytes."""
 
     at: int
-    is_point: bool
-
-
-class Member(NamedTuple):
-    """A source that goes into its output as it is stored.
-
-    ``at`` is how many plain bytes are before it, where decoding of what was encoded ends there.
-    """
-
-    stored: bytes
-    plain: bytes
-    at: int | None = None
 
 
 Plain = bytes | memoryview
-Piece = Plain | Begin | Member
+Piece = Plain | Begin
 
 
 class Encoded:
@@ -55,7 +43,6 @@ class Encoded:
         plain_bytes, plain_crc32: of what a segment decodes to; of a stream they are not computed.
         newlines: in what the pieces decode to.
         points: before each of them, encoded bytes of these and plain bytes of the whole output.
-        members: encoded bytes of these before each source that is in them as it was stored.
     """
 
     def __init__(self) -> None:
@@ -63,7 +50,6 @@ class Encoded:
         self.size = self.crc32 = 0
         self.plain_bytes = self.plain_crc32 = self.newlines = 0
         self.points: list[tuple[int, int]] = []
-        self.members: list[int] = []
 
     def add(self, data: bytes) -> Encoded:
         """Put encoded bytes behind those that there are."""
@@ -78,7 +64,7 @@ class Encoding(Protocol):
     """Encodes the pieces of one output, in their order.
 
     Attributes:
-        segments: whether what it is given is encoded each by itself, points and members among it.
+        segments: whether what it is given is encoded each by itself, with points in it.
         ahead: so many times pieces may wait or be under way.
     """
 
@@ -136,7 +122,7 @@ class _Stream:
         return Encoded()
 
     def start(self, pieces: list[Piece], at: int, end: int) -> Callable[[], Encoded]:
-        # Nobody tells a stream of sources and members.
+        # A stream is not given the begin of sources.
         return partial(self._encode, cast("list[Plain]", pieces))
 
     def end(self, plain_crc32: int, plain_bytes: int) -> Encoded:
@@ -192,20 +178,16 @@ class _Segment:
         self._encoded = Encoded()
 
     def encode(self, pieces: list[Piece]) -> Encoded:
-        first = pieces[0]
-        if self._at and not (isinstance(first, Member) and first.at is None):
+        if self._at:
             self._encoded.points.append((0, self._at))
         plain: list[Plain] = []
         for piece in pieces:
-            if not isinstance(piece, tuple):
+            if not isinstance(piece, Begin):
                 plain.append(piece)
                 continue
             self._encode_plain(plain)
             plain = []
-            if isinstance(piece, Begin):
-                self._begin(piece)
-            else:
-                self._take_member(piece)
+            self._begin(piece)
         self._encode_plain(plain)
         return self._encoded.add(self._encoder.finish())
 
@@ -220,7 +202,7 @@ class _Segment:
         encoded = self._encoded
         last = encoded.points[-1][0] if encoded.points else 0
         far = encoded.size - last >= self._point_bytes and self._rest() >= self._point_bytes
-        if source.is_point or far:
+        if far:
             encoded.add(self._encoder.point())
             encoded.points.append((encoded.size, source.at))
 
@@ -229,15 +211,6 @@ class _Segment:
         encoded = self._encoded
         left = self._end - self._at - encoded.plain_bytes
         return left * encoded.size / (encoded.plain_bytes or 1)
-
-    def _take_member(self, one: Member) -> None:
-        encoded, ended = self._encoded, self._encoder.point()
-        encoded.add(ended)
-        if ended and one.at is not None:
-            encoded.points.append((encoded.size, one.at))
-        encoded.members.append(encoded.size)
-        self._count(one.plain)
-        encoded.add(one.stored)
 
     def _count(self, plain: bytes) -> None:
         encoded = self._encoded

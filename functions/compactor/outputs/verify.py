@@ -8,7 +8,7 @@ from functools import partial
 
 from compactor.codecs.checksums import parts_crc32
 from compactor.codecs.parquet_footer import read_footer
-from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource, WrongCopies
+from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
 from compactor.formats import spec_of
 from compactor.log.columnar import Columnar
 from compactor.log.entries import Commit, Output
@@ -175,7 +175,7 @@ def check_told_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> No
     the parts; where that comes to something else, and at any other store, the output is read.
 
     Raises:
-        WrongCopies: it is another.
+        IntegrityError: it is another.
     """
     if head.crc32 is None:
         return
@@ -192,7 +192,7 @@ def check_told_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> No
 
 def _require_told(where: str, head: ObjectHead | None, crc32: int) -> None:
     if head is not None and head.crc32 not in (None, crc32):
-        raise WrongCopies(
+        raise IntegrityError(
             f"{where}: the store keeps CRC32 {head.crc32} of it, and its bytes have {crc32}:"
             " readers that compare them refuse it"
         )

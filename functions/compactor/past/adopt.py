@@ -43,7 +43,7 @@ from compactor.outputs.publish import is_published, withdraw
 from compactor.past.rehearsal import Rehearsal
 from compactor.planning.dialects import Dialects
 from compactor.planning.listing import Onward, take_listing
-from compactor.planning.packing import packing_class, uncopied
+from compactor.planning.packing import packing_class
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectHead, ObjectStore
 from compactor.runs.given import PartitionRun
@@ -173,9 +173,7 @@ class _Partition:
         known = Knowledge(state.committed, state.quarantined, self._signatures)
         for window in self._windows(moment):
             decision: CompactionPlan = plan(window, run.settings, known, moment)
-            for group in decision.groups:
-                yield group
-                yield uncopied(group)
+            yield from decision.groups
 
     def _windows(self, at: float) -> Iterator[Listing]:
         run = self._run

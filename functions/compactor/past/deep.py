@@ -18,7 +18,6 @@ from compactor.log.manifest import ManifestRow
 from compactor.model import Format
 from compactor.outputs import slices
 from compactor.outputs.twice import declared_by
-from compactor.past.earlier_headers import earlier_table
 from compactor.past.originals import JUDGED_BYTES, Originals, head_of, seen_in
 from compactor.ports import ObjectStore
 from compactor.second_reading import (
@@ -89,11 +88,8 @@ def examine(
     output = commit.output
     if output is None or output.copied or output.columnar is not None:
         return ()
-    declared = declared_by(settings)
-    table = output.table
-    if table is None and declared.csv_header == "auto":
-        table = earlier_table(commit, output, store)
-    examination = _Examination(commit, output, store, replace(declared, table=table))
+    declared = replace(declared_by(settings), table=output.table)
+    examination = _Examination(commit, output, store, declared)
     try:
         return tuple(examination.findings(sources=sources))
     except ObjectMissing as error:

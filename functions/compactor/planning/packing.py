@@ -23,8 +23,6 @@ PLAIN_TARGET_BYTES = 1024 * MIB
 ASSUMED_RATIO = 5
 # Part of every group id: to be raised by any change to the bytes an output gets.
 BYTES_VERSION = "4"
-# Likewise, of the ids of groups whose outputs may hold sources as they are stored.
-_STORED_VERSION = "2"
 _LONG_HEADER_BYTES = 64
 
 _COMPRESSION_SUFFIXES = {
@@ -106,20 +104,6 @@ def output_compression(settings: Settings, source: Compression) -> Compression:
 def output_choices(settings: Settings) -> dict[str, str]:
     """The settings that say how outputs of some formats are written, by name."""
     return {name: getattr(settings, name) for name in CHOICES}
-
-
-def writes_members(settings: Settings, source: Compression) -> bool:
-    """Whether the output of sources so compressed is made of members of gzip, or frames of zstd."""
-    encoded = output_compression(settings, source)
-    if encoded is Compression.GZIP:
-        return settings.gzip_output == "members"
-    return settings.zstd_output == "frames" and encoded is Compression.ZSTD
-
-
-def takes_stored(settings: Settings, source: Compression) -> bool:
-    """Whether sources so compressed may go into their output as they are stored."""
-    same = output_compression(settings, source) is source
-    return same and writes_members(settings, source)
 
 
 def target_bytes(settings: Settings, output: Compression) -> int:
@@ -245,10 +229,6 @@ def make_group(
     options += settings.csv_rules
     if settings.columnar:
         options += (settings.output_format, settings.parquet_schema or "")
-    if settings.gzip_output != "member":
-        options += (f"gzip_output={settings.gzip_output}", f"stored={_STORED_VERSION}")
-    if settings.zstd_output != "frame":
-        options += (f"zstd_output={settings.zstd_output}", f"stored={_STORED_VERSION}")
     if settings.upsert_key:
         # Which columns these are does not matter: outputs say where their rows come from.
         options += ("upsert",)
@@ -256,13 +236,3 @@ def make_group(
     for source in sources:
         digest.update(source.identity)
     return ObjectGroup(digest.hexdigest(), tuple(sources), copy)
-
-
-def uncopied(group: ObjectGroup) -> ObjectGroup:
-    """The same sources for an output in which the store copies nothing.
-
-    It has another id, and so another key: whoever is late to delete the output with copies can
-    never meet this one.
-    """
-    digest = hashlib.blake2b(f"{group.id}\0uncopied".encode(), digest_size=16)
-    return replace(group, id=digest.hexdigest(), copies=False)

@@ -6,18 +6,21 @@ sorts after the first two is asked for by its name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from itertools import accumulate, chain, islice
+from itertools import accumulate, islice
 from threading import Lock
 
 from compactor.errors import InvalidInput
 from compactor.model import Listing, SkipReason
-from compactor.planning.markers import ICEBERG, LAYOUT, LEVELS, root_in
+from compactor.planning.markers import ICEBERG, LAYOUT, LEVELS, Roots, owner_of, root_in, roots_in
 from compactor.ports import KeyPage, ObjectStore
 
 _PAGES = 2
-_MOST_LOOKS = 100_000
+# 1.7 KB each.
+_MOST_LOOKS = 10_000
+# Of more levels than this the objects between the first and the last are listed instead.
+_MOST_LEVELS = 64
 
 #: What is known of levels, or being asked.
 Looks = dict[str, Future[SkipReason | None]]
@@ -50,18 +53,32 @@ class Surroundings:
         looks = (self._at(level) for level in _levels(prefix) if level != prefix)
         return next((found for found in looks if found is not None), None)
 
-    def of(self, prefix: str, key: str) -> SkipReason | None:
-        """Why an object below a prefix is left alone, by the levels above and below that.
+    def owned(self, prefix: str, keys: Sequence[str]) -> str | None:
+        """The first of some keys below a prefix that a table or registry owns; None for none.
+
+        Args:
+            prefix: of a partition.
+            keys: in UTF-8 order.
 
         Raises:
             TransientStoreError: the store did not answer.
         """
-        named = root_in(key)
-        if named is not None:
-            return named[1]
-        inside = (level for level in _levels(key) if level.startswith(prefix))
-        looks = chain((self.above(prefix),), map(self._at, inside))
-        return next((found for found in looks if found is not None), None)
+        if not keys or self.above(prefix) is not None:
+            return next(iter(keys), None)
+        roots = self._within(prefix, keys)
+        return next((key for key in keys if root_in(key) or owner_of(key, roots)), None)
+
+    def _within(self, prefix: str, keys: Sequence[str]) -> Roots:
+        levels = {level for key in keys for level in _levels(key) if level.startswith(prefix)}
+        roots: dict[str, SkipReason] = {}
+        if len(levels) > _MOST_LEVELS:
+            first, last = keys[0], keys[-1]
+            listed = self._store.list_objects(self._bucket, prefix, start_after=first, until=last)
+            for page in listed:
+                roots |= roots_in(page)
+            # All other levels of the keys lie between these two.
+            levels = {*_levels(first), *_levels(last)} & levels
+        return roots | self._marked(levels)
 
     def around(
         self, listing: Listing, start_after: str, *, partial: bool = False
@@ -83,6 +100,9 @@ class Surroundings:
         levels = {level for key in keys for level in _levels(key) if level.startswith(inside)}
         if partial:
             levels |= {level for one in listing.objects for level in _levels(one.key)}
+        return self._marked(levels)
+
+    def _marked(self, levels: Iterable[str]) -> dict[str, SkipReason]:
         found = ((level, self._at(level)) for level in sorted(levels))
         return {level: reason for level, reason in found if reason is not None}
 

@@ -144,8 +144,9 @@ def ask(
 
     Raises:
         IntegrityError: the list that it shows is gone or damaged.
+        InvalidInput: the table has no column for a segment of the partition's path.
     """
-    values = PartitionColumns(settings).values(partition.path)
+    values = PartitionColumns(settings).values_in(partition.path, catalog.table)
     entry = catalog.entries([values]).get(values)
     shows = None if entry is None else shows_of(entry, settings, partition)
     if shows is None or shows.shown in (None, Shown.RAW):

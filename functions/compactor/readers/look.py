@@ -60,7 +60,6 @@ def look(
     partition: Partition,
     store: ObjectStore,
     now: float,
-    without: Collection[int] = (),
 ) -> Held:
     """What can be read in a partition.
 
@@ -69,15 +68,13 @@ def look(
         partition: which.
         store: where it is.
         now: UNIX seconds.
-        without: sequences of commits whose outputs are about to be taken away: their records are
-            looked for in the sources.
 
     Raises:
         IntegrityError: the log is not whole.
         InvalidInput: something may not be read.
         TransientStoreError: the store did not answer.
     """
-    there = _there(settings, partition, store, without)
+    there = _there(settings, partition, store)
     seen = _seen(there.sources, there.found.held, partition, now)
     committed = there.state.committed
     standing = sum(
@@ -102,20 +99,18 @@ def doubled(settings: Settings, partition: Partition, store: ObjectStore) -> lis
         InvalidInput: something may not be read.
         TransientStoreError: the store did not answer.
     """
-    there = _there(settings, partition, store, ())
+    there = _there(settings, partition, store)
     held, prefix = there.found.held, partition.prefix
     return [one for one in there.sources if one.identity in held and has_rows(one, prefix)]
 
 
-def _there(
-    settings: Settings, partition: Partition, store: ObjectStore, without: Collection[int]
-) -> _There:
+def _there(settings: Settings, partition: Partition, store: ObjectStore) -> _There:
     log = CommitLog(store, settings, partition)
     state = log.load()
     sources = list(_listed(store, partition.bucket, partition.prefix))
     bucket, prefix = layout.output_prefix(settings, partition)
     outputs = [one for one in _listed(store, bucket, prefix) if has_rows(one, prefix)]
-    return _There(state, sources, outputs, _found(log, state, outputs, without))
+    return _There(state, sources, outputs, _found(log, state, outputs))
 
 
 def _listed(store: ObjectStore, bucket: str, prefix: str) -> Iterable[SourceObject]:
@@ -136,24 +131,17 @@ def _seen(
     return seen
 
 
-def _found(
-    log: CommitLog, state: LogState, there: Collection[SourceObject], without: Collection[int]
-) -> _Log:
+def _found(log: CommitLog, state: LogState, there: Collection[SourceObject]) -> _Log:
     digests = {output_digest(one.bucket, one.key): one for one in there}
-    if not without and state.outputs_known and state.outputs <= digests.keys():
+    if state.outputs <= digests.keys():
         # All that was ever named is there, and what is void nobody publishes.
         outputs = tuple(digests[one] for one in state.outputs)
         return _Log(state.committed, _sorted(outputs))
-    return _by_entries(log, state, digests, without)
+    return _by_entries(log, state, digests)
 
 
-def _by_entries(
-    log: CommitLog,
-    state: LogState,
-    there: dict[bytes, SourceObject],
-    without: Collection[int],
-) -> _Log:
-    """Every entry is read: some outputs are not there, or are not to count."""
+def _by_entries(log: CommitLog, state: LogState, there: dict[bytes, SourceObject]) -> _Log:
+    """Every entry is read: some outputs are not there."""
     held: set[bytes] = set()
     again: list[tuple[int, set[bytes]]] = []
     outputs: list[SourceObject] = []
@@ -163,7 +151,7 @@ def _by_entries(
             # Written since the log was read: its sources are loose here.
             continue
         one = _output_of(commit, there)
-        if commit.sequence in without or (commit.output is not None and one is None):
+        if commit.output is not None and one is None:
             continue
         readable.add(commit.sequence)
         held.update(row.source.identity for row in commit.rows)

@@ -51,6 +51,7 @@ def require_table(
 
     Raises:
         InvalidInput: its partitions are not ours to switch, or its columns are not known.
+            Whether it has a column for each segment of the path is not asked here.
     """
     found = catalog.table()
     if found is None:
@@ -60,21 +61,14 @@ def require_table(
         found = catalog.table()
     if found is None:
         raise InvalidInput("reader_table", settings.reader_table, "a table that stays there")
-    _require_fit(found, settings, partition)
+    _require_fit(found, settings)
     return found
 
 
-def _require_fit(table: Mapping[str, Any], settings: Settings, partition: Partition) -> None:
+def _require_fit(table: Mapping[str, Any], settings: Settings) -> None:
     parameters = table.get("Parameters") or {}
     if str(parameters.get(_PROJECTION, "")).lower() == "true":
         accepted = "a table without partition projection, which passes over what partitions say"
-        raise InvalidInput("reader_table", settings.reader_table, accepted)
-    wanted = PartitionColumns(settings).names(partition.path)
-    found = tuple(one["Name"] for one in table.get("PartitionKeys") or [])
-    if found != wanted:
-        accepted = (
-            f"a table partitioned by {', '.join(wanted)}, not by {', '.join(found) or 'none'}"
-        )
         raise InvalidInput("reader_table", settings.reader_table, accepted)
 
 

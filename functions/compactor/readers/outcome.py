@@ -20,6 +20,7 @@ class Outcome:
         invisible: objects whose records nobody saw before this refresh.
         unread: objects in an archive tier, which no engine reads.
         fault: why it is not what it is to be, in one line; empty otherwise.
+        is_refused: no later refresh shows it either while settings and table are what they are.
     """
 
     path: str
@@ -29,6 +30,7 @@ class Outcome:
     invisible: int = 0
     unread: int = 0
     fault: str = ""
+    is_refused: bool = False
 
 
 class Outcomes(msgspec.Struct):

@@ -8,22 +8,28 @@ Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 
 _FIELD = "reader_partitions"
-# A column as Hive writes it into a path: a name, and what follows the first "=".
-_NAMED = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
+# A column as Hive writes it into a path: a name, and what follows the first "=". Columns called
+# level1 and so on hold whole segments, whatever these are.
+_NAMED = re.compile(r"(?!level[0-9]+=)([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 _NAMED_IN_FORMAT = re.compile(r"([A-Za-z0-9_]+)=%")
 _DIRECTIVE = re.compile(r"%([YmdjH])")
 _DIGITS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2}
 # What a segment of a date format is called by the finest of its directives.
 _FINEST = (("H", "hour"), ("j", "day_of_year"), ("d", "day"), ("m", "month"), ("Y", "year"))
 _MONTHS = 12
+
+
+class NoColumn(InvalidInput):
+    """A table has other partition columns than the path of a partition needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,11 @@ class _Level:
     def varies(self) -> bool:
         """False for a segment that all paths have in common."""
         return bool(self.dates) or not self.pattern or "*" in self.pattern
+
+    @property
+    def is_open(self) -> bool:
+        """True where each path may have any name before a ``=``, or none."""
+        return self.varies and not self.dates and not _NAMED.fullmatch(self.pattern)
 
 
 class PartitionColumns:
@@ -78,13 +89,63 @@ class PartitionColumns:
             raise InvalidInput(_FIELD, list(self._given), f"names apart, unlike {', '.join(names)}")
         return names
 
-    def values(self, path: str) -> tuple[str, ...]:
+    def values(self, path: str, keys: Sequence[str] = ()) -> tuple[str, ...]:
         """What a partition has in these columns.
+
+        A segment ``name=value`` of a level that may hold anything is its value only in a column
+        of that name; elsewhere the whole segment is, so that no two paths have the same values.
+
+        Args:
+            path: of the partition.
+            keys: what the columns of its table are called; by default as :meth:`names` has them.
 
         Raises:
             InvalidInput: the path has not the segments that paths of this source have.
+            NoColumn: its table has no column for one of them.
         """
-        return tuple(_value_of(segment) for level, segment in self._pairs(path) if level.varies)
+        names = self._fitting(path, keys) if keys else self.names(path)
+        varying = [(level, segment) for level, segment in self._pairs(path) if level.varies]
+        return tuple(
+            _value_of(level, segment, name)
+            for (level, segment), name in zip(varying, names, strict=True)
+        )
+
+    def values_in(
+        self, path: str, table: Callable[[], Mapping[str, Any] | None]
+    ) -> tuple[str, ...]:
+        """The same, in the table of a catalog, which is asked only where that decides.
+
+        Args:
+            path: of the partition.
+            table: as the catalog has it; None where it is not there.
+
+        Raises:
+            InvalidInput: as :meth:`values` does.
+        """
+        named = any(level.is_open and _NAMED.fullmatch(one) for level, one in self._pairs(path))
+        found = table() if named and not self._given else None
+        return self.values(path, keys_of(found) if found else ())
+
+    def _fitting(self, path: str, keys: Sequence[str]) -> tuple[str, ...]:
+        """Columns of a table, where they are columns for this path.
+
+        Raises:
+            NoColumn: they are not.
+        """
+        names = self.names(path)
+        varying = [(n, level) for n, (level, _) in enumerate(self._pairs(path), 1) if level.varies]
+        fits = len(keys) == len(names) and all(
+            key == name or (not self._given and level.is_open and key == f"level{number}")
+            for key, name, (number, level) in zip(keys, names, varying, strict=True)
+        )
+        if not fits:
+            found = ", ".join(keys) or "none"
+            accepted = (
+                f"a table partitioned by {', '.join(names)}, not by {found}, for {path}; with"
+                " reader_partitions a new table has columns for every path"
+            )
+            raise NoColumn("reader_table", found, accepted)
+        return tuple(keys)
 
     def ends(self, path: str) -> float | None:
         """When the time that a path names is over, UNIX seconds; None where it names none.
@@ -169,6 +230,13 @@ def _date_name(dates: str) -> str:
     return next(name for letter, name in _FINEST if letter in letters)
 
 
-def _value_of(segment: str) -> str:
+def _value_of(level: _Level, segment: str, name: str) -> str:
     named = _NAMED.fullmatch(segment)
-    return named[2] if named else segment
+    if named is None or (level.is_open and named[1].lower() != name):
+        return segment
+    return named[2]
+
+
+def keys_of(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a table's partition columns."""
+    return tuple(one["Name"] for one in table.get("PartitionKeys") or [])

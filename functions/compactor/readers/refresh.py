@@ -12,11 +12,11 @@ whoever still reads what was shown before.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from compactor import layout
-from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, TransientStoreError
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.model import Partition
 from compactor.ports import Clock, ObjectStore
 from compactor.readers.formats import descriptor_of
@@ -24,9 +24,9 @@ from compactor.readers.look import look
 from compactor.readers.making import require_table
 from compactor.readers.manifests import MANIFEST_NAME, encode_manifest, manifest_prefix
 from compactor.readers.outcome import Outcome
-from compactor.readers.partitions import PartitionColumns
+from compactor.readers.partitions import NoColumn, PartitionColumns, keys_of
 from compactor.readers.port import CatalogChange, CatalogEntry, ReaderCatalog, Values
-from compactor.readers.records import SwitchRecord, claim_marker, leave_switch, read_marker
+from compactor.readers.records import SwitchRecord, claim_marker, leave_switch
 from compactor.readers.shows import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
 from compactor.readers.states import Decision, Held, Shown, decide
 from compactor.settings.settings import CleanUpMode, Settings
@@ -45,15 +45,12 @@ class Refreshing:
     Attributes:
         settings: of the runs; they name a table.
         catalog: of that.
-        without: sequences of commits whose outputs are about to be taken away, by the partition's
-            path: no partition shows these any more.
     """
 
     settings: Settings
     store: ObjectStore
     clock: Clock
     catalog: ReaderCatalog
-    without: Mapping[str, Collection[int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -87,41 +84,6 @@ def refresh(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
     return done
 
 
-def switch_back(
-    sequence: int,
-    partition: Partition,
-    settings: Settings,
-    store: ObjectStore,
-    clock: Clock,
-    *,
-    open: Callable[[str], ReaderCatalog],
-) -> None:
-    """Let a partition show the sources of a commit instead of its output, where a table shows it.
-
-    Args:
-        sequence: of the commit.
-        partition: whose it is.
-        settings: of whoever takes the output away; the table need not be among them.
-        store: where everything is.
-        clock: ours.
-        open: the catalog of a table.
-
-    Raises:
-        TransientStoreError: the catalog still shows the output.
-        InvalidInput: the catalog may not be asked.
-    """
-    marker = read_marker(settings.state, store)
-    if marker is None:
-        return
-    path = partition.path
-    work = Refreshing(
-        marker.divided(settings), store, clock, open(marker.table), {path: [sequence]}
-    )
-    for outcome in refresh([path], work):
-        if outcome.fault:
-            raise TransientStoreError(f"{marker.table} still shows {path}: {outcome.fault}")
-
-
 def _refresh_some(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
     outcomes = [Outcome(path) for path in paths]
     known = list(_named(outcomes, work))
@@ -132,6 +94,7 @@ def _refresh_some(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
             _prepare(one, work)
         except (IntegrityError, InvalidInput, ObjectMissing) as error:
             one.outcome.fault = str(error)
+            one.outcome.is_refused = isinstance(error, NoColumn)
     _switch([one for one in known if one.change is not None and not one.outcome.fault], work)
     return outcomes
 
@@ -150,8 +113,7 @@ def _prepare(one: _Work, work: Refreshing) -> None:
     """Look, decide, and store the list where there is to be one."""
     settings, now = work.settings, work.clock.now()
     one.began = now
-    without = work.without.get(one.outcome.path, ())
-    one.held = held = look(settings, one.partition, work.store, now, without)
+    one.held = held = look(settings, one.partition, work.store, now)
     shows = None if one.entry is None else shows_of(one.entry, settings, one.partition)
     fresh = is_fresh(settings, one.outcome.path, held, now)
     exact = settings.reader_mode == "exact"
@@ -235,6 +197,11 @@ def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
     """Store what the switch is to show, and what the catalog is to be told."""
     settings, partition = work.settings, one.partition
     table = require_table(settings, partition, one.held, work.catalog, work.store)
+    values = PartitionColumns(settings).values(partition.path, keys_of(table))
+    if values != one.values:
+        # Its level is a column of another name there: of another partition, or of none, was asked.
+        one.values, one.entry = values, work.catalog.entries([values]).get(values)
+        return _prepare(one, work)
     one.switch = uuid.uuid4().hex
     if decision.shown is Shown.LISTED:
         bucket, prefix = manifest_prefix(settings, partition, one.switch)
@@ -248,6 +215,7 @@ def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
         {**kept, SWITCH: one.switch, SHOWN: decision.shown.value},
         new=one.entry is None,
     )
+    return None
 
 
 def _switch(ready: Sequence[_Work], work: Refreshing) -> None:

@@ -80,7 +80,7 @@ class RunCost:
 
 
 class SparkHours(msgspec.Struct, frozen=True):
-    """What the Spark job says it used; nothing by earlier versions."""
+    """What the Spark job says it used; nothing where it does not know."""
 
     vcpu_hours: float = 0.0
     gb_hours: float = 0.0

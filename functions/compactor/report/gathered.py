@@ -21,7 +21,6 @@ from compactor.runs.receipts import Counts, Receipt
 SHOWN_PARTITIONS = 5_000
 #: So many sources it names that were quarantined, of all these partitions together.
 SHOWN_SOURCES = 10_000
-_SHOWN_FAULTS = 5
 
 
 class GatheredState(msgspec.Struct):
@@ -43,8 +42,6 @@ class GatheredState(msgspec.Struct):
     sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
     after: dict[str, int] = {}
     expected: dict[str, float] = {}
-    untold: int = 0
-    manifest_faults: list[str] = []
 
 
 @dataclass(slots=True)
@@ -59,8 +56,6 @@ class Gathered:
         sizes: of what was compacted, before and after.
         after: requests that they made after their receipts, by kind.
         expected: what their plans reckoned.
-        untold: how many the manifest table does not tell all of.
-        manifest_faults: of the first of these, why.
     """
 
     totals: Counts = field(default_factory=Counts)
@@ -75,8 +70,6 @@ class Gathered:
     sizes: SizeCounts = field(default_factory=SizeCounts)
     after: Counter[str] = field(default_factory=Counter)
     expected: dict[str, float] = field(default_factory=dict)
-    untold: int = 0
-    manifest_faults: list[str] = field(default_factory=list)
 
     def add(self, receipt: Receipt) -> None:
         """One partition more."""
@@ -94,10 +87,6 @@ class Gathered:
             self.left_alone = added_up([self.left_alone, receipt.left_alone])
         if receipt.shown is not None:
             self.outcomes.add(receipt.shown)
-        if receipt.manifest_fault:
-            self.untold += 1
-            line = f"{receipt.path or '(root)'}: {receipt.manifest_fault}"
-            self.manifest_faults = [*self.manifest_faults, line][:_SHOWN_FAULTS]
         has_failed = receipt.status != "done"
         # Of equal ones the earlier stays; the number tells any two apart.
         one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)
@@ -123,8 +112,6 @@ class Gathered:
             self.sizes,
             dict(self.after),
             self.expected,
-            self.untold,
-            self.manifest_faults,
         )
 
     @classmethod
@@ -143,8 +130,6 @@ class Gathered:
             given.sizes,
             Counter(given.after),
             dict(given.expected),
-            given.untold,
-            given.manifest_faults,
         )
 
     def total(self) -> Counts:
@@ -154,10 +139,7 @@ class Gathered:
     @property
     def warnings(self) -> list[str]:
         """What query engines do not see as it is, a line each."""
-        more = self.untold - len(self.manifest_faults)
-        rest = [f"and {more:,} more partitions are not all in the manifest table"] * (more > 0)
-        told = [f"not all in the manifest table: {line}" for line in self.manifest_faults]
-        return self.outcomes.warnings + told + rest
+        return self.outcomes.warnings
 
     def shown(self) -> list[Receipt]:
         """Those that are told one by one, in the order they were added."""

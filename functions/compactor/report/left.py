@@ -31,7 +31,6 @@ class DiscoveryLine(msgspec.Struct, frozen=True):
 
     unpartitioned: Skipped
     warnings: list[str] = []
-    # What earlier versions wrote has none.
     resting: Resting = NOBODY
     requests: dict[str, int] = {}
 

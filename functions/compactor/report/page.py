@@ -37,7 +37,7 @@ def render(report: Mapping[str, Any]) -> str:
     Args:
         report: what ``report.json`` holds, of this version or an earlier one.
     """
-    sizes = report.get("sizes") or _NO_SIZES
+    sizes = report["sizes"] or _NO_SIZES
     money = spent(report)
     return _rendered(
         "report.html.j2",
@@ -47,7 +47,7 @@ def render(report: Mapping[str, Any]) -> str:
         failed=sentences.failed_sentence(report),
         proof=sentences.proof(report),
         verify=view.verify_command(report["settings"]),
-        warnings=report.get("warnings", ()),
+        warnings=report["warnings"],
         tiles=_tiles(report, money),
         money=money,
         money_heads=HEADS,
@@ -58,10 +58,10 @@ def render(report: Mapping[str, Any]) -> str:
         skipped=view.skipped_rows(report),
         left=view.left_rows(report),
         quarantined=view.quarantined(report),
-        overwritten=report.get("overwritten") or _NO_OBJECTS,
-        table=view.table_rows(report.get("table")),
-        readers=view.reader_rows(report.get("readers")),
-        clean_up=view.clean_up_rows(report.get("clean_up")),
+        overwritten=report["overwritten"] or _NO_OBJECTS,
+        table=view.table_rows(report["table"]),
+        readers=view.reader_rows(report["readers"]),
+        clean_up=view.clean_up_rows(report["clean_up"]),
         settings=view.setting_rows(report["settings"]),
         open_rows=view.OPEN_ROWS,
     )

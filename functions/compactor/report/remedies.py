@@ -42,7 +42,6 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "ObjectArchived": "An output or the commit log lies in an archive tier: restore it, and"
         " keep lifecycle rules away from the state prefix.",
         "IntegrityError": _CONTRADICTION,
-        "WrongCopies": _CONTRADICTION,
         "NotMerged": f"Outputs are committed, and not all are merged into the table. {_AGAIN}",
     }
 )

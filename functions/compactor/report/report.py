@@ -77,9 +77,8 @@ class RunReport:
             receipt, and what they skip is counted in ``skipped``.
         readers: what query engines see of the partitions; None where the settings name no table
             for them.
-        sizes: of what was compacted, before and after; of fewer objects than ``totals`` where an
-            earlier version worked on partitions.
-        cost: what the run cost, beside what its plans reckoned; None in reports of before.
+        sizes: of what was compacted, before and after.
+        cost: what the run cost, beside what its plans estimated.
     """
 
     run_id: str

@@ -18,13 +18,12 @@ def sentence(report: Mapping[str, Any]) -> str:
     """The run in one sentence.
 
     Args:
-        report: what ``report.json`` holds, of any version.
+        report: what ``report.json`` holds.
     """
     totals = report["totals"]
     before, after = totals["objects_in"], totals["objects_out"]
     if not before:
-        # Reports of earlier versions have no such line.
-        told = report.get("headline") or _nothing(report)
+        told = report["headline"] or _nothing(report)
         return told[0].upper() + told[1:]
     parts = [f"{plural(before, 'object')} became {after:,}"]
     if after and before >= 2 * after:
@@ -39,9 +38,7 @@ def failed_sentence(report: Mapping[str, Any]) -> str:
     """What did not go well, and what stands all the same; empty for a run that succeeded."""
     if report["status"] != "failed":
         return ""
-    failed = report.get("failed_count") or sum(
-        one["status"] != "done" for one in report["partitions"]
-    )
+    failed = report["failed_count"]
     partitions = plural(partition_count(report), "partition")
     what = f"{failed:,} of {partitions} failed" if failed else "The run failed"
     return f"{what}; what was committed stands, and the same run again does the rest."
@@ -49,9 +46,7 @@ def failed_sentence(report: Mapping[str, Any]) -> str:
 
 def partition_count(report: Mapping[str, Any]) -> int:
     """How many partitions a run found, worked on or not."""
-    # Reports of earlier versions have them all, and do not count them.
-    worked = report.get("partition_count", len(report["partitions"]))
-    resting = report.get("resting", {}).get("partitions", 0)
+    worked, resting = report["partition_count"], report["resting"]["partitions"]
     return int(worked + len(report["oversized"]) + resting)
 
 
@@ -59,7 +54,7 @@ def is_idle(report: Mapping[str, Any]) -> bool:
     """True of a run that succeeded, and found nothing that it could compact."""
     totals = report["totals"]
     done = totals["objects_in"] or totals["objects_out"] or report["spark"]
-    left = report.get("left_alone") or report["oversized"]
+    left = report["left_alone"] or report["oversized"]
     return report["status"] == "succeeded" and not (done or left)
 
 
@@ -101,7 +96,7 @@ def _counted_apart(totals: Mapping[str, Any]) -> list[str]:
     if totals["copied"]:
         copied = plural(totals["copied"], "output")
         found.append(f"{copied}: a source that S3 copied as it is; nobody counted its records.")
-    if totals.get("rejected"):
+    if totals["rejected"]:
         rejected = plural(totals["rejected"], "record")
         found.append(f"{rejected} did not fit the schema, and stand beside the outputs.")
     return found
@@ -109,7 +104,7 @@ def _counted_apart(totals: Mapping[str, Any]) -> list[str]:
 
 def _nothing(report: Mapping[str, Any]) -> str:
     left = {why: one["objects"] for why, one in report["skipped"].items() if one["objects"]}
-    left |= {why: one["objects"] for why, one in report.get("left_alone", {}).items()}
+    left |= {why: one["objects"] for why, one in report["left_alone"].items()}
     if not left:
         return "Nothing was compacted: there was nothing to do."
     most = max(left, key=lambda why: left[why])

@@ -33,15 +33,15 @@ class Spent:
 
 
 def spent(report: Mapping[str, Any]) -> Spent | None:
-    """The money of a run; None where it compacted nothing, or its report is of an earlier version.
+    """The money of a run; None where it compacted nothing.
 
     What is saved is reckoned as if all sources, and all outputs, were of their average size, in
     S3 Standard.
 
     Args:
-        report: what ``report.json`` holds, of any version.
+        report: what ``report.json`` holds.
     """
-    cost, totals = report.get("cost"), report["totals"]
+    cost, totals = report["cost"], report["totals"]
     if not cost or not totals["objects_in"]:
         return None
     prices = prices_for(cost["prices_of"])

@@ -87,7 +87,7 @@ def partition_rows(report: Mapping[str, Any]) -> list[PartitionRow]:
     seconds = max((one["counts"]["seconds"] for one in told), default=0.0)
     rows = [_partition_row(one, one["path"] in spark, objects, seconds) for one in told]
     rows.sort(key=lambda row: (not row.failed, -row.objects_in, row.path))
-    others = report.get("partition_count", len(told)) - len(told)
+    others = report["partition_count"] - len(told)
     return [*rows, _others(report, others)] if others > 0 else rows
 
 
@@ -143,18 +143,18 @@ def failures(report: Mapping[str, Any]) -> list[Failure]:
         Failure(p["path"] or "(root)", p["error"], p["cause"], failure_remedy(p["error"]))
         for p in failed
     ]
-    table = report.get("table") or {"error": "", "cause": "", "faults": ()}
+    table = report["table"] or {"error": "", "cause": "", "faults": ()}
     if table["error"]:
         remedy = failure_remedy(table["error"])
         found.append(Failure("table", table["error"], table["cause"], remedy))
     found += [_worded("table", line) for line in table["faults"]]
-    clean_up = report.get("clean_up") or {"failures": (), "unsafe": ()}
+    clean_up = report["clean_up"] or {"failures": (), "unsafe": ()}
     found += [_worded("clean-up", line) for line in (*clean_up["failures"], *clean_up["unsafe"])]
     found += [
         _worded("clean-up", f"{n:,} more {kind}")
         for kind, n in clean_up.get("left_out", {}).items()
     ]
-    more = report.get("failed_count", len(failed)) - len(failed)
+    more = report["failed_count"] - len(failed)
     if more > 0:
         found.append(_worded("the run", f"and {more:,} more partitions"))
     return [one for one in found if one.cause]
@@ -170,7 +170,7 @@ def _worded(what: str, line: str) -> Failure:
 def request_rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     """Requests by kind: the kind, what it stands for, and how many or how much."""
     made = Counter(report["totals"]["requests"])
-    made.update((report.get("clean_up") or {}).get("requests", {}))
+    made.update((report["clean_up"] or {}).get("requests", {}))
     order = {name: number for number, name in enumerate(_REQUESTS)}
     rows = []
     for name, count in sorted(made.items(), key=lambda one: (order.get(one[0], 99), one[0])):
@@ -219,7 +219,7 @@ def left_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:
             "remedy": f"set {one['setting']}" if one["setting"] else LEFT_ALONE.get(reason, ""),
             "example": one["example"],
         }
-        for reason, one in _most_first(report.get("left_alone", {}))
+        for reason, one in _most_first(report["left_alone"])
     ]
 
 

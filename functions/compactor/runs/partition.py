@@ -2,7 +2,7 @@
 
 load the log -> publish what an earlier run left -> list -> plan
     -> for each group: compact -> check -> commit -> publish
--> list again, until a plan is empty -> tell the manifest table, show it to query engines
+-> list again, until a plan is empty -> show it to query engines
 -> checkpoint -> record what was seen, at rest
 """
 
@@ -24,7 +24,6 @@ from compactor.log.state import LogState
 from compactor.model import CompactionPlan
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.listings import Listings
-from compactor.runs.mapped import tell_sources
 from compactor.runs.place import Place
 from compactor.runs.progress import PartitionProgress
 from compactor.runs.receipts import Counts, Receipt, read
@@ -86,7 +85,6 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         result = _run(progress, recorder.expects)
         ended = _ended(run, result, earlier)
         recorder.did(result)
-        recorder.receipt.manifest_fault = tell_sources(run, state)
         if ended:
             recorder.receipt.shown = show(run)
         rest = partial(_rest, progress, result, recorder.receipt)
@@ -119,8 +117,7 @@ def _rest(progress: PartitionProgress, result: PartitionResult, receipt: Receipt
     """Sum up the log, and record what was seen where the partition is at rest."""
     # Also when time ran out: the next call need not look at these outputs again.
     progress.run.log.checkpoint(progress.state)
-    if not receipt.manifest_fault:
-        progress.rest.leave(progress.state, result, receipt.shown)
+    progress.rest.leave(progress.state, result, receipt.shown)
 
 
 def _place(run: PartitionRun, earlier: Counts) -> Place:

@@ -25,7 +25,6 @@ from compactor.errors import (
     SourceChanged,
     TransientStoreError,
     UploadLost,
-    WrongCopies,
 )
 from compactor.log.contents import Contents
 from compactor.log.entries import Commit
@@ -47,14 +46,12 @@ from compactor.outputs.group import draft_of, drop, dropping, store_group
 from compactor.outputs.publish import publish, withdraw
 from compactor.outputs.reading_time import ReadingTime
 from compactor.planning.dialects import Dialects
-from compactor.planning.packing import uncopied
 from compactor.planning.plan import Knowledge, plan
 from compactor.runs import rebuilding
 from compactor.runs.claim import Claim
 from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.listings import Listings
 from compactor.runs.place import Own, Passing
-from compactor.runs.rebuilding import forget, group_of, kept_draft, take_wrong_away
 from compactor.runs.registered import NamedBy, settle_registered
 from compactor.runs.resting import RestNotes
 from compactor.runs.returned import note_returned
@@ -183,9 +180,7 @@ class PartitionProgress:
         self.lessons += news
         return news
 
-    def do_group(
-        self, group: ObjectGroup, replaces: int | None = None, *, whole: bool = False
-    ) -> None:
+    def do_group(self, group: ObjectGroup, replaces: int | None = None) -> None:
         """Compact, check, commit and publish one group here and now.
 
         What of it does not fit the time of this call is left to the next plan.
@@ -193,7 +188,6 @@ class PartitionProgress:
         Args:
             group: which.
             replaces: sequence of the commit in whose place this one is.
-            whole: all of it, or nothing.
 
         Raises:
             SourceChanged: a source is not what was listed.
@@ -202,7 +196,7 @@ class PartitionProgress:
         """
         run, created = self.run, self._dialects.created
         started = run.clock.now()
-        time = None if whole else ReadingTime(run.deadline, run.clock, run.reserve_seconds)
+        time = ReadingTime(run.deadline, run.clock, run.reserve_seconds)
         try:
             with self._claim.beside(whole=replaces is None) as claim:
                 destination = replace(run.destination, log_id=claim.result)
@@ -218,7 +212,7 @@ class PartitionProgress:
         self.learn(pending.misfits)
         # Sources that wait for what was just decided are planned again.
         self.lessons += self._dialects.created > created
-        if time is not None and pending.later:
+        if pending.later:
             self.lessons += 1
             self._time_is_up = self._time_is_up or time.over()
         draft = self.news_of(draft_of(pending, run.run_id, run.clock.now(), replaces))
@@ -288,11 +282,7 @@ class PartitionProgress:
             commit = run.log.append(self.state, draft)
         with rebuilding.unless_replaced(commit, run, self.state):
             publish(commit, run.store)
-        try:
-            confirm(commit, run.store)
-        except WrongCopies as error:
-            self._build_without_copies(commit, error)
-            return commit
+        confirm(commit, run.store)
         self.state.mark_published(commit)
         self.named.add(commit)
         self.result.groups += 1
@@ -369,38 +359,16 @@ class PartitionProgress:
             if repaired:
                 self._replace(commit)
         else:
-            try:
-                confirm(commit, self.run.store)
-            except WrongCopies as error:
-                return self._build_without_copies(commit, error)
+            confirm(commit, self.run.store)
         self.state.mark_published(commit)
         self.result.repaired += repaired
-        return None
-
-    def _build_without_copies(self, commit: Commit, error: WrongCopies) -> None:
-        self.run = take_wrong_away(commit, error, self.run)
-        # What was kept of the wrong output is dropped, and may hold what is gone meanwhile.
-        self._replace_by(commit, uncopied(group_of(commit)), whole=True)
-        self.state.mark_published(commit)
-        forget(commit, self.run)
-        self.result.repaired += 1
 
     def _replace(self, commit: Commit) -> None:
         output = commit.output
         # Rows are written by Spark alone, and not for what this run is asked to do.
         if self._rebuild and (output is None or output.columnar is None):
-            return self._replace_by(commit, group_of(commit))
-        return self._void(commit)
-
-    def _replace_by(self, commit: Commit, group: ObjectGroup, *, whole: bool = False) -> None:
-        with suppress(SourceChanged):
-            self.do_group(group, replaces=commit.sequence, whole=whole)
+            with suppress(SourceChanged):
+                self.do_group(rebuilding.group_of(commit), replaces=commit.sequence)
         if commit.sequence in self.state.unpublished:
-            # A source changed, or may not be read any more.
-            named = replace(self.run.destination, log_id=self._claim.identity(whole=False))
-            kept = kept_draft(commit, self.run, named)
-            self.commit(kept) if kept is not None else self._void(commit)
-
-    def _void(self, commit: Commit) -> None:
-        """Its sources, or those that are left, are free to be planned anew."""
-        self.run.log.append(self.state, commit.voided(self.run.run_id))
+            # A source changed, or may not be read any more: those that are left are planned again.
+            self.run.log.append(self.state, commit.voided(self.run.run_id))

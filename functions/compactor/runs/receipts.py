@@ -77,8 +77,6 @@ class Receipt:
         place: where the next call begins, while there is one to come; None for the first key.
         shown: what query engines see of it; None where the settings name no table for them.
         sizes: of the objects that the run compacted, and of its outputs.
-        manifest_fault: why the manifest table does not tell of all of it; empty where it does, and
-            where the settings ask for none.
     """
 
     path: str
@@ -94,7 +92,6 @@ class Receipt:
     place: Place | None = None
     shown: Outcome | None = None
     sizes: SizeCounts = field(default_factory=SizeCounts)
-    manifest_fault: str = ""
 
 
 _decode = decoder(Receipt)

@@ -5,7 +5,7 @@ What refreshes their table is imported where there is one: few runs have.
 
 from __future__ import annotations
 
-from compactor.errors import CompactorError
+from compactor.errors import CompactorError, InvalidInput
 from compactor.readers.outcome import Outcome
 from compactor.runs.given import PartitionRun
 
@@ -13,11 +13,14 @@ from compactor.runs.given import PartitionRun
 def show(run: PartitionRun) -> Outcome | None:
     """Let the readers' table show the partition as it is now.
 
-    What goes wrong is told, and ends no run: what is committed stands, readers see it once, and
+    What goes wrong is reported, and ends no run: what is committed stands, readers see it once, and
     clean-up waits.
 
     Returns:
         None where the settings name no table.
+
+    Raises:
+        InvalidInput: the table has no column for the partition, so that no later run shows it.
     """
     settings, path = run.settings, run.partition.path
     if settings.reader_table is None:
@@ -30,19 +33,6 @@ def show(run: PartitionRun) -> Outcome | None:
         (outcome,) = refresh([path], work)
     except CompactorError as error:
         return Outcome(path, fault=f"{type(error).__name__}: {error}")
+    if outcome.is_refused:
+        raise InvalidInput("reader_table", settings.reader_table, "", told=outcome.fault)
     return outcome
-
-
-def hide(sequence: int, run: PartitionRun) -> None:
-    """Let readers see an output no more that is about to be taken away.
-
-    Args:
-        sequence: of its commit.
-        run: of the partition.
-
-    Raises:
-        TransientStoreError: the catalog still shows it.
-    """
-    from compactor.readers.refresh import switch_back  # noqa: PLC0415 - see above
-
-    switch_back(sequence, run.partition, run.settings, run.store, run.clock, open=run.readers)

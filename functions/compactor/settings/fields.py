@@ -370,26 +370,6 @@ class RunFields:
             " become Parquet: zstd).",
         ),
     ]
-    gzip_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "member",
-            one_of("member", "members"),
-            "gzip outputs as one member, which every reader takes, or made of the sources' own"
-            " members where nothing in these changes: less CPU, and they are restored identical.",
-        ),
-    ]
-    zstd_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "frame",
-            one_of("frame", "frames"),
-            "zstd outputs as one frame, or as several, of which some readers see the first alone:"
-            " the sources' own where nothing in these changes; one source is restored by a range.",
-        ),
-    ]
     output_format: Annotated[
         str,
         Declared(
@@ -544,9 +524,9 @@ class RunFields:
             _READERS,
             None,
             _READER_TABLE,
-            "The table in the Glue Data Catalog, or in a Hive metastore, that shows query engines"
-            " each record once, in a source or in an output. It is made where it is not there, and"
-            " every run switches the partitions that it worked on.",
+            "The table in the Glue Data Catalog that shows query engines each record once, in a"
+            " source or in an output. It is made where it is not there, and every run switches the"
+            " partitions that it worked on.",
         ),
     ]
     reader_mode: Annotated[
@@ -693,16 +673,6 @@ class RunFields:
             "Days until clean_up also drops what the state needs no more: the files of a run (work"
             " lists, receipts, report), and checkpoints that a newer one replaced. Commits stay for"
             " ever.",
-        ),
-    ]
-    manifest_table: Annotated[
-        bool,
-        Declared(
-            _AFTER,
-            False,
-            flag(),
-            "Keep a table of where the content of each source is, as Parquet below the state, for"
-            " query engines to join with (docs/commands.md).",
         ),
     ]
     scans_per_month: Annotated[

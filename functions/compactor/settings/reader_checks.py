@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compactor.errors import InvalidInput
 from compactor.settings.fields import RunFields
-from compactor.settings.readers import manifests_of, same_catalog
+from compactor.settings.readers import manifests_of
 from compactor.settings.uris import S3Uri
 
 
@@ -26,10 +26,6 @@ def check_readers(fields: RunFields, source: S3Uri, destination: S3Uri, state: S
                 raise InvalidInput(name, value, "nothing unless reader_table is given")
         return
     _check_beside(fields)
-    columns = fields.reader_columns
-    if isinstance(columns, str) and not same_catalog(columns, fields.reader_table):
-        accepted = f"a table in the catalog of {fields.reader_table}, or a list of columns"
-        raise InvalidInput("reader_columns", columns, accepted)
     manifests = manifests_of(destination)
     for name, place in (("source", source), ("destination", destination), ("state", state)):
         if manifests.overlaps(place):

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 
-READER_TABLE_ACCEPTED = (
-    "glue:DATABASE.TABLE or hive:thrift://HOST:PORT#DATABASE.TABLE, names in lower case, as engines"
-    " read them"
-)
+READER_TABLE_ACCEPTED = "glue:DATABASE.TABLE, names in lower case, as engines read them"
 COLUMNS_ACCEPTED = (
     'a list such as [{"name": "id", "type": "bigint"}], each name once, in types of Hive, or'
     " another table in the catalog of reader_table, whose columns are taken"
 )
-GLUE, HIVE = "glue", "hive"
+GLUE = "glue"
 # Query engines hide names that begin with an underscore or a dot.
 _MANIFESTS_ROOT = "compactor-readers/"
-# A metastore's own protocol: an address of IPv6 stands in brackets.
-_HIVE = re.compile(
-    r"thrift://(?:[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*|\[[0-9A-Fa-f:.]+\]):(?P<port>[0-9]{1,5})"
-    r"#(?P<database>[a-z0-9_]{1,128})\.(?P<table>[a-z0-9_]{1,128})"
-)
-_LAST_PORT = 65_535
 # As the Glue Data Catalog takes them; Athena lower-cases every name.
 _COLUMN = re.compile(r"[a-z0-9_][a-z0-9_@.$-]{0,254}")
 _TYPE = re.compile(r"[a-z][a-z0-9_<>:,() @.$-]{0,130000}")
@@ -37,13 +27,11 @@ def manifests_of(destination: S3Uri) -> S3Uri:
 
 
 def parse_reader_table(value: object) -> TableAddress:
-    """Read the address of a table in Glue's catalog, or in a Hive metastore.
+    """Read the address of a table in Glue's catalog.
 
     Raises:
         ValueError: it is none; the message says what is accepted.
     """
-    if isinstance(value, str) and value.startswith(f"{HIVE}:"):
-        return _hive(value.removeprefix(f"{HIVE}:"))
     try:
         address = parse_table(value)
     except ValueError:
@@ -51,25 +39,6 @@ def parse_reader_table(value: object) -> TableAddress:
     if address.kind != GLUE or address.text != address.text.lower():
         raise ValueError(READER_TABLE_ACCEPTED)
     return address
-
-
-def same_catalog(one: str, other: str) -> bool:
-    """True where two addresses of such tables are in one catalog."""
-    first, second = parse_reader_table(one), parse_reader_table(other)
-    return (first.kind, first.uri) == (second.kind, second.uri)
-
-
-def _hive(rest: str) -> TableAddress:
-    found = _HIVE.fullmatch(rest)
-    if found is None or not 0 < int(found["port"]) <= _LAST_PORT:
-        raise ValueError(READER_TABLE_ACCEPTED)
-    uri = rest.partition("#")[0]
-    try:
-        urlsplit(uri)
-    except ValueError:
-        # What stands in brackets is no address.
-        raise ValueError(READER_TABLE_ACCEPTED) from None
-    return TableAddress(HIVE, uri, (found["database"], found["table"]))
 
 
 def parse_columns(value: object) -> tuple[Mapping[str, str], ...] | str:

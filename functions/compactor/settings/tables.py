@@ -34,8 +34,7 @@ class TableAddress(msgspec.Struct, frozen=True):
     """Where a table is.
 
     Attributes:
-        kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables), ``s3tables`` or ``delta``;
-            ``hive`` for a table that is read and not written.
+        kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables), ``s3tables`` or ``delta``.
         uri: of the catalog; empty for Glue. Of a Delta table, its location; of one of S3 Tables,
             the ARN of the table bucket.
         name: namespace and table of an Iceberg table, from the outside in; else empty.

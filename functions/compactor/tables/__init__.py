@@ -7,6 +7,7 @@ log       TableLog: that log on S3
 leftover  the outputs that are committed and readable, and that no entry names yet
 checks    whether a table is still the one that its log tells of
 publish   names what is left over, and brings all that is named into the table
+accept    what a table lacks that others rolled back or made again, and the way on
 merged    tables that Spark merges into: whether they are behind, and what a run's job left
 receipts  what one run did for its table
 upserts   tables whose rows have a key: which record of a key wins (pure)

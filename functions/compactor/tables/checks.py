@@ -10,8 +10,8 @@ from compactor.tables.port import TableState
 from compactor.tables.upserts import UpsertKey, require_same_key
 
 _ANEW = (
-    "bring the table back as it was, or compact into another s3_destination_uri with a table of"
-    " its own"
+    "bring the table back as it was, accept what it is now (compactor tables accept), or compact"
+    " into another s3_destination_uri with a table of its own"
 )
 
 
@@ -54,12 +54,18 @@ def require_known(table: TableState | None, log: TableLogState, address: str) ->
                 f" this destination: {_ANEW}"
             )
         return
-    fault = _fault(table, log)
+    fault = fault_of(table, log)
     if fault:
         raise IntegrityError(f"{address} {fault}: {_ANEW}")
+    if log.accepted > table.last:
+        raise IntegrityError(
+            f"{address} is being accepted, by entry {log.accepted} of the table log: if that was"
+            " interrupted, run compactor tables accept again"
+        )
 
 
-def _fault(table: TableState, log: TableLogState) -> str:
+def fault_of(table: TableState, log: TableLogState) -> str:
+    """Why a table is not what its log says, in a phrase; empty when it is."""
     if log.uuid and table.uuid != log.uuid:
         return f"is another table than before, {table.uuid} instead of {log.uuid}: it was made anew"
     if table.last > log.last:

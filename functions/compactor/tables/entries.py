@@ -45,6 +45,31 @@ class Reached(msgspec.Struct, frozen=True):
     commit_id: str
 
 
+class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator took the table for, after others had rolled it back or made it again.
+
+    It describes the table as it is with this entry, whatever the entries before it say.
+
+    Attributes:
+        version: of the table that was looked at.
+        absent: outputs that entries name, this one included, and that the table does not have.
+        doubtful: outputs of which the table's history no longer shows whether it has their rows.
+        releases_sources: clean-up may delete the sources of both.
+        outputs: how many others entries name.
+    """
+
+    version: str
+    absent: list[NamedOutput]
+    doubtful: list[NamedOutput]
+    releases_sources: bool
+    outputs: int
+
+    @property
+    def missing(self) -> dict[tuple[str, str], NamedOutput]:
+        """The absent and the doubtful ones, by bucket and key."""
+        return {(one.bucket, one.key): one for one in (*self.absent, *self.doubtful)}
+
+
 class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Entry ``number`` of the table log.
 
@@ -52,10 +77,12 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
         entry_id: tells a writer its own entry from another's after a lost answer.
         log_id: identity of the state.
         table: the table as the run's input names it; one for the whole log.
-        uuid: of that table; likewise.
-        upsert: what makes records one row; likewise. None where they are data files.
+        uuid: of that table; the same until an acceptance.
+        upsert: what makes records one row; one for the whole log. None where they are data files.
         created_at: UNIX seconds.
         through: by path, for the partitions with outputs in it.
+        acceptance: of an entry by which an operator accepted the table; else None. Its outputs
+            were named before, and are added again.
     """
 
     version: int = TABLE_VERSION
@@ -69,6 +96,7 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     outputs: list[NamedOutput]
     through: dict[str, Reached]
     upsert: UpsertKey | None = None
+    acceptance: Acceptance | None = None
 
     @property
     def rows(self) -> int:
@@ -81,6 +109,9 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         entry_id: of the last of them.
+        accepted: number of the last acceptance; 0 where there is none.
+        missing: outputs that the table does not have, or perhaps not, since that acceptance.
+        releases_sources: clean-up may delete their sources.
     """
 
     version: int = TABLE_VERSION
@@ -92,6 +123,9 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     outputs: int
     through: dict[str, Reached]
     upsert: UpsertKey | None = None
+    accepted: int = 0
+    missing: list[NamedOutput] = []
+    releases_sources: bool = False
 
 
 class PublishedMark(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +184,11 @@ class TableLogState:
         through: by path, how far the partition's commit log has been gone through.
         entries: those after the checkpoint, by number.
         given: what entries after the checkpoint name, by bucket and key.
-        outputs: how many all entries name.
+        outputs: how many all entries name and the table is to have.
+        accepted: number of the last acceptance; 0 where there is none.
+        missing: by bucket and key, outputs that the table does not have, or perhaps not, since
+            that acceptance.
+        releases_sources: clean-up may delete their sources.
     """
 
     last: int = 0
@@ -164,6 +202,9 @@ class TableLogState:
     entries: dict[int, TableEntry] = field(default_factory=dict)
     given: dict[tuple[str, str], NamedOutput] = field(default_factory=dict)
     outputs: int = 0
+    accepted: int = 0
+    missing: dict[tuple[str, str], NamedOutput] = field(default_factory=dict)
+    releases_sources: bool = False
 
     def start(self, checkpoint: TableCheckpoint) -> None:
         """Begin with what a checkpoint sums up."""
@@ -173,6 +214,8 @@ class TableLogState:
         self.entry_ids[checkpoint.number] = checkpoint.entry_id
         self.through = dict(checkpoint.through)
         self.outputs = checkpoint.outputs
+        self.accepted, self.releases_sources = checkpoint.accepted, checkpoint.releases_sources
+        self.missing = {(one.bucket, one.key): one for one in checkpoint.missing}
 
     def add(self, entry: TableEntry, where: str) -> None:
         """Take the next entry.
@@ -180,7 +223,8 @@ class TableLogState:
         Raises:
             IntegrityError: it is about another table than those before it.
         """
-        if self.last and (entry.table, entry.uuid) != (self.table, self.uuid):
+        uuid = self.uuid if entry.acceptance is None else entry.uuid
+        if self.last and (entry.table, entry.uuid) != (self.table, uuid):
             raise IntegrityError(
                 f"{where} is about the table {entry.table} ({entry.uuid}), those before it about"
                 f" {self.table} ({self.uuid}): it was put there by hand; {WAY_OUT}"
@@ -196,7 +240,15 @@ class TableLogState:
         self.entries[entry.number] = entry
         self.given |= {(one.bucket, one.key): one for one in entry.outputs}
         self.through.update(entry.through)
+        if entry.acceptance is not None:
+            self._accept(entry.number, entry.acceptance)
+            return
         self.outputs += len(entry.outputs)
+
+    def _accept(self, number: int, found: Acceptance) -> None:
+        self.accepted, self.missing = number, found.missing
+        self.releases_sources = found.releases_sources
+        self.outputs = found.outputs
 
     def reached(self, path: str) -> int:
         """Sequence up to which a partition's outputs are named; 0 where none is."""
@@ -233,6 +285,9 @@ class TableLogState:
             outputs=self.outputs,
             through=self.through,
             upsert=self.upsert,
+            accepted=self.accepted,
+            missing=list(self.missing.values()),
+            releases_sources=self.releases_sources,
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import msgspec
@@ -17,6 +18,7 @@ from compactor.log.witness import Witness, leave_witness, require_witness
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.tables.entries import (
+    Acceptance,
     NamedOutput,
     PublishedMark,
     Reached,
@@ -33,6 +35,7 @@ _NAME = re.compile(r"(\d{20})\.(?:(witness)\.|(published)\.|(checkpoint)\.)?json
 _JSON = "application/json"
 # An entry is some 250 bytes an output; so many small reads are worth one of a checkpoint.
 _ENTRIES_A_CHECKPOINT = 32
+_READERS = 16
 
 
 class TableHint(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +71,7 @@ class Draft:
     outputs: Sequence[NamedOutput]
     through: Mapping[str, Reached]
     upsert: UpsertKey | None = None
+    acceptance: Acceptance | None = None
 
 
 class TableLog:
@@ -111,6 +115,23 @@ class TableLog:
         """
         self._take(state, self._list(state.last))
 
+    def every_entry(self, state: TableLogState) -> list[TableEntry]:
+        """All entries up to the last of a state, also those that a checkpoint sums up.
+
+        Raises:
+            IntegrityError: one is missing or damaged.
+        """
+        summed_up = range(1, state.checkpoint + 1)
+        with ThreadPoolExecutor(_READERS) as pool:
+            return [*pool.map(self._read, summed_up), *state.between(state.checkpoint)]
+
+    def _read(self, number: int) -> TableEntry:
+        bucket, key = layout.table_entry_key(self._settings, number)
+        where = f"s3://{bucket}/{key}"
+        entry = decode_entry(self._get(bucket, key), where, number)
+        self._require_ours(entry.log_id, where)
+        return entry
+
     def append(self, state: TableLogState, draft: Draft) -> bool:
         """Write a draft as the next entry; False when somebody else was first.
 
@@ -130,6 +151,7 @@ class TableLog:
             outputs=list(draft.outputs),
             through=dict(draft.through),
             upsert=draft.upsert,
+            acceptance=draft.acceptance,
         )
         bucket, key = layout.table_entry_key(self._settings, entry.number)
         try:
@@ -190,11 +212,9 @@ class TableLog:
                 f" it; {WAY_OUT}"
             )
         for number in sorted(one for one in listed.entries if one > state.last):
+            entry = self._read(number)
             bucket, key = layout.table_entry_key(self._settings, number)
-            where = f"s3://{bucket}/{key}"
-            entry = decode_entry(self._get(bucket, key), where, number)
-            self._require_ours(entry.log_id, where)
-            state.add(entry, where)
+            state.add(entry, f"s3://{bucket}/{key}")
             if number in listed.witnesses:
                 place = layout.table_witness_key(self._settings, number)
                 require_witness(self._store, *place, entry.entry_id)

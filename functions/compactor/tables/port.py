@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -68,6 +68,26 @@ class TableContents(Protocol):
             IntegrityError: metadata is damaged.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """Which outputs a table has, as far as its own history shows.
+
+    Attributes:
+        present: those that are its data files now.
+        passed: those that came into it after ``number``, and have been rewritten or deleted since.
+        number: up to which entry of our log the last of its ancestors that says so had everything;
+            0 where none ever did; None where its history no longer goes back so far.
+        others: its other data files.
+        other_rows: that these hold, as far as they are counted.
+    """
+
+    present: frozenset[str]
+    passed: frozenset[str]
+    number: int | None
+    others: int
+    other_rows: int
 
 
 class TableCatalog(Protocol):
@@ -144,5 +164,17 @@ class TableCatalog(Protocol):
 
         Raises:
             IntegrityError: its rows are merged, so no file of it proves an output.
+        """
+        ...
+
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
+        """Which of these outputs the table has.
+
+        Args:
+            table: as it was read.
+            outputs: their URIs.
+
+        Raises:
+            InvalidInput: nothing can be said of a table whose rows have a key.
         """
         ...

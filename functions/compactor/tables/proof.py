@@ -14,7 +14,7 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, replace
 
 from compactor.errors import IntegrityError
-from compactor.log.entries import Output
+from compactor.log.entries import Commit, Output
 from compactor.log.identity import read_identity
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -43,9 +43,20 @@ class TableProof:
     table: TableState | None
     contents: TableContents | None = None
 
-    def has(self, path: str, sequence: int) -> bool:
+    def has(self, path: str, commit: Commit) -> bool:
         """True when the output of this commit was brought into the table."""
-        return self.table is not None and self.log.is_in(path, sequence, self.table.last)
+        if self.table is None or self._is_missing(commit):
+            return False
+        return self.log.is_in(path, commit.sequence, self.table.last)
+
+    def releases(self, commit: Commit) -> bool:
+        """True when an operator accepted that the table lacks the output, and lets sources go."""
+        return self.log.releases_sources and self._is_missing(commit)
+
+    def _is_missing(self, commit: Commit) -> bool:
+        # By its key: a commit that replaces another one may have the same output.
+        output = commit.output
+        return output is not None and (output.bucket, output.key) in self.log.missing
 
     def require_rows(self, output: Output, *, stands: bool) -> None:
         """Make sure that the rows of an output, which was brought into the table, are there.
@@ -108,7 +119,7 @@ def look_at_table(
         raise IntegrityError(f"{settings.s3_state_uri} has a table log, and no identity")
     log = TableLog(store, settings, identity.log_id)
     state = log.load()
-    catalog = open_catalog(_as_begun(settings, state), store)
+    catalog = open_catalog(as_begun(settings, state), store)
     table = catalog.load(identity.log_id)
     if table is not None and table.last > state.last:
         log.refresh(state)
@@ -132,7 +143,7 @@ def _contents(
     return found
 
 
-def _as_begun(settings: Settings, log: TableLogState) -> Settings:
+def as_begun(settings: Settings, log: TableLogState) -> Settings:
     """The settings, with the table that the log is about."""
     key = log.upsert or UpsertKey(())
     return replace(

@@ -234,6 +234,8 @@ class _Publisher:
             # Also before the first try: the log may have been re-read since this was found. What
             # others went through in part is found again, from where they stopped.
             waiting = [one for one in waiting if not _overtaken(one, self._state)]
+            # Or somebody has accepted another table meanwhile.
+            require_known(table, self._state, self._work.catalog.address)
             part, rest = _first(waiting, self._work.entry_outputs)
             if part and self._log.append(self._state, self._draft(part, table)):
                 waiting = rest
@@ -258,6 +260,7 @@ class _Publisher:
         wait = _FIRST_WAIT
         doubt: TableConflict | TransientStoreError | None = None
         for _ in range(_MOST_TRIES):
+            require_known(table, self._state, self._work.catalog.address)
             entries = self._next_entries(table)
             if not entries:
                 self._log.mark_published(self._state, table.last, table.version)

@@ -12,7 +12,6 @@
     cat        the content of sources                       cat
     locate     the source of a record; manifest: of all     locate, manifest, ../mapping.py
     query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
-    repair     outputs of the version before, put right     repair, ../repairing.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
     adopt      a log that is gone built anew                adopt
     reconcile  what no event told of, registered            reconcile
@@ -181,15 +180,6 @@ COMMANDS: Mapping[str, Command] = {
       --exact s3://my-logs/raw/ --below dt=2026-01-
   compactor query s3://my-lake/compacted/ --originals \\
       "SELECT source_key FROM records WHERE message LIKE '%refused%'"
-""",
-    ),
-    "repair": Command(
-        "compactor_cli.commands.repair",
-        "find what the version before lost, and build it again or give it back",
-        """\
-  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
-  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --yes
-  compactor repair s3://my-logs/raw/ s3://my-lake/compacted/ --lost-rows -o lost/
 """,
     ),
     "adopt": Command(

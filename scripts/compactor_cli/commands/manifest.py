@@ -9,18 +9,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from compactor import layout
-from compactor.errors import CompactorError, InvalidInput
+from compactor.errors import InvalidInput
 from compactor.outputs.mapping import Mapped
-from compactor.ports import ObjectStore
-from compactor.settings.uris import S3Uri
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.commit_logs import all_logs, state_from
-from compactor_cli.console import Bar, counted, print_error, print_line, progress
+from compactor_cli.commit_logs import state_from
+from compactor_cli.console import Bar, counted, print_line, progress
 from compactor_cli.extras import require
-from compactor_cli.manifest_tables import bring_up_to_date
 from compactor_cli.mapping import as_json_lines, mapping
 from compactor_cli.restored_files import write_new
 
@@ -43,18 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write a file that is not there yet (by default, for jsonl, standard output)",
     )
-    parser.add_argument(
-        "--manifest-table",
-        action="store_true",
-        help="instead of an export, bring the table below the state up to date that runs with"
-        " manifest_table keep; make it where there is none",
-    )
     options.add_common(parser)
     options.add_state(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export source by source, or bring the manifest table up to date.
+    """Export source by source.
 
     One commit is held at a time.
 
@@ -63,13 +52,10 @@ def run(args: argparse.Namespace) -> int:
             other.
         IntegrityError: an entry of a log is damaged; no file is left then.
         ExtraMissing: Parquet is wanted, and nothing that writes it is installed.
-        Failure: the table does not tell all of some partitions; each was told in one line.
     """
-    (_check_table if args.manifest_table else _check)(args)
+    _check(args)
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
-    if args.manifest_table:
-        return _bring_up_to_date(args, state, store)
     with progress("exporting") as bar:
         count = _Count(bar)
         pieces = _pieces(args.format, count.passed(mapping(state, store)))
@@ -84,36 +70,6 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_line(f"{args.output}: {counted(count.rows, 'source')}, {size:,} bytes")
     return 0
-
-
-def _bring_up_to_date(args: argparse.Namespace, state: S3Uri, store: ObjectStore) -> int:
-    logs = all_logs(state, store)
-    behind, failed = 0, 0
-    with progress("bringing the manifest table up to date", len(logs)) as bar:
-        for log in logs:
-            try:
-                behind += bring_up_to_date(log, store)
-            except CompactorError as error:
-                failed += 1
-                print_error(f"{log.path or '(root)'}: {type(error).__name__}: {error}")
-            bar.advance()
-    place = f"s3://{state.bucket}/{state.prefix}{layout.SOURCES}"
-    if args.json:
-        told = {"table": place, "partitions": len(logs), "failed": failed, "behind": behind}
-        print(json.dumps(told, indent=2))
-    else:
-        waiting = f"; {counted(behind, 'commit')} left for the next run" if behind else ""
-        print_line(f"{place}: {counted(len(logs), 'partition')}{waiting}")
-    if failed:
-        raise Failure(f"the manifest table does not tell all of {counted(failed, 'partition')}")
-    return 0
-
-
-def _check_table(args: argparse.Namespace) -> None:
-    if args.output is not None:
-        raise InvalidInput("--output", args.output, "no file with --manifest-table")
-    if args.format != _JSON_LINES:
-        raise InvalidInput("--format", args.format, "none with --manifest-table: it is Parquet")
 
 
 def _check(args: argparse.Namespace) -> None:

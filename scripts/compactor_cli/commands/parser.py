@@ -65,7 +65,6 @@ _SHOWN_FIELDS: Mapping[str, frozenset[str]] = {
     "reconcile": _PARTITIONS | {"registry"},
     "table": _OF_READERS,
     "clean-up": frozenset({"retention_days"}),
-    "repair": frozenset(),
     "restore": frozenset(),
 }
 # Options of commands that few people need.

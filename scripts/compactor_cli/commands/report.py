@@ -121,13 +121,13 @@ def show_report(report: StoredReport) -> None:
     lines = [report.document[name] for name in ("failure", "spark_failure")]
     failed = [one for one in report.document["partitions"] if one["status"] != "done"]
     lines += [f"{one['path'] or '(root)'}: {one['error']} {one['cause']}" for one in failed]
-    clean_up = report.document.get("clean_up") or {"failures": (), "unsafe": ()}
+    clean_up = report.document["clean_up"] or {"failures": (), "unsafe": ()}
     lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
     told = [" ".join(line.split()) for line in lines if line]
     for line in told[:_SHOWN_FAILURES]:
         print_line(f"failed: {line}")
-    # Of very many partitions the report tells some alone; earlier versions told all.
-    untold = report.document.get("failed_count", len(failed)) - len(failed)
+    # Of very many partitions the report shows only some.
+    untold = report.document["failed_count"] - len(failed)
     if len(told) + untold > _SHOWN_FAILURES:
         more = len(told) + untold - _SHOWN_FAILURES
         print_line(f"and {counted(more, 'more failure')}, see the report")

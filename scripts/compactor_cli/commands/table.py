@@ -189,7 +189,7 @@ def _view(
         held += [f"s3://{one.bucket}/{one.key}" for one in doubled(settings, partition, store)]
         for shown, one in names.items():
             location = location_of(shown, settings, partition, "")
-            values = columns.values(partition.path)
+            values = columns.values(partition.path, keys)
             yield ddl.add_partition((database, one), keys, values, location)
     sources, outputs = (ddl.quoted(f"{database}.{one}") for one in names.values())
     yield ddl.exact_view(ddl.quoted(f"{database}.{name}"), sources, outputs, held)

@@ -41,6 +41,10 @@ ACTIONS: Mapping[str, Action] = {
         "compactor_cli.commands.tables_history",
         "draw how slow a table became, with its maintenance, and recommend a schedule",
     ),
+    "accept": Action(
+        "compactor_cli.commands.tables_accept",
+        "go on with a destination's table that others rolled back, restored or made again",
+    ),
     "undo": Action(
         "compactor_cli.commands.tables_undo",
         "order that a table becomes what it was before the last rewrite",

@@ -266,7 +266,7 @@ class _Check:
             IntegrityError: its rows are not all in the table, or nothing shows that they are.
         """
         table, output = self._table, one.commit.output
-        if table is None or output is None or not table.has(one.log.path, one.commit.sequence):
+        if table is None or output is None or not table.has(one.log.path, one.commit):
             return False
         if self._store.head(output.bucket, output.key) is not None:
             return False
@@ -277,7 +277,7 @@ class _Check:
         told, table = self.checked.table, self._table
         if told is None or table is None or one.commit.output is None:
             return
-        is_in = table.has(one.log.path, one.commit.sequence)
+        is_in = table.has(one.log.path, one.commit)
         told.outputs += is_in
         told.waiting += not is_in
         told.rewritten += found.rewritten if found is not None else 0
@@ -345,7 +345,7 @@ def _seen(one: Finding) -> str:
     more = len(one.sources) - _SHOWN_KEYS
     keys = f"{shown} and {more:,} more" if more > 0 else shown
     counts = f"{one.records_in:,} records in, {one.records_out:,} out"
-    return f"{one.kind}: {counts}: {one.detail} ({keys}); compactor repair mends it"
+    return f"{one.kind}: {counts}: {one.detail} ({keys})"
 
 
 def _show(checked: Checked) -> None:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from compactor_dev.benchmark import either
-from compactor_dev.benchmark.datasets import DataSet, chosen
+from compactor_dev.benchmark.datasets import chosen
 from compactor_dev.benchmark.task import Task
 from compactor_dev.benchmark.tools import Tools
 
 # The loop is what others are compared with: it checks, counts and commits nothing.
-WORKER, MEMBERS, SEED, LOOP = "worker", "worker-members", "seed", "obstore"
+WORKER, SEED, LOOP = "worker", "seed", "obstore"
 # The loop with the work on bytes that proving and encoding take, whoever does it.
-PROVING, PROVING_MEMBERS = "obstore-proving", "obstore-proving-members"
+PROVING = "obstore-proving"
 
 Command = Callable[[Task, Tools], list[str]]
 
@@ -32,8 +31,6 @@ class Client:
         sample: how many objects it gets at most, because it reads so few a second; None for
             all. Speeds are per object, so that they compare.
         functions: what alone it imports of the project; None for all of today's.
-        settings: fields of the run's input that make it another client than the worker.
-        gzip: it is measured on sets of gzip objects alone.
         asks: discovery asks the store once a day before workers like it.
     """
 
@@ -42,17 +39,11 @@ class Client:
     command: Command
     sample: int | None = None
     functions: Path | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    gzip: bool = False
     asks: bool = False
 
     def before(self, task: Task, tools: Tools) -> list[str] | None:
         """What runs before it, and is not measured."""
         return [*_worker(task, tools), "--ask"] if self.asks else None
-
-    def takes(self, data_set: DataSet) -> bool:
-        """Whether it is measured on this set."""
-        return data_set.gzip or not self.gzip
 
     def available(self, tools: Tools) -> bool:
         """Whether its program is there."""
@@ -78,9 +69,8 @@ def _fastest(task: Task, tools: Tools) -> list[str]:
     return [sys.executable, "-m", "compactor_dev.benchmark.fastest", task.to_json()]
 
 
-def _proving(*options: str) -> Command:
-    program = [sys.executable, "-m", "compactor_dev.benchmark.proving"]
-    return lambda task, tools: [*program, task.to_json(), *options]
+def _proving(task: Task, tools: Tools) -> list[str]:
+    return [sys.executable, "-m", "compactor_dev.benchmark.proving", task.to_json()]
 
 
 def _naive(way: str) -> Command:
@@ -114,18 +104,9 @@ cat {parts}/* >{joined} && {program} --only-show-errors {joined} {target}"""
 _ALL = (
     Client(WORKER, "**s3-compactor worker**", _worker, asks=True),
     Client("worker-1", "the same on one processor", _worker_on_one, asks=True),
-    Client(
-        MEMBERS,
-        'the worker, gzip_output "members"',
-        _worker,
-        settings={"gzip_output": "members"},
-        gzip=True,
-        asks=True,
-    ),
     Client(SEED, "one object at a time (boto3)", _naive("seed"), 300),
     Client(LOOP, "bare loop: obstore, 256 threads", _fastest),
-    Client(PROVING, "the loop, each record proved, outputs encoded", _proving()),
-    Client(PROVING_MEMBERS, "the same, gzip sources as stored", _proving("--members"), gzip=True),
+    Client(PROVING, "the loop, each record proved, outputs encoded", _proving),
     Client("boto3", "boto3, 64 threads", _naive("boto3"), 5_000),
     Client("smart-open", "smart-open", _naive("smart-open"), 300),
     Client("s5cmd", "s5cmd cat, pipe", _s5cmd, 300),

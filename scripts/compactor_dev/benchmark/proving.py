@@ -1,10 +1,9 @@
 """The bare loop with the work that nobody is spared who proves what is joined.
 
 What no TLS protects is compared with its ETag, gzip is inflated, each record is parsed once, all is
-counted and summed, and gzip outputs are encoded at the worker's level, or take gzip sources as they
-are where their content is (``--members``). Nothing of that is the worker's code. There is no order
-of writes, no limit of memory, no retry, no commit and no second look: what lies between this loop
-and the worker is theirs.
+counted and summed, and gzip outputs are encoded at the worker's level. Nothing of that is the
+worker's code. There is no order of writes, no limit of memory, no retry, no commit and no second
+reading: what lies between this loop and the worker is theirs.
 """
 
 from __future__ import annotations
@@ -119,22 +118,18 @@ class Sink:
             self._file.write(data if self._encoder is None else self._encoder.compress(data))
 
 
-def join(task: Task, *, members: bool) -> None:
+def join(task: Task) -> None:
     """GET everything in key order into one local object, proved, then upload that."""
     source, target = store(task, task.source_bucket), store(task, task.bucket)
     joined, proved = Path(task.scratch) / "joined", Proved()
 
-    def member(data: bytes) -> bytes:
-        return zlib_ng.compress(data, _LEVEL, _GZIP) if members and data else data
-
     with joined.open("wb") as file:
-        sink = Sink(file, encoded=task.extension.endswith(".gz") and not members)
+        sink = Sink(file, encoded=task.extension.endswith(".gz"))
         for stored in _bodies(source, task):
             packed = stored.startswith(b"\x1f\x8b")
             content = isal_zlib.decompress(stored, _GZIP) if packed else stored
-            added = proved.take(content)
-            sink.write(stored if packed and members and added is content else member(added))
-        sink.write(member(proved.closing))
+            sink.write(proved.take(content))
+        sink.write(proved.closing)
         sink.close()
     obstore.put(target, task.output_key, joined)
 
@@ -167,5 +162,5 @@ def _get(source: S3Store, key: str, is_summed: bool) -> bytes:
 if __name__ == "__main__":
     begun = Started.now()
     given = Task.from_json(sys.argv[1])
-    join(given, members="--members" in sys.argv)
+    join(given)
     given.tell(begun)

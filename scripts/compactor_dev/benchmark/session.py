@@ -13,7 +13,7 @@ from typing import Any
 
 from compactor_cli.local.child import python_environment
 from compactor_dev import IMPORT_ROOTS
-from compactor_dev.benchmark.clients import LOOP, MEMBERS, PROVING, WORKER, Client
+from compactor_dev.benchmark.clients import LOOP, PROVING, WORKER, Client
 from compactor_dev.benchmark.datasets import DataSet
 from compactor_dev.benchmark.front import Lane
 from compactor_dev.benchmark.load import ceiling
@@ -26,7 +26,7 @@ from compactor_dev.benchmark.tools import Tools
 
 _LIMIT_SECONDS = 900.0
 _RETRYING = (WORKER, "boto3")
-_OVER_TLS = (WORKER, MEMBERS, LOOP, PROVING)
+_OVER_TLS = (WORKER, LOOP, PROVING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Wanted:
 
     def clients_by_lane(self, data_set: DataSet) -> dict[Lane, list[Client]]:
         """Who is measured on a set, by lane; no lane is without a client."""
-        clients = [one for one in self.clients if one.takes(data_set)]
+        clients = list(self.clients)
         found = dict.fromkeys(self.lanes, clients)
         last = self.lanes[-1].latency_ms
         if self.faults:
@@ -175,7 +175,7 @@ class Bench:
             prefix=f"{client.name}/",
             extension=self._server.data_set.extension,
             scratch=str(self._scratch),
-            settings={**self._settings, **client.settings},
+            settings=self._settings,
             answer=str(self._directory / "answer.json"),
         )
 

@@ -6,12 +6,13 @@ as that number would be written, so that 007 stays the text it is. Nothing becom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 from pyspark.sql.types import (
+    ArrayType,
     BooleanType,
     DataType,
     DoubleType,
@@ -23,7 +24,7 @@ from pyspark.sql.types import (
 
 from compactor_spark.columnar.blocks import Kind, texts_of
 from compactor_spark.columnar.records import JSON, TSV, delimiter_of
-from compactor_spark.columnar.schema import SchemaClash, nullable, widened
+from compactor_spark.columnar.schema import SchemaClash, beyond, near, nullable, widened
 from compactor_spark.columnar.session import quoted
 
 _CORRUPT = "__corrupt"
@@ -64,14 +65,19 @@ def json_fields(session: SparkSession, blocks: DataFrame, kinds: Sequence[Kind])
 def columns_of(blocks: DataFrame, kinds: Sequence[Kind], seen: StructType) -> StructType:
     """Columns for all records: the fields seen in JSON, and those that CSV and TSV name.
 
-    Where no type takes the values of two kinds without loss, their column is text.
+    Where no type takes the values of two kinds without loss, their column is text. Of names that
+    differ in case alone there is one column: records with the others are rejects.
     """
+    if Kind(JSON) in kinds:
+        seen = apart(texts_of(blocks, Kind(JSON)), seen)
     fields = {field.name: field for field in seen.fields}
     for kind in kinds:
         if kind.kind == JSON:
             continue
         for other in infer_csv(texts_of(blocks, kind), kind.kind, kind.header).fields:
             known = fields.get(other.name)
+            if near(other.name, fields) != other.name:
+                continue
             found = other.dataType if known is None else _common(known.dataType, other)
             fields[other.name] = StructField(other.name, found, True)
     return StructType(list(fields.values()))
@@ -98,6 +104,50 @@ def infer_json(session: SparkSession, texts: DataFrame) -> StructType:
     reader = session.read.options(mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
     found = DataFrame(reader._jreader.json(dataset), session).schema
     return StructType([field for field in found.fields if field.name != _CORRUPT])
+
+
+def apart(texts: DataFrame, seen: StructType) -> StructType:
+    """Of names that differ in case alone, the one that most objects have; of equals the first.
+
+    Args:
+        texts: one column of strings, ``value``: JSON objects.
+        seen: every field that they have, at any depth.
+    """
+    alone: StructType = _chosen(seen, "", None)
+    if alone == seen:
+        return seen
+    row = F.from_json("value", seen, {"mode": "PERMISSIVE"}).alias("row")
+    places = beyond(F.col("row"), seen, alone)
+    counts = [F.count(F.when(found, 1)).alias(f"_{n}") for n, (_, found) in enumerate(places)]
+    counted = texts.select(row).agg(*counts).collect()[0]
+    usual = {path: number for (path, _), number in zip(places, counted, strict=True)}
+    chosen: StructType = _chosen(seen, "", usual)
+    return chosen
+
+
+def _chosen(kind: Any, path: str, counted: Mapping[str, int] | None) -> Any:
+    """A type without names that differ in case alone: without any of them, or with the usual one.
+
+    Args:
+        kind: of a value.
+        path: of it.
+        counted: how many objects have a value at a path; None to leave all such names out.
+    """
+    if isinstance(kind, ArrayType):
+        return ArrayType(_chosen(kind.elementType, path, counted))
+    if not isinstance(kind, StructType):
+        return kind
+    alike: dict[str, list[StructField]] = {}
+    for field in kind.fields:
+        alike.setdefault(field.name.lower(), []).append(field)
+    fields = []
+    for several in alike.values():
+        if len(several) > 1 and counted is None:
+            continue
+        one = max(several, key=lambda field: (counted or {}).get(f"{path}{field.name}", 0))
+        below = _chosen(one.dataType, f"{path}{one.name}.", counted)
+        fields.append(StructField(one.name, below, True))
+    return StructType(fields)
 
 
 def infer_csv(texts: DataFrame, kind: str, header: Sequence[str]) -> StructType:

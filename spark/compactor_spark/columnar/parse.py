@@ -2,12 +2,13 @@
 
 Spark parses in its PERMISSIVE mode, which keeps what it cannot take in a column of its own. Spark
 passes over fields that the schema does not name; here such a record does not fit, because its
-output would have lost them.
+output would have lost them. It rounds whole numbers for columns of floating-point numbers; here a
+record whose number would come out as another one does not fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
 
@@ -25,13 +26,15 @@ from pyspark.sql.types import (
 from compactor_spark.columnar.blocks import ORDER, RAW, REASON, Kind, records_of
 from compactor_spark.columnar.infer import csv_options, ddl
 from compactor_spark.columnar.records import JSON
-from compactor_spark.columnar.schema import conformed
+from compactor_spark.columnar.schema import beyond, conformed, near, textual
 
 #: A record as a struct of the columns.
 DATA = "__data"
 #: What ``reason`` says when Spark could not take a value; a person is told more.
 MISFIT = "does not fit the schema"
 _CORRUPT = "__corrupt"
+# A float holds every whole number of 7 digits, a double of 15.
+_MANY_DIGITS = "[0-9]{8}"
 JSON_OPTIONS: Mapping[str, str] = MappingProxyType(
     {
         "mode": "PERMISSIVE",
@@ -74,8 +77,11 @@ def _json(records: DataFrame, schema: StructType, seen: StructType) -> DataFrame
     parsed = records.withColumn("parsed", F.from_json(text, asked, dict(JSON_OPTIONS)))
     value = F.col("parsed")
     reason = F.when(value.getField(_CORRUPT).isNotNull(), F.lit(MISFIT))
-    for path, found in _unknown(value, wide, schema, ""):
+    for path, found in beyond(value, wide, schema):
         reason = reason.when(found, F.lit(f"field {path} is not in the schema"))
+    parsed, reason = _without_rounding(
+        parsed, reason, schema, lambda text, kind: F.from_json(text, kind, dict(JSON_OPTIONS))
+    )
     return parsed.withColumn(REASON, F.coalesce(F.col(REASON), reason)).withColumn(
         DATA, conformed(value, asked, schema)
     )
@@ -107,41 +113,6 @@ def _widened(kind: DataType, seen: DataType) -> DataType:
     return kind
 
 
-def _unknown(
-    value: Column, wide: DataType, schema: DataType, path: str
-) -> list[tuple[str, Column]]:
-    """Paths that the schema does not name, each with whether a record has a value there."""
-    if wide == schema:
-        return []
-    if isinstance(wide, StructType) and isinstance(schema, StructType):
-        named = {field.name: field.dataType for field in schema.fields}
-        found: list[tuple[str, Column]] = []
-        for field in wide.fields:
-            inner, below = value.getField(field.name), f"{path}{field.name}"
-            if field.name in named:
-                found += _unknown(inner, field.dataType, named[field.name], f"{below}.")
-            else:
-                found.append((below, inner.isNotNull()))
-        return found
-    if isinstance(wide, ArrayType) and isinstance(schema, ArrayType):
-        return _unknown_within(value, wide.elementType, schema.elementType, path)
-    if isinstance(wide, MapType) and isinstance(schema, MapType):
-        return _unknown_within(F.map_values(value), wide.valueType, schema.valueType, path)
-    return []
-
-
-def _unknown_within(
-    values: Column, wide: DataType, schema: DataType, path: str
-) -> list[tuple[str, Column]]:
-    """As above, for the elements of an array."""
-    paths = [name for name, _ in _unknown(F.lit(None).cast(wide), wide, schema, path)]
-
-    def condition(number: int) -> Column:
-        return F.exists(values, lambda one: _unknown(one, wide, schema, path)[number][1])
-
-    return [(name, condition(number)) for number, name in enumerate(paths)]
-
-
 def _csv(records: DataFrame, kind: Kind, schema: StructType) -> DataFrame:
     named = {field.name: field.dataType for field in schema.fields}
     faults = _header_faults(kind.header, named)
@@ -156,9 +127,35 @@ def _csv(records: DataFrame, kind: Kind, schema: StructType) -> DataFrame:
     reason = F.when(value.getField(_CORRUPT).isNotNull(), F.lit(MISFIT))
     if faults:
         reason = F.lit(min(faults.values()))
+    else:
+        parsed, reason = _without_rounding(
+            parsed, reason, StructType(read), lambda one, kind: F.from_csv(one, ddl(kind), options)
+        )
     return parsed.withColumn(REASON, F.coalesce(F.col(REASON), reason)).withColumn(
         DATA, conformed(value, _without(asked, faults), schema)
     )
+
+
+def _without_rounding(
+    parsed: DataFrame,
+    reason: Column,
+    schema: StructType,
+    read: Callable[[Column, StructType], Column],
+) -> tuple[DataFrame, Column]:
+    """One reason more: a whole number that its column of type float or double does not hold.
+
+    Few records have as many digits; these are parsed again, with such numbers as they are written.
+    """
+    written = textual(schema)
+    if written == schema:
+        return parsed, reason
+    text = F.col(RAW).cast("string")
+    long = F.col(REASON).isNull() & text.rlike(_MANY_DIGITS)
+    parsed = parsed.withColumn("written", F.when(long, read(text, written)))
+    for path, rounded in beyond(F.col("written"), written, schema):
+        told = f"column {path} is a floating-point number, which does not hold its whole number"
+        reason = reason.when(rounded, F.lit(told))
+    return parsed, reason
 
 
 def _header_faults(header: Sequence[str], named: Mapping[str, DataType]) -> dict[str, str]:
@@ -167,7 +164,7 @@ def _header_faults(header: Sequence[str], named: Mapping[str, DataType]) -> dict
     for name in header:
         kind = named.get(name)
         if kind is None:
-            faults[name] = f"column {name} of its header is not in the schema"
+            faults[name] = f"column {near(name, named)} of its header is not in the schema"
         elif isinstance(kind, StructType | ArrayType | MapType):
             faults[name] = f"column {name} is {kind.simpleString()}, which no CSV field holds"
     return faults

@@ -7,6 +7,9 @@ date that would become a timestamp of some time zone, is refused.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 from pyspark.sql.types import (
@@ -21,6 +24,7 @@ from pyspark.sql.types import (
     MapType,
     NullType,
     ShortType,
+    StringType,
     StructField,
     StructType,
 )
@@ -140,6 +144,84 @@ def _nullable(kind: DataType) -> DataType:
     if isinstance(kind, MapType):
         return MapType(_nullable(kind.keyType), _nullable(kind.valueType))
     return kind
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """A name; with the one of these that differs from it in case alone, where there is one."""
+    found = next((one for one in names if one != name and one.lower() == name.lower()), None)
+    return name if found is None else f"{name} (beside {found})"
+
+
+def textual(kind: DataType) -> Any:
+    """The same type, with text in place of each floating-point number."""
+    if isinstance(kind, StructType):
+        return StructType([StructField(f.name, textual(f.dataType), True) for f in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(textual(kind.elementType))
+    if isinstance(kind, MapType):
+        return MapType(kind.keyType, textual(kind.valueType))
+    return StringType() if isinstance(kind, FloatType | DoubleType) else kind
+
+
+def beyond(
+    value: Column, wide: DataType, schema: DataType, path: str = ""
+) -> list[tuple[str, Column]]:
+    """Paths at which a value may be more than a schema holds, each with whether it is.
+
+    Args:
+        value: of the type ``wide``.
+        wide: the schema with more fields at any depth, or with text in place of a floating-point
+            number.
+        schema: what is to hold the value.
+        path: of the value; ends in a dot unless it is empty.
+    """
+    if wide == schema:
+        return []
+    if isinstance(wide, StructType) and isinstance(schema, StructType):
+        named = {field.name: field.dataType for field in schema.fields}
+        found: list[tuple[str, Column]] = []
+        for field in wide.fields:
+            inner = value.getField(field.name)
+            if field.name in named:
+                below = f"{path}{field.name}."
+                found += beyond(inner, field.dataType, named[field.name], below)
+            else:
+                found.append((f"{path}{near(field.name, named)}", inner.isNotNull()))
+        return found
+    if isinstance(wide, ArrayType) and isinstance(schema, ArrayType):
+        return _beyond_within(value, wide.elementType, schema.elementType, path)
+    if isinstance(wide, MapType) and isinstance(schema, MapType):
+        return _beyond_within(F.map_values(value), wide.valueType, schema.valueType, path)
+    if isinstance(wide, StringType) and isinstance(schema, FloatType | DoubleType):
+        return [(path.removesuffix("."), _is_rounded(value, schema))]
+    return []
+
+
+def _beyond_within(
+    values: Column, wide: DataType, schema: DataType, path: str
+) -> list[tuple[str, Column]]:
+    """As above, for the elements of an array."""
+    paths = [name for name, _ in beyond(F.lit(None).cast(wide), wide, schema, path)]
+
+    def condition(number: int) -> Column:
+        return F.exists(values, lambda one: beyond(one, wide, schema, path)[number][1])
+
+    return [(name, condition(number)) for number, name in enumerate(paths)]
+
+
+def _is_rounded(text: Column, kind: DataType) -> Column:
+    """Whether a whole number, written in digits, is another one once it is of this type."""
+    held = text.cast(kind).cast("double")
+    # Spark casts a double to a decimal by its text, which may round: so in two halves, as integers.
+    high = F.floor(held / 2.0**32)
+    low = (held - high * 2.0**32).cast("bigint")
+    exact = high.cast("decimal(19,0)") * F.lit(2**32).cast("decimal(10,0)") + low
+    # Each half of a number of 25 digits fits a bigint; of longer ones hardly any is held.
+    return (
+        F.when(text.rlike("^-?[0-9]{1,25}$"), text.cast("decimal(25,0)") != exact)
+        .when(text.rlike("^-?[0-9]+$"), F.lit(True))
+        .otherwise(F.lit(False))
+    )
 
 
 def conformed(value: Column, found: DataType, wanted: DataType) -> Column:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.tables.port import TableContents, TableFile, TableState
+from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 from compactor.tables.upserts import (
     DELETED,
     ENTRY,
@@ -156,6 +156,11 @@ class SparkUpserts:
             self._merge(both, decided, outputs.schema, token)
         self.counts.add(counts)
         return str(number)
+
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
+        """See the port."""
+        accepted = "a table without upsert_key: rows that are merged do not show their output"
+        raise InvalidInput("table", self._address, accepted)
 
     def _merge(self, both: _Both, decided: DataFrame, given: StructType, token: Token) -> None:
         """Both tables, the one of rows first: that of keys is what the next merge relies on."""

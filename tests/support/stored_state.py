@@ -1,6 +1,6 @@
-"""States that earlier versions left, with their outputs and sources, in an in-memory store.
+"""The state that a version left, with its outputs and sources, in an in-memory store.
 
-``tests/state/write_state.py`` wrote them with the code of those versions, one archive each.
+``tests/state/write_state.py`` writes one archive for each version of the documents.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _RECORD = re.compile(rb"record-(\d+)")
 _AGAIN_ETAG = "0" * 31 + "a-1"
 
 
-def written_by() -> list[str]:
-    """The commits whose states there are."""
+def versions() -> list[str]:
+    """The versions of which there is a state."""
     return sorted(path.stem for path in STATES.glob("*.zip"))
 
 
 @dataclass
-class OldState:
-    """One of them, to be worked with by the code of today.
+class StoredState:
+    """A state to be worked with by today's code.
 
     Attributes:
         originals: what every source ever held, by key and ETag.
-        runs: of the version that wrote it.
+        runs: that wrote it.
     """
 
     store: MemoryStore
@@ -62,7 +62,7 @@ class OldState:
     started: list[str] = field(default_factory=list)
 
     def add(self, key: str, body: bytes) -> None:
-        """A source that came after the program was replaced."""
+        """A source that came afterwards."""
         arrived = self.clock.now() - 2 * 86_400
         one = self.store.seed("source", f"logs/{key}", body, last_modified=arrived)
         self.originals[one.key, one.etag] = body
@@ -112,9 +112,9 @@ class OldState:
         return CommitLog(self.store, self.settings, partition).load().committed
 
 
-def load(name: str) -> OldState:
+def load(version: str = "1") -> StoredState:
     """A state as it was left."""
-    with zipfile.ZipFile(STATES / f"{name}.zip") as archive:
+    with zipfile.ZipFile(STATES / f"{version}.zip") as archive:
         index = json.loads(archive.read("index.json"))
         bodies = {one: archive.read(one) for one in archive.namelist()}
     clock = ManualClock(index["now"])
@@ -132,7 +132,7 @@ def load(name: str) -> OldState:
     store._started = iter(range(1_000, 10_000))  # type: ignore[assignment] # a count, too
     originals = {(one["key"], one["etag"]): bodies[one["body"]] for one in index["originals"]}
     settings = Settings.from_input(index["input"])
-    return OldState(store, clock, settings, originals, index["runs"])
+    return StoredState(store, clock, settings, originals, index["runs"])
 
 
 def records_in(body: bytes) -> Iterator[int]:

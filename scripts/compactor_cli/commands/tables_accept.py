@@ -1,0 +1,175 @@
+"""``compactor tables accept``: go on with a table that others rolled back or made again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from compactor.catalogs.opening import open_catalog
+from compactor.clock import NoDeadline, SystemClock
+from compactor.errors import InvalidInput
+from compactor.log.identity import read_identity
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.tables.accept import Look, accept, look_at
+from compactor.tables.entries import NamedOutput
+from compactor.tables.log import TableLog
+from compactor.tables.proof import as_begun
+from compactor.tables.publish import Publishing
+from compactor_cli.commands import options
+from compactor_cli.commands.failures import Failure, nobody_to_ask
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import counted, print_error, print_line, progress
+from compactor_cli.runs import new_run_id
+
+_SHOWN = 10
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """SOURCE, DEST, what becomes of outputs that the table lacks, and whether to ask."""
+    options.add_places(parser, options.SOURCE, options.DESTINATION)
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument(
+        "--add-missing",
+        action="store_true",
+        help="add the outputs that the table does not have (without this or --as-is it is only"
+        " shown which)",
+    )
+    way.add_argument(
+        "--as-is", action="store_true", help="take the table as it is, without these outputs"
+    )
+    parser.add_argument(
+        "--release-sources",
+        action="store_true",
+        help="clean-up may delete the sources of outputs that the table is without (by default it"
+        " keeps them)",
+    )
+    parser.add_argument(
+        "-y", "--yes", action="store_true", help="do it without asking; needed in scripts"
+    )
+    options.add_common(parser)
+    options.add_fields(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, show, ask, accept.
+
+    Raises:
+        InvalidInput: the input is at fault, or nobody can be asked.
+        Failure: the answer was no.
+    """
+    chosen = args.add_missing or args.as_is
+    asked = sys.stdin.isatty() and not args.json
+    if chosen and not (args.yes or asked):
+        raise nobody_to_ask()
+    work = _work(args)
+    with progress("comparing the table with its log"):
+        look = look_at(work)
+    if not args.json:
+        _show(work.catalog.address, look)
+    done = None
+    if chosen and _changes_anything(args, look):
+        if not args.yes and not _agreed():
+            raise Failure("nothing was changed")
+        done = accept(work, look, adds=args.add_missing, releases=args.release_sources)
+    if args.json:
+        print(json.dumps(_document(work.catalog.address, look, done), indent=2))
+    elif done is not None:
+        _tell(done, releases=args.release_sources)
+    return 0
+
+
+def _changes_anything(args: argparse.Namespace, look: Look) -> bool:
+    if look.is_refused or (args.add_missing and look.absent):
+        return True
+    return bool(look.log.missing) and args.release_sources != look.log.releases_sources
+
+
+def _work(args: argparse.Namespace) -> Publishing:
+    settings = Settings.from_input(options.fields_from(args))
+    store: ObjectStore = open_store(args.endpoint_url, settings.state.bucket)
+    identity = read_identity(settings, store)
+    log = TableLog(store, settings, identity.log_id if identity else "").load()
+    if not log.last:
+        accepted = "a destination whose outputs were given to a table"
+        raise InvalidInput("s3_destination_uri", settings.s3_destination_uri, accepted)
+    settings = as_begun(settings, log)
+    catalog = open_catalog(settings, store)
+    return Publishing(settings, store, catalog, SystemClock(), NoDeadline(), new_run_id())
+
+
+def _show(address: str, look: Look) -> None:
+    if look.fault:
+        print_line(f"{address} {look.fault}")
+    elif look.is_interrupted:
+        print_line(f"{address}: an acceptance was begun, and not finished")
+    elif look.log.missing:
+        print_line(f"{address} was accepted without some outputs; runs go on with it")
+    else:
+        print_line(f"{address} is what its log says; there is nothing to accept")
+    print_line(
+        f"of {counted(len(look.outputs), 'output')} the table has {look.present:,},"
+        f" and {look.passed:,} that it rewrote or deleted itself"
+    )
+    _show_outputs("not in it yet, and will be added", look.waiting)
+    _show_outputs("missing", look.absent)
+    _show_outputs("missing, and gone from the destination: these cannot be added", look.gone)
+    _show_outputs(
+        "missing or rewritten: the table's history no longer shows which, so these are not added",
+        look.doubtful,
+    )
+    if look.others:
+        print_line(
+            f"{counted(look.others, 'data file')} with {counted(look.other_rows, 'row')} are not"
+            " outputs: rewritten by the table's maintenance, or written by others; where they hold"
+            " rows of missing outputs, adding these doubles them"
+        )
+
+
+def _show_outputs(what: str, outputs: Sequence[NamedOutput]) -> None:
+    if not outputs:
+        return
+    rows = sum(one.rows or 0 for one in outputs)
+    print_line(f"{counted(len(outputs), 'output')}, {counted(rows, 'row')}: {what}")
+    for one in outputs[:_SHOWN]:
+        print_line(f"  s3://{one.bucket}/{one.key}")
+    if len(outputs) > _SHOWN:
+        print_line(f"  and {len(outputs) - _SHOWN:,} more; --json has them all")
+
+
+def _agreed() -> bool:
+    print_error("Accept the table so? [y/N]")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _tell(done: Look, *, releases: bool) -> None:
+    print_line(f"accepted, by entry {done.log.accepted} of the table log")
+    lacking = len(done.lacking)
+    if lacking:
+        kept = "may be deleted by clean-up" if releases else "are kept by clean-up"
+        print_line(f"the sources of the {counted(lacking, 'output')} that it is without {kept}")
+
+
+def _document(address: str, look: Look, done: Look | None) -> dict[str, Any]:
+    told = {
+        "table": address,
+        "fault": look.fault or None,
+        "outputs": len(look.outputs),
+        "present": look.present,
+        "rewritten_or_deleted": look.passed,
+        "other_files": look.others,
+        "other_rows": look.other_rows,
+        "accepted": None if done is None else done.log.accepted,
+    }
+    lists = {
+        "waiting": look.waiting,
+        "missing": look.absent,
+        "gone": look.gone,
+        "undecided": look.doubtful,
+    }
+    return told | {
+        name: [f"s3://{one.bucket}/{one.key}" for one in outputs] for name, outputs in lists.items()
+    }
