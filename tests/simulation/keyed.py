@@ -16,7 +16,7 @@ the end the table is what the records say; older ones that come still change not
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -35,7 +35,7 @@ from compactor.tables.upserts import POSITION, SOURCE_KEY, key_of, merge_keys
 from compactor_spark.upsert.tables import SparkUpserts
 from tests.simulation.choices import Choices
 from tests.simulation.explored import Explored, explore_in_batches, explored
-from tests.simulation.faults import Guard
+from tests.simulation.faults import Fault, Guard
 from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation, records_in
 from tests.simulation.playing import command_line
 from tests.simulation.processes import Process
@@ -57,6 +57,7 @@ from tests.support.memory_keyed import (
     Table,
     without_spark,
 )
+from tests.support.memory_store import Call
 from tests.support.memory_tables import ADDRESS, MemoryCatalog, TableGuard
 
 _ROWS = "rows"
@@ -234,8 +235,10 @@ class KeyedWorld(TableWorld):
         engine = MemoryEngine(self._shapes, Session(read), ask, self._left_out)
         return SparkUpserts(engine, _ROWS, self._key, ADDRESS)  # type: ignore[arg-type] # no Spark
 
-    def _catalog(self, process: Process) -> TableCatalog:
-        ask = self._asks(process)
+    def _catalog(
+        self, process: Process, asks: Callable[[Call], Fault] | None = None
+    ) -> TableCatalog:
+        ask = self._asks(process, asks)
         return KeyedCatalog(MemoryCatalog(self.table, ask), MemoryCatalog(self.keys, ask))
 
     @staticmethod
@@ -308,6 +311,9 @@ class KeyedWorld(TableWorld):
             one.k == seen.k and one.op == "D" and one.age >= seen.age for one in self.put.values()
         )
 
+    def _judge_delete(self, key: str, seen: Collection[int]) -> None:
+        """The output has the records; which rows they make, all records say."""
+
     def must_be_the_last(self) -> None:
         """The table is what all records say.
 
@@ -321,6 +327,7 @@ class KeyedWorld(TableWorld):
             raise Violation(f"the table has {_told(found)} and must have {_told(wanted)}")
 
     def must_be_at_rest(self) -> None:
+        """No user removes anything here, and no output is the table's."""
         self.must_be_the_last()
         if self.in_sources():
             raise Violation(f"clean-up left {sorted(self.in_sources())}")
@@ -372,6 +379,9 @@ class _Schedule(DisturbedCommits, TableSchedule):
             if self._is_taken_back:
                 others.append(lambda: self.tell(world.take_back()))
         return others
+
+    def _acts_of_users(self) -> dict[str, Callable[[], object]]:
+        return {}
 
     def _judge(self, process: Process) -> None:
         ours = isinstance(process.error, SparkFailed)

@@ -331,9 +331,7 @@ class _Schedule(DisturbedCommits):
         self.world.clock.advance(2 * _DAY)
         self._by_hand_to_its_end()
         self._drain()
-        left = self.world.in_sources()
-        if left:
-            raise Violation(f"clean-up left {sorted(left)}")
+        self.world.must_be_cleaned_up()
         self._until_nothing_is_due()
         before = self.world.kept()
         self._by_hand_to_its_end()

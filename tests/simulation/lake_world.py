@@ -278,10 +278,14 @@ class LakeWorld(TableWorld):
         own.hook = _Steps(process, REGISTRY)
         return own
 
-    def _asks(self, process: Process) -> Callable[[str, Callable[[], object]], object]:
+    def _asks(
+        self, process: Process, asks: Callable[[Call], Fault] | None = None
+    ) -> Callable[[str, Callable[[], object]], object]:
+        asks = asks or process.ask
+
         def ask(name: str, request: Callable[[], object]) -> object:
             call = Call(name, CATALOG, ADDRESS)
-            fault = process.ask(call)
+            fault = asks(call)
             answer = request() if fault in _DONE else None
             if fault in DIES:
                 raise Crashed(f"{fault}: {call}")

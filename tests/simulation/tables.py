@@ -20,14 +20,18 @@ from unittest.mock import patch
 from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.clock import NoDeadline
-from compactor.errors import TransientStoreError
+from compactor.errors import IntegrityError, TransientStoreError
+from compactor.log.entries import Output
 from compactor.log.stored import StoredLog, all_logs
 from compactor.model import Partition
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts
+from compactor.tables.contents import FileSet, TableChange
 from compactor.tables.entries import TableLogState
+from compactor.tables.history import Snapshot
 from compactor.tables.leftover import Leftover
 from compactor.tables.port import TableCatalog
+from compactor.tables.proof import TableProof
 from compactor.tables.publish import Publishing, record_publish
 from tests.simulation.choices import Choices
 from tests.simulation.explored import Explored, explore_in_batches, explored
@@ -57,7 +61,14 @@ _DONE = _LOST | {Fault.NONE, Fault.CRASH_AFTER}
 
 
 class TableWorld:
-    """The store, a table, and who works on them."""
+    """The store, a table, and who works on them.
+
+    Attributes:
+        written: numbers of all records that ever arrived.
+        removed: of those, and of others', what users have removed from the table.
+        acts: how often users removed something.
+        rolled_back: users have taken the table back.
+    """
 
     def __init__(
         self, choices: Choices, without: frozenset[Guard], left_out: frozenset[TableGuard]
@@ -76,10 +87,14 @@ class TableWorld:
         self.choices = choices
         self.written: set[int] = set()
         self.foreign = 0
+        self.removed: set[int] = set()
+        self.acts = 0
+        self.rolled_back = False
         self._without = without
         self._left_out = left_out
         self._next = 0
         self._names = itertools.count(1)
+        self._wrong = ""
 
     # Sources.
 
@@ -117,6 +132,50 @@ class TableWorld:
         self.rewrite()
         self.expire()
         return "the table is compacted, and its snapshots expire"
+
+    def expire_some(self) -> str:
+        """Some snapshots, by pyiceberg or by another, and whichever they are."""
+        table = self.table
+        if not isinstance(table, IcebergTable):
+            return self.expire()
+        others = [name for name in table.snapshots if name != table.current]
+        chosen = [name for name in others if self.choices.chance(0.5)]
+        by_pyiceberg = self.choices.chance(0.7)
+        table.expire_these(chosen, by_pyiceberg=by_pyiceberg)
+        return f"snapshots {chosen} expire{' by pyiceberg' if by_pyiceberg else ''}"
+
+    # What users remove.
+
+    def delete_row(self) -> str:
+        rows = sorted(self.table.records())
+        if not rows:
+            return "a user finds nothing to delete"
+        row, in_place = self.choices.one_of(rows), self.choices.chance(0.5)
+        how = "by a delete file" if in_place else "by another file"
+        self._removing(lambda: self.table.delete(row, in_place=in_place))
+        return f"a user deletes {row} {how}"
+
+    def overwrite(self) -> str:
+        """As many rows of somebody else instead of all that are there."""
+        many = max(self.table.records().total(), 1)
+        numbers = [_FOREIGN + self.foreign + one for one in range(many)]
+        self.foreign += many
+        self._removing(lambda: self.table.overwrite(numbers))
+        return f"a user overwrites the table with {many} rows"
+
+    def take_back(self) -> str:
+        if not self._removing(self.table.go_back):
+            return "the table cannot be rolled back"
+        self.rolled_back = True
+        return "a user rolls the table back"
+
+    def _removing(self, act: Callable[[], object]) -> object:
+        before = set(self.table.records())
+        done = act()
+        after = set(self.table.records())
+        self.removed = (self.removed | before) - after
+        self.acts += bool(before - after)
+        return done
 
     # Processes.
 
@@ -164,7 +223,18 @@ class TableWorld:
         )
 
     def _cleaned_up(self, process: Process, run_id: str, path: str) -> object:
-        client = self._client(process)
+        seen: set[int] = set()
+
+        def ask(call: Call) -> Fault:
+            if call.name == "delete_source":
+                self._judge_delete(call.key, seen)
+            fault = process.ask(call)
+            if call.name == "table_load" and fault in _DONE and self.table.uuid:
+                seen.clear()
+                seen.update(self.table.records())
+            return fault
+
+        client = Client(self.s3, ask, self._without)
         run = CleanUpRun(
             path,
             self.settings,
@@ -172,7 +242,7 @@ class TableWorld:
             self.clock,
             NoDeadline(),
             run_id,
-            open_catalog=lambda *_: self._catalog(process),
+            open_catalog=lambda *_: self._catalog(process, ask),
         )
         before = clean_up_receipts.earlier(self.settings, run_id, run.partition, client)
         return record_clean_up(run, before)
@@ -180,19 +250,31 @@ class TableWorld:
     def _client(self, process: Process) -> Client:
         return Client(self.s3, process.ask, self._without)
 
-    def _catalog(self, process: Process) -> TableCatalog:
-        return MemoryCatalog(self.table, self._asks(process), self._left_out)
+    def _judge_delete(self, key: str, seen: Collection[int]) -> None:
+        """A source goes only where the table had each of its records when clean-up looked."""
+        body = self.s3.contents(SOURCE).get(key, b"")
+        wrong = sorted(set(records_in(body)) - set(seen))
+        if wrong:
+            self._wrong = f"clean-up deletes {key}, and {wrong} were not in the table as it looked"
 
-    def _asks(self, process: Process) -> Callable[[str, Callable[[], object]], object]:
+    def _catalog(
+        self, process: Process, asks: Callable[[Call], Fault] | None = None
+    ) -> TableCatalog:
+        return MemoryCatalog(self.table, self._asks(process, asks), self._left_out)
+
+    def _asks(
+        self, process: Process, asks: Callable[[Call], Fault] | None = None
+    ) -> Callable[[str, Callable[[], object]], object]:
         """What asks the process before each request to the catalog, and does what it answers."""
         dead = False
+        asks = asks or process.ask
 
         def ask(name: str, request: Callable[[], object]) -> object:
             nonlocal dead
             if dead:
                 raise Crashed("already dead")
             call = Call(name, "catalog", ADDRESS)
-            fault = process.ask(call)
+            fault = asks(call)
             dead = fault in DIES
             answer = request() if fault in _DONE else None
             if dead:
@@ -211,6 +293,8 @@ class TableWorld:
         Raises:
             Violation: with the numbers of the records.
         """
+        if self._wrong:
+            raise Violation(self._wrong)
         try:
             found = self.table.records()
         except AssertionError as error:
@@ -218,10 +302,10 @@ class TableWorld:
         twice = sorted(number for number, count in found.items() if count > 1)
         if twice:
             raise Violation(f"records {twice} are in the table twice")
-        lost = self.written - set(found) - self.in_sources()
+        lost = self.written - set(found) - self.in_sources() - self.removed
         if lost:
             raise Violation(f"records {sorted(lost)} are neither in a source nor in the table")
-        foreign = self.foreign_records() - set(found)
+        foreign = self.foreign_records() - set(found) - self.removed
         if foreign:
             raise Violation(f"what somebody else wrote is gone: {sorted(foreign)}")
 
@@ -233,16 +317,24 @@ class TableWorld:
         return {n for body in self.s3.contents(SOURCE).values() for n in records_in(body)}
 
     def must_be_at_rest(self) -> None:
-        """Every record is in the table, and in no source.
+        """Every record is in the table, but for what users removed, and in no source.
 
         Raises:
             Violation: it is not.
         """
         self.look()
-        missing = self.written - set(self.table.records())
+        missing = self.written - set(self.table.records()) - self.removed
         if missing:
             raise Violation(f"records {sorted(missing)} never came into the table")
-        if self.in_sources():
+        self.must_be_cleaned_up()
+
+    def must_be_cleaned_up(self) -> None:
+        """Sources are left only where rows were removed, or nothing tells who rewrote them.
+
+        Raises:
+            Violation: there is another one.
+        """
+        if self.in_sources() and not (self.acts or self.table.forgot):
             raise Violation(f"clean-up left {sorted(self.in_sources())}")
 
     def kept(self) -> object:
@@ -259,6 +351,7 @@ def events_at(world: TableWorld, tell: Callable[[str], object]) -> dict[str, Cal
         "table appended to by others": lambda: tell(world.append_foreign()),
         "table compacted": lambda: tell(world.rewrite()),
         "snapshots expired": lambda: tell(world.expire()),
+        "some snapshots expired": lambda: tell(world.expire_some()),
         "table compacted and expired": lambda: tell(world.rewrite_and_expire()),
     }
 
@@ -322,6 +415,8 @@ class TableSchedule(Schedule):
         self.world = world
         self._named_before: set[Partition] = set()
         super().__init__(world.clock, choices, outcome, tell=tell)
+        self._has_users = choices.chance(0.5)
+        self._is_taken_back = choices.chance(0.4)
 
     def _begin(self) -> None:
         for _ in range(2 + self._choices.below(3)):
@@ -344,6 +439,8 @@ class TableSchedule(Schedule):
         Raises:
             Violation: it is not.
         """
+        if self.world.rolled_back and self._is_refused():
+            return
         self._bring_in()
         self._choices.one_of((self._nothing, self.world.rewrite_and_expire))()
         self.world.look()
@@ -358,11 +455,35 @@ class TableSchedule(Schedule):
         if self.world.kept() != before:
             raise Violation("a run and a publisher with nothing to do changed something")
 
-    def _bring_in(self) -> None:
-        """No more faults: everything is compacted, and in the table."""
+    def _is_refused(self) -> bool:
+        """Whether a table that was taken back is refused: then nothing of it changes."""
+        self._end_all()
+        before = self.world.kept()
+        refused = isinstance(self._finish(self.world.publisher()).error, IntegrityError)
+        if not refused:
+            return False
+        self.outcome.faults["a table that was taken back is refused"] += 1
+        self.world.clock.advance(2 * _DAY)
+        for partition in PARTITIONS:
+            self._finish(self.world.cleaner(partition))
+        if self.world.kept() != before:
+            raise Violation("a table that was taken back was changed")
+        return True
+
+    def _judge(self, process: Process) -> None:
+        if self.world.rolled_back and isinstance(process.error, IntegrityError):
+            self.tell(f"{process.name} ends: {process.error!r}")
+            return
+        super()._judge(process)
+
+    def _end_all(self) -> None:
         self.tell("no more faults from here on")
         while self._processes:
             self._turn(self._processes[-1])
+
+    def _bring_in(self) -> None:
+        """No more faults: everything is compacted, and in the table."""
+        self._end_all()
         for partition in PARTITIONS:
             if partition in self._named_before:
                 # Sources of an output that is named for a void commit wait for the next output.
@@ -461,7 +582,19 @@ class TableSchedule(Schedule):
             "publishers with lists of different age": self._list_earlier,
             "retention passes": lambda: world.clock.advance(2 * _DAY),
         }
-        return events | events_at(world, self.tell)
+        return events | events_at(world, self.tell) | self._acts_of_users()
+
+    def _acts_of_users(self) -> dict[str, Callable[[], object]]:
+        world = self.world
+        if not world.table.uuid or not self._has_users:
+            return {}
+        acts: dict[str, Callable[[], object]] = {
+            "rows deleted by a user": lambda: self.tell(world.delete_row()),
+            "table overwritten by a user": lambda: self.tell(world.overwrite()),
+        }
+        if self._is_taken_back:
+            acts["table rolled back by a user"] = lambda: self.tell(world.take_back())
+        return acts
 
 
 def _publishes(call: Call) -> bool:
@@ -546,19 +679,94 @@ def _pass_void_commits_alone() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _believe_outputs_that_stand() -> Iterator[None]:
+    """An output that stands on S3 is taken for rows of the table."""
+    require = TableProof.require_rows
+
+    def require_rows(self: TableProof, output: Output, *, stands: bool) -> None:
+        if not stands:
+            require(self, output, stands=stands)
+
+    with patch.object(TableProof, "require_rows", require_rows):
+        yield
+
+
+@contextmanager
+def _take_changes_for_rewrites() -> Iterator[None]:
+    """Whatever adds as many rows as it removes."""
+
+    def fault_of(change: TableChange, one: FileSet) -> str:
+        return "" if one.removed_rows == one.added_rows else f"{change.at} removed it"
+
+    with patch("compactor.tables.contents._fault_of", fault_of):
+        yield
+
+
+@contextmanager
+def _believe_rewrites() -> Iterator[None]:
+    """Whatever calls itself a rewrite, with as many rows or not."""
+
+    def fault_of(change: TableChange, one: FileSet) -> str:
+        del one
+        return "" if change.rewrites else f"{change.at} removed it"
+
+    with patch("compactor.tables.contents._fault_of", fault_of):
+        yield
+
+
+@contextmanager
+def _stop_at_the_first_rewrite() -> Iterator[None]:
+    with patch("compactor.tables.contents._first_fault", lambda *_: ""):
+        yield
+
+
+@contextmanager
+def _believe_what_nothing_tells_of() -> Iterator[None]:
+    with patch("compactor.tables.contents._UNKNOWN", ""):
+        yield
+
+
+@contextmanager
+def _count_ancestors_that_are_known() -> Iterator[None]:
+    """Of what expired earlier metadata is not asked: a first snapshot is a replaced table."""
+
+    def judged(
+        snapshots: Mapping[int, Snapshot], current: int, ours: int, sequence: int, _: object
+    ) -> str:
+        at: int | None = current
+        while at is not None and at in snapshots:
+            if at == ours:
+                return ""
+            if snapshots[at].sequence <= sequence:
+                return "it was rolled back"
+            at = snapshots[at].parent
+        return "it was replaced" if at is None else ""
+
+    with patch("tests.support.memory_tables.rolled_back", judged):
+        yield
+
+
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 TABLE_NOTICED: Mapping[str, int] = {
-    "condition of the table's commit": 1,
-    "look at the table's number before each commit": 1,
-    "create-if-absent of entries": 2,
-    "look at what others named": 1,
+    "condition of the table's commit": 0,
+    "look at the table's number before each commit": 0,
+    "create-if-absent of entries": 0,
+    "look at what others named": 0,
     "look at the table before an output is built again": 128,
-    "look at the table before sources are deleted": 5,
-    "look at the output before it is named": 1,
-    "look at the log after its outputs": 33,
-    "leftovers found again after a lost race": 1,
-    "the same output under a later commit": 1,
-    "void commits with what replaces them": 18,
+    "look at the table before sources are deleted": 101,
+    "look at the output before it is named": 0,
+    "look at the log after its outputs": 2,
+    "leftovers found again after a lost race": 4,
+    "the same output under a later commit": 4,
+    "void commits with what replaces them": 8,
+    "look at what is deleted of a file": 154,
+    "look at the table where the output stands": 14,
+    "what a commit says that it did": 14,
+    "rows of a rewrite": 177,
+    "look at what took the rows": 75,
+    "a history that tells all": 46,
+    "earlier metadata of what expired": 29,
 }
 
 TABLE_MUTATIONS: Mapping[str, TableMutation] = {
@@ -576,6 +784,12 @@ TABLE_MUTATIONS: Mapping[str, TableMutation] = {
         applied=_take_each_replacement_for_another_output
     ),
     "void commits with what replaces them": TableMutation(applied=_pass_void_commits_alone),
+    "look at the table where the output stands": TableMutation(applied=_believe_outputs_that_stand),
+    "what a commit says that it did": TableMutation(applied=_take_changes_for_rewrites),
+    "rows of a rewrite": TableMutation(applied=_believe_rewrites),
+    "look at what took the rows": TableMutation(applied=_stop_at_the_first_rewrite),
+    "a history that tells all": TableMutation(applied=_believe_what_nothing_tells_of),
+    "earlier metadata of what expired": TableMutation(applied=_count_ancestors_that_are_known),
 }
 
 

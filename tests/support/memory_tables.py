@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from compactor.errors import TableConflict, TransientStoreError
+from compactor.tables.contents import Contents, CurrentFiles, FileSet, History, TableChange
 from compactor.tables.history import Restored, Snapshot, restored_before, rolled_back
 from compactor.tables.port import Holdings, TableFile, TableState
 from tests.support.memory_store import MemoryStore
 
 Reader = Callable[[bytes], Sequence[int]]
 ADDRESS = "glue:lake.events"
+#: What commits do, as Iceberg calls it.
+APPEND, REWRITE = "append", "replace"
+_METADATA_KEPT = 12
 
 
 class TableGuard(StrEnum):
@@ -27,20 +31,64 @@ class TableGuard(StrEnum):
 
     COMMIT_IF_UNCHANGED = "condition of the table's commit"
     NUMBER = "look at the table's number before each commit"
+    DELETES = "look at what is deleted of a file"
 
 
 @dataclass(frozen=True)
 class Files:
-    """What one state of a table is made of: outputs by bucket and key, and files of its own."""
+    """What one state of a table is made of.
+
+    Attributes:
+        outputs: by bucket and key.
+        own: files of the table's own.
+        deletes: rows that are deleted without a new file: name of the file, and the row.
+    """
 
     outputs: frozenset[tuple[str, str]] = frozenset()
     own: frozenset[str] = frozenset()
+    deletes: frozenset[tuple[str, Any]] = frozenset()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all files, as metadata has them."""
+        return frozenset(map(uri_of, self.outputs)) | self.own
+
+    def without(self, names: Collection[str]) -> Files:
+        """The same without some files, and what was deleted of them."""
+        return Files(
+            frozenset(one for one in self.outputs if uri_of(one) not in names),
+            frozenset(one for one in self.own if one not in names),
+            frozenset(one for one in self.deletes if one[0] not in names),
+        )
+
+
+def uri_of(place: tuple[str, str]) -> str:
+    """What metadata calls an output."""
+    bucket, key = place
+    return f"s3://{bucket}/{key}"
 
 
 @dataclass
 class _Node:
     snapshot: Snapshot
     files: Files
+    change: _Change
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What a commit did: names of files that it removed and added, with their rows."""
+
+    operation: str
+    removed: Mapping[str, int]
+    added: Mapping[str, int]
+
+    def told(self, at: str, history: History) -> TableChange:
+        rewrites = self.operation == REWRITE
+        rows = sum(self.removed.values())
+        removed = [one for one in self.removed if history.follows(one)]
+        one = FileSet(removed, rows, rows, sorted(self.added), sum(self.added.values()))
+        return TableChange(f"{at} ({self.operation})", rewrites, [one])
 
 
 class MemoryTable:
@@ -49,6 +97,7 @@ class MemoryTable:
     Attributes:
         uuid: of the table that stands there; empty where none does.
         own: rows of the table's own files; of a table without a key, numbers of records.
+        forgot: a rewrite that nothing tells of any more.
         numbers: by snapshot, or version, up to which entry the commit said that it has everything.
     """
 
@@ -56,12 +105,18 @@ class MemoryTable:
         self.s3 = s3
         self.uuid = ""
         self.own: dict[str, tuple[Any, ...]] = {}
+        self.forgot = False
         self.numbers: dict[int, int] = {}
         self._read = read
+        self._rows: dict[str, int] = {}
         self._names = itertools.count(1)
 
     @property
     def files(self) -> Files:
+        raise NotImplementedError
+
+    def change(self, files: Files, operation: str) -> None:
+        """A commit on top of what is there."""
         raise NotImplementedError
 
     def records(self) -> Counter[Any]:
@@ -71,13 +126,18 @@ class MemoryTable:
     def records_of(self, files: Files) -> Counter[Any]:
         """The rows of one state of the table."""
         found: Counter[Any] = Counter()
-        for bucket, key in files.outputs:
-            body = self.s3.contents(bucket).get(key)
-            assert body is not None, f"the table names {key}, which is gone"
-            found.update(self._read(body))
+        for place in files.outputs:
+            found.update(self._of_output(place))
         for name in files.own:
             found.update(self.own[name])
-        return found
+        found.subtract(row for _, row in files.deletes)
+        return +found
+
+    def _of_output(self, place: tuple[str, str]) -> Sequence[Any]:
+        bucket, key = place
+        body = self.s3.contents(bucket).get(key)
+        assert body is not None, f"the table names {key}, which is gone"
+        return self._read(body)
 
     def written(self, records: Sequence[Any]) -> str:
         """A new file of the table's own."""
@@ -85,15 +145,54 @@ class MemoryTable:
         self.own[name] = tuple(records)
         return name
 
-    def rewritten(self) -> Files:
+    # What others do.
+
+    def append_foreign(self, records: Sequence[Any]) -> None:
+        name = self.written(records)
+        self.change(replace(self.files, own=self.files.own | {name}), APPEND)
+
+    def rewrite(self) -> None:
         """The same records in one new file."""
+        self.change(self.rewritten(), REWRITE)
+
+    def rewritten(self) -> Files:
         return Files(own=frozenset({self.written(list(self.records().elements()))}))
+
+    def delete(self, row: Any, *, in_place: bool) -> None:
+        """Delete a row that is there, without a new file or with one in place of the old."""
+        files = self.files
+        name, rows = next((name, rows) for name, rows in self._each(files) if row in rows)
+        if in_place:
+            self.change(replace(files, deletes=files.deletes | {(name, row)}), "delete")
+            return
+        kept = files.without({name})
+        left = [one for one in rows if one != row]
+        own = kept.own | {self.written(left)} if left else kept.own
+        self.change(replace(kept, own=own), "overwrite")
+
+    def overwrite(self, records: Sequence[Any]) -> None:
+        """These records instead of all others."""
+        self.change(Files(own=frozenset({self.written(records)})), "overwrite")
+
+    def _each(self, files: Files) -> Iterator[tuple[str, list[Any]]]:
+        """Names of files, and the rows that a query finds in each."""
+        held = [(uri_of(place), self._of_output(place)) for place in sorted(files.outputs)]
+        held += [(name, self.own[name]) for name in sorted(files.own)]
+        for name, rows in held:
+            yield name, [row for row in rows if (name, row) not in files.deletes]
 
     def forget(self, kept: Files) -> None:
         """Delete the outputs that the table was given, and that nothing of it names any more."""
         for bucket, key in self.given - kept.outputs:
             self.s3.remove(bucket, key)
         self.given &= kept.outputs
+
+    def _counted(self, names: Iterable[str], files: Files) -> dict[str, int]:
+        """Rows of files, as their metadata has them; those of outputs are remembered."""
+        for place in files.outputs:
+            if uri_of(place) not in self._rows:
+                self._rows[uri_of(place)] = len(self._of_output(place))
+        return {one: self._rows[one] if one in self._rows else len(self.own[one]) for one in names}
 
     given: set[tuple[str, str]]
     properties: dict[str, str]
@@ -116,6 +215,7 @@ class IcebergTable(MemoryTable):
         self.properties = {}
         self.numbers = {}
         self.given = set()
+        self.earlier: list[dict[int, Snapshot]] = []
 
     def create(self) -> None:
         self.drop()
@@ -125,41 +225,78 @@ class IcebergTable(MemoryTable):
     def files(self) -> Files:
         return self.snapshots[self.current].files if self.current is not None else Files()
 
-    def commit(self, base: int | None, files: Files, properties: dict[str, str]) -> int:
+    def change(self, files: Files, operation: str) -> None:
+        self.commit(self.current, files, {}, operation)
+
+    def commit(
+        self, base: int | None, files: Files, properties: dict[str, str], operation: str = APPEND
+    ) -> int:
         """A new snapshot on top of one; refused when the table is at another one."""
         if base != self.current:
             raise TableConflict("the table is at another snapshot")
+        before = self.files
+        self._log()
         made = next(self._ids)
         self.sequence += 1
-        self.snapshots[made] = _Node(Snapshot(base, self.sequence), files)
+        snapshot = Snapshot(base, self.sequence, not before.names & files.names)
+        change = _Change(
+            operation,
+            self._counted(before.names - files.names, before),
+            self._counted(files.names - before.names, files),
+        )
+        self.snapshots[made] = _Node(snapshot, files, change)
         self.current = made
         self.properties |= properties
         self.given |= files.outputs
         return made
 
+    def _log(self) -> None:
+        """The metadata as it is becomes an earlier one; a table keeps so many."""
+        metadata = {name: node.snapshot for name, node in self.snapshots.items()}
+        self.earlier = [metadata, *self.earlier][:_METADATA_KEPT]
+
     # What others do.
-
-    def append_foreign(self, records: Sequence[Any]) -> None:
-        files = self.files
-        name = self.written(records)
-        self.commit(self.current, replace(files, own=files.own | {name}), {})
-
-    def rewrite(self) -> None:
-        self.commit(self.current, self.rewritten(), {})
 
     def expire(self) -> None:
         """Only the current snapshot stays, and only its files."""
-        if self.current is not None:
-            self.snapshots = {self.current: self.snapshots[self.current]}
-            self.forget(self.files)
+        self.expire_these(name for name in [*self.snapshots] if name != self.current)
+
+    def expire_these(self, names: Iterable[int], *, by_pyiceberg: bool = False) -> None:
+        """These snapshots, and the files of no other; pyiceberg forgets who their children are."""
+        self._log()
+        for name in names:
+            self.forgot |= self.snapshots.pop(name).change.operation != APPEND
+        for node in self.snapshots.values():
+            if by_pyiceberg and node.snapshot.parent not in self.snapshots:
+                node.snapshot = node.snapshot._replace(parent=None)
+        named = frozenset().union(*(node.files.outputs for node in self.snapshots.values()))
+        self.forget(Files(outputs=named))
 
     def go_back(self) -> bool:
         """Roll back to the snapshot before; False where it is not there."""
         parent = self.snapshots[self.current].snapshot.parent if self.current is not None else None
         if parent not in self.snapshots:
             return False
+        self._log()
         self.current = parent
         return True
+
+    # What metadata says.
+
+    def current_of(self, at: int, wanted: Callable[[str], bool]) -> CurrentFiles:
+        """Raises TransientStoreError where that snapshot has expired since."""
+        if at not in self.snapshots:
+            raise TransientStoreError(f"snapshot {at} is gone: look again")
+        files = self.snapshots[at].files
+        names = {one for one in files.names if wanted(one)}
+        partly = {name: "delete files" for name, _ in files.deletes if name in names}
+        return CurrentFiles(names - partly.keys(), partly)
+
+    def history(self, history: History) -> None:
+        each = sorted(self.snapshots.items(), key=lambda one: one[1].snapshot.sequence)
+        for name, node in each:
+            if node.change.operation != APPEND:
+                history.take(node.change.told(f"snapshot {name}", history))
 
 
 class DeltaTable(MemoryTable):
@@ -173,6 +310,7 @@ class DeltaTable(MemoryTable):
     def drop(self) -> None:
         self.uuid = ""
         self.versions: list[Files] = []
+        self.operations: list[str] = []
         self.transactions: dict[str, tuple[int, int]] = {}
         self.restores: list[Restored] = []
         self.properties = {}
@@ -183,32 +321,33 @@ class DeltaTable(MemoryTable):
         self.drop()
         self.uuid = f"uuid-{next(self._uuids)}"
         self.versions.append(Files())
+        self.operations.append(APPEND)
 
     @property
     def files(self) -> Files:
         return self.versions[-1] if self.versions else Files()
 
-    def commit(self, version: int, files: Files, transactions: dict[str, int]) -> None:
+    def change(self, files: Files, operation: str) -> None:
+        self.commit(len(self.versions), files, {}, operation)
+
+    def commit(
+        self, version: int, files: Files, transactions: dict[str, int], operation: str = APPEND
+    ) -> None:
         """Create a version, refused where it is there."""
         if version != len(self.versions):
             raise TableConflict(f"version {version} is there")
+        self._counted((), files)
         self.versions.append(files)
+        self.operations.append(operation)
         self.transactions |= {app: (number, version) for app, number in transactions.items()}
         self.given |= files.outputs
-
-    def append_foreign(self, records: Sequence[Any]) -> None:
-        files = self.files
-        name = self.written(records)
-        self.commit(len(self.versions), replace(files, own=files.own | {name}), {})
-
-    def rewrite(self) -> None:
-        self.commit(len(self.versions), self.rewritten(), {})
 
     def expire(self) -> None:
         """VACUUM of all that only earlier versions name."""
         self.forget(self.files)
         earlier = {name for version in self.versions for name in version.own}
         for name in earlier - self.files.own:
+            self._rows[name] = len(self.own[name]) if name in self.own else self._rows[name]
             self.own.pop(name, None)
 
     def go_back(self) -> bool:
@@ -221,7 +360,42 @@ class DeltaTable(MemoryTable):
         to = len(self.versions) - 2
         self.restores.append(Restored(len(self.versions), to))
         self.versions.append(self.versions[to])
+        self.operations.append("restore")
         return True
+
+    # What the log says.
+
+    def current_of(self, at: int, wanted: Callable[[str], bool]) -> CurrentFiles:
+        """A file with a deletion vector is another one than without."""
+        named = self._named(self.versions[at])
+        found = CurrentFiles({one for one in named if wanted(one)})
+        found.partly = {
+            one: "a deletion vector" for one, _ in self.versions[at].deletes if wanted(one)
+        }
+        return found
+
+    def history(self, history: History) -> None:
+        for version in range(1, len(self.versions)):
+            before, after = (self._named(self.versions[one]) for one in (version - 1, version))
+            gone, come = before.keys() - after.keys(), after.keys() - before.keys()
+            change = _Change(
+                self.operations[version],
+                {one: before[one] for one in gone},
+                {one: after[one] for one in come},
+            )
+            history.take(change.told(f"version {version}", history))
+
+    def _named(self, files: Files) -> dict[str, int]:
+        """Files by name and deletion vector, and the rows that are left of each."""
+        counted = self._counted(files.names, files)
+        taken: dict[str, list[str]] = {}
+        for name, row in files.deletes:
+            taken.setdefault(name, []).append(str(row))
+        return {
+            f"{name} {sorted(taken[name])}" if name in taken else name: rows
+            - len(taken.get(name, ()))
+            for name, rows in counted.items()
+        }
 
 
 def state_of(table: IcebergTable | DeltaTable, log_id: str) -> TableState | None:
@@ -239,7 +413,7 @@ def _iceberg_state(table: IcebergTable, log_id: str) -> TableState:
         ours = int(table.properties[f"{log_id}.snapshot"])
         sequence = int(table.properties[f"{log_id}.sequence"])
         snapshots = {name: node.snapshot for name, node in table.snapshots.items()}
-        fault = rolled_back(snapshots, table.current, ours, sequence)
+        fault = rolled_back(snapshots, table.current, ours, sequence, table.earlier)
     return _state(table, last, str(table.current), fault, table.current)
 
 
@@ -253,9 +427,8 @@ def _delta_state(table: DeltaTable, log_id: str) -> TableState:
 def _state(
     table: MemoryTable, last: int, version: str, fault: str, handle: int | None
 ) -> TableState:
-    rows = table.records().total()
     properties = dict(table.properties)
-    return TableState(table.uuid, "s3://tables/t", last, version, rows, fault, handle, properties)
+    return TableState(table.uuid, "s3://tables/t", last, version, fault, handle, properties)
 
 
 def commit_with_number(
@@ -371,6 +544,26 @@ class MemoryCatalog:
         self.believed = number
         return str(done)
 
+    def contents(self, table: TableState) -> Contents:
+        at = table.handle
+        assert isinstance(at, int) or at is None
+
+        def read(wanted: Callable[[str], bool]) -> object:
+            found = CurrentFiles() if at is None else self.table.current_of(at, wanted)
+            if TableGuard.DELETES in self.without:
+                found.whole |= found.partly.keys()
+            return found
+
+        def current(wanted: Callable[[str], bool]) -> CurrentFiles:
+            found = self.ask("table_files", lambda: read(wanted))
+            assert isinstance(found, CurrentFiles)
+            return found
+
+        def history(history: History) -> None:
+            self.ask("table_history", lambda: self.table.history(history))
+
+        return Contents("s3://", current, history)
+
     def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
         found = self.ask("table_holdings", lambda: holdings_of(self.table, outputs))
         assert isinstance(found, Holdings)
@@ -392,7 +585,7 @@ class MemoryCatalog:
         # One file named twice is read twice; here its records are counted by a file of its own.
         twice = [place for place in added if place in before.outputs]
         own = before.own | {self._copy(place) for place in twice}
-        after = Files(before.outputs | added.keys(), own)
+        after = replace(before, outputs=before.outputs | added.keys(), own=own)
         at = table.handle if self._conditional else now_at(there)
         assert at is None or isinstance(at, int)
         return commit_with_number(there, at, after, self.log_id, number)

@@ -525,5 +525,5 @@ def test_a_version_that_went_meanwhile_is_measured_again_later(store):
             store.remove(BUCKET, key)
 
     store.hooks.before.append(clean_up)
-    with pytest.raises(TransientStoreError, match="measure the table again"):
+    with pytest.raises(TransientStoreError, match="look at the table again"):
         measure_table(DELTA, store, 0.0)

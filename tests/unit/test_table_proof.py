@@ -98,15 +98,42 @@ def test_sources_go_although_the_table_has_deleted_their_output(tables):
     tables.must_have_all()
 
 
-def test_sources_stay_where_the_table_has_fewer_rows_than_it_was_given(tables):
+def test_sources_stay_where_a_user_deleted_rows_and_as_many_came_since(tables):
     tables.compact("a.json")
     tables.publish()
     compact_and_expire(tables)
-    (name,) = tables.table.files.own
-    tables.table.own[name] = tables.table.own[name][1:]
+    tables.table.delete(next(iter(tables.table.records())), in_place=False)
+    tables.table.append_foreign([900, 901])
     receipt = clean_up(tables)
     assert receipt.counts.deleted == 0
-    assert "has 2 rows, and was given 3" in receipt.unsafe[0]
+    assert "the 3 rows of s3://lake/" in receipt.unsafe[0]
+    assert "(overwrite) removed it" in receipt.unsafe[0]
+    assert receipt.unsafe[0].endswith("; its sources stay")
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_sources_stay_where_rows_were_deleted_although_the_output_stands(tables, in_place):
+    tables.compact("a.json")
+    tables.publish()
+    tables.table.delete(next(iter(tables.table.records())), in_place=in_place)
+    receipt = clean_up(tables)
+    assert receipt.counts.deleted == 0
+    assert "are not all in" in receipt.unsafe[0]
+
+
+def test_sources_stay_where_nothing_tells_any_more_what_replaced_their_output():
+    tables = Tables("iceberg")
+    tables.world.settings = replace(
+        tables.world.settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
+    )
+    tables.compact("a.json")
+    tables.publish()
+    tables.table.rewrite()
+    tables.table.append_foreign([900])
+    tables.table.expire()
+    receipt = clean_up(tables)
+    assert receipt.counts.deleted == 0
+    assert "expire later than retention_days" in receipt.unsafe[0]
 
 
 def test_nothing_is_deleted_where_the_table_is_not_what_it_was(tables):
@@ -187,28 +214,26 @@ def test_verify_tells_what_is_in_the_table_and_what_waits(tables):
     found = check(tables)
     assert found.findings == []
     assert found.table is not None
-    assert (found.table.outputs, found.table.waiting, found.table.by_rows) == (1, 1, 0)
+    assert (found.table.outputs, found.table.waiting, found.table.rewritten) == (1, 1, 0)
 
 
-def test_verify_takes_the_tables_rows_for_an_output_that_it_deleted(tables):
+def test_verify_follows_rewrites_of_an_output_that_is_gone(tables):
     tables.compact("a.json")
     tables.publish()
     compact_and_expire(tables)
     found = check(tables)
     assert found.findings == []
     assert found.table is not None
-    assert found.table.by_rows == 1
-    assert "has 3 rows, and was given 3" in found.table.evidence
+    assert found.table.rewritten == 1
 
 
 def test_verify_finds_an_output_that_is_gone_with_its_rows(tables):
     tables.compact("a.json")
     tables.publish()
     compact_and_expire(tables)
-    (name,) = tables.table.files.own
-    tables.table.own[name] = ()
+    tables.table.overwrite([900, 901, 902])
     (line,) = check(tables).findings
-    assert "has 0 rows, and was given 3" in line
+    assert "are not all in" in line
 
 
 def test_verify_tells_of_a_table_that_is_not_what_it_was(tables):

@@ -29,6 +29,7 @@ from compactor.catalogs.delta_columns import (
     require_fit,
     statistics_of,
 )
+from compactor.catalogs.delta_contents import delta_contents
 from compactor.catalogs.delta_history import DeltaHistory
 from compactor.catalogs.misfits import require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
@@ -38,7 +39,7 @@ from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
 from compactor.tables.history import Restored, restored_before
-from compactor.tables.port import Holdings, TableFile, TableState
+from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 
 MARK = "s3-compactor"
 # Versions looked back for our own: where others write more than the second, nothing is known.
@@ -69,6 +70,7 @@ class DeltaCatalog:
         self._location: S3Uri = location
         self._address = address
         self._settings = settings
+        self._store = store
         self._footers = Footers(store)
         self._history = DeltaHistory(location, store)
         self._past: tuple[int, Mapping[str, str]] = (-1, {})
@@ -99,7 +101,6 @@ class DeltaCatalog:
             location=self._location.uri,
             last=last,
             version=f"version {table.version()}",
-            rows=table.count(),
             fault=self._fault(table, last) if last else "",
             properties=dict(table.metadata().configuration),
             handle=table,
@@ -122,6 +123,10 @@ class DeltaCatalog:
 
     def _token(self, number: int) -> str:
         return f"{self._log_id}:{number}"
+
+    def contents(self, table: TableState) -> TableContents:
+        below = self._settings.destination
+        return delta_contents(self._location, self._store, _handle(table).version(), below)
 
     def create(self, files: Sequence[TableFile]) -> None:
         if self._settings.table_partitioning:

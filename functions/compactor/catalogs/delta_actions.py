@@ -38,6 +38,8 @@ class Add(_Action):
     size: int
     modification_time: int = 0
     partition_values: dict[str, str | None] = {}
+    # In checkpoints never true, and not read.
+    data_change: bool = True
     stats: str | None = None
     deletion_vector: DeletionVector | None = None
     # In some checkpoints instead of their text.
@@ -49,6 +51,8 @@ class Remove(_Action):
 
     path: str
     deletion_timestamp: int | None = None
+    data_change: bool = True
+    stats: str | None = None
     deletion_vector: DeletionVector | None = None
     partition_values: dict[str, str | None] | None = None
 

@@ -158,7 +158,7 @@ class DeltaState:
         told = one.modification_time / 1_000 if one.modification_time else None
         return DeltaFile(
             one.size,
-            _rows(one),
+            rows_of(one),
             self._partitions.setdefault(tuple(values.items()), values),
             max((moment for moment in (told, at) if moment is not None), default=None),
             vector.cardinality if vector is not None else None,
@@ -181,13 +181,14 @@ def _number(told: Any) -> float | None:
         return None
 
 
-def _rows(one: Add) -> int | None:
+def rows_of(one: Add | Remove) -> int | None:
+    """Rows that a file holds, deleted ones included; None where the log does not say."""
     if one.stats:
         try:
             return _decode_stats(one.stats.encode()).num_records
         except (msgspec.MsgspecError, ValueError):
             return None
-    return (one.stats_parsed or {}).get("numRecords")
+    return (one.stats_parsed or {}).get("numRecords") if isinstance(one, Add) else None
 
 
 def _key(one: Add | Remove) -> tuple[str, str]:
@@ -223,16 +224,9 @@ class DeltaLog:
             IntegrityError: a version is missing, or cannot be read.
             TransientStoreError: a checkpoint took the place of versions while they were read.
         """
-        listed = self._list()
-        if not listed.versions:
-            raise self._refusal("a Delta table, which has a _delta_log/ with versions")
+        listed, since = self._listed_at(None)
         last = max(listed.versions)
-        checkpoint = max((one for one in listed.checkpoints if one <= last), default=-1)
-        wanted = range(checkpoint + 1, last + 1)
-        missing = next((one for one in wanted if one not in listed.versions), None)
-        if missing is not None:
-            raise IntegrityError(f"{self._location.uri}{LOG} has no version {missing}")
-        since = [listed.versions[one] for one in wanted]
+        checkpoint = last - len(since)
         state = DeltaState(
             version=last,
             first=0 if 0 in listed.versions else min(listed.checkpoints, default=last),
@@ -240,10 +234,48 @@ class DeltaLog:
             entries=len(since),
             entry_bytes=sum(one.size for one in since),
         )
-        if checkpoint >= 0:
-            self._read_checkpoint(listed.checkpoints[checkpoint], state)
-        self._read_versions(since, state)
+        for lines in self._parts_of(listed.checkpoints.get(checkpoint, ())):
+            state.apply(lines, None)
+        for one, read in self._each(since):
+            state.apply(read, one.last_modified)
         return self._checked(state)
+
+    def lines_at(self, version: int) -> Iterator[Iterable[Line]]:
+        """What makes up a version: the parts of a checkpoint, then each version after it.
+
+        Args:
+            version: whose files are wanted.
+
+        Raises:
+            InvalidInput: there is no such table.
+            IntegrityError: a version is missing, or cannot be read.
+            TransientStoreError: a checkpoint took the place of versions while they were read.
+        """
+        listed, since = self._listed_at(version)
+        yield from self._parts_of(listed.checkpoints.get(version - len(since), ()))
+        for _, lines in self._each(since):
+            yield lines
+
+    def versions_until(self, version: int) -> Iterator[tuple[int, list[Line]]]:
+        """Each version that is still there, from the oldest to this one; raises likewise."""
+        listed = self._list()
+        numbers = [one for one in sorted(listed.versions) if one <= version]
+        each = self._each([listed.versions[one] for one in numbers])
+        for number, (_, lines) in zip(numbers, each, strict=True):
+            yield number, lines
+
+    def _listed_at(self, version: int | None) -> tuple[_Listed, list[SourceObject]]:
+        """The log, and the versions since the newest checkpoint up to a version, or the last."""
+        listed = self._list()
+        if not listed.versions:
+            raise self._refusal("a Delta table, which has a _delta_log/ with versions")
+        last = max(listed.versions) if version is None else version
+        checkpoint = max((one for one in listed.checkpoints if one <= last), default=-1)
+        wanted = range(checkpoint + 1, last + 1)
+        missing = next((one for one in wanted if one not in listed.versions), None)
+        if missing is not None:
+            raise IntegrityError(f"{self._location.uri}{LOG} has no version {missing}")
+        return listed, [listed.versions[one] for one in wanted]
 
     def _checked(self, state: DeltaState) -> DeltaState:
         if state.metadata is None:
@@ -283,30 +315,30 @@ class DeltaLog:
         checkpoints = {of[0]: found for of, found in parts.items() if len(found) == whole[of]}
         return _Listed(versions, checkpoints)
 
-    def _read_checkpoint(self, parts: Sequence[SourceObject], state: DeltaState) -> None:
-        for one in parts:
+    def _parts_of(self, checkpoint: Sequence[SourceObject]) -> Iterator[Iterable[Line]]:
+        for one in checkpoint:
             sidecars: list[str] = []
-            state.apply(_noting(self._lines(one.key), sidecars), None)
+            yield _noting(self._lines(one.key), sidecars)
             for path in sidecars:
                 # A name below _sidecars/, or a whole URI.
                 scheme, _, rest = path.partition("://")
                 key = rest.partition("/")[2] if rest else f"{self._prefix}_sidecars/{scheme}"
-                state.apply(self._lines(key), None)
+                yield self._lines(key)
 
-    def _read_versions(self, since: Sequence[SourceObject], state: DeltaState) -> None:
+    def _each(self, versions: Sequence[SourceObject]) -> Iterator[tuple[SourceObject, list[Line]]]:
         with ThreadPoolExecutor(_READERS) as pool:
-            for start in range(0, len(since), _READERS):
-                some = since[start : start + _READERS]
-                read = pool.map(lambda one: list(self._lines(one.key)), some)
-                for one, lines in zip(some, read, strict=True):
-                    state.apply(lines, one.last_modified)
+            for start in range(0, len(versions), _READERS):
+                some = versions[start : start + _READERS]
+                yield from zip(
+                    some, pool.map(lambda one: list(self._lines(one.key)), some), strict=True
+                )
 
     def _lines(self, key: str) -> Iterator[Line]:
         uri = f"s3://{self._location.bucket}/{key}"
         try:
             body = self._store.get(self._location.bucket, key)
         except ObjectMissing:
-            raise TransientStoreError(f"{uri} is gone: measure the table again") from None
+            raise TransientStoreError(f"{uri} is gone: look at the table again") from None
         read: Callable[[bytes], Iterator[Line]]
         read = lines_of_parquet if key.endswith(".parquet") else lines_of_json
         try:

@@ -11,7 +11,7 @@ would add the files to whatever it finds, without a look at ``last``.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -26,8 +26,10 @@ from pyiceberg.exceptions import (
     ValidationError,
 )
 from pyiceberg.schema import Schema, assign_fresh_schema_ids, index_name_by_id
+from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.snapshots import Snapshot as TableSnapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 
 from compactor.catalogs import iceberg_history
@@ -35,6 +37,7 @@ from compactor.catalogs.answers import translated
 from compactor.catalogs.columns import iceberg_schema, misfits
 from compactor.catalogs.data_files import DataFiles
 from compactor.catalogs.iceberg_catalogs import iceberg_catalog
+from compactor.catalogs.iceberg_contents import iceberg_contents
 from compactor.catalogs.misfits import require_fit, require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.catalogs.partitions import partition_of, require_names_apart, spec_of
@@ -43,7 +46,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.tables.history import Snapshot, rolled_back
-from compactor.tables.port import Holdings, TableFile, TableState
+from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 
 PREFIX = "s3-compactor."
 
@@ -97,15 +100,12 @@ class IcebergCatalog:
     def _state(self, table: Table) -> TableState:
         current = table.metadata.current_snapshot()
         last = self._number(table.metadata)
-        summary = current.summary if current is not None else None
-        rows = summary["total-records"] if summary is not None else None
         return TableState(
             uuid=str(table.metadata.table_uuid),
             location=table.metadata.location,
             last=last,
             version=f"snapshot {current.snapshot_id}" if current is not None else "no snapshot",
-            rows=0 if current is None else None if rows is None else int(rows),
-            fault=self._fault(table.metadata) if last else "",
+            fault=self._fault(table) if last else "",
             properties=dict(table.metadata.properties),
             handle=table,
         )
@@ -119,20 +119,25 @@ class IcebergCatalog:
             )
         return int(text)
 
-    def _fault(self, metadata: TableMetadata) -> str:
+    def _fault(self, table: Table) -> str:
         """Why the snapshot that said so is no longer part of the table."""
+        metadata = table.metadata
         text = metadata.properties.get(f"{PREFIX}{self._log_id}.snapshot", "")
         ours, _, sequence = text.partition(":")
         if not ours.isdecimal() or not sequence.isdecimal():
             return f"its property {PREFIX}{self._log_id}.snapshot is {text!r}"
-        known = {
-            one.snapshot_id: Snapshot(one.parent_snapshot_id, one.sequence_number or 0)
-            for one in metadata.snapshots
-        }
         current = metadata.current_snapshot()
-        return rolled_back(
-            known, current.snapshot_id if current else None, int(ours), int(sequence)
-        )
+        with translated(self.address):
+            return rolled_back(
+                _snapshots(metadata),
+                current.snapshot_id if current else None,
+                int(ours),
+                int(sequence),
+                _earlier(table, int(sequence)),
+            )
+
+    def contents(self, table: TableState) -> TableContents:
+        return iceberg_contents(_handle(table), self.address, self._settings.destination)
 
     def create(self, files: Sequence[TableFile]) -> None:
         schema = self._schema_of(files)
@@ -276,3 +281,28 @@ def _require_no_past(schema: Schema, metadata: TableMetadata, where: str) -> Non
 def _handle(table: TableState) -> Table:
     assert isinstance(table.handle, Table)  # noqa: S101 - made by load
     return table.handle
+
+
+def _snapshots(metadata: TableMetadata) -> dict[int, Snapshot]:
+    return {
+        one.snapshot_id: Snapshot(one.parent_snapshot_id, one.sequence_number or 0, _adds_all(one))
+        for one in metadata.snapshots
+    }
+
+
+def _adds_all(snapshot: TableSnapshot) -> bool:
+    summary = snapshot.summary
+    total = summary["total-data-files"] if summary is not None else None
+    return summary is not None and total is not None and total == summary["added-data-files"]
+
+
+def _earlier(table: Table, sequence: int) -> Iterator[Mapping[int, Snapshot]]:
+    """The snapshots of earlier metadata, newest first, as far back as a sequence number."""
+    for one in reversed(table.metadata.metadata_log):
+        try:
+            metadata = FromInputFile.table_metadata(table.io.new_input(one.metadata_file))
+        except FileNotFoundError:
+            return
+        yield _snapshots(metadata)
+        if getattr(metadata, "last_sequence_number", 0) < sequence:
+            return

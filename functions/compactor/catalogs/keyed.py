@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
-from compactor.errors import InvalidInput
-from compactor.tables.port import Holdings, TableCatalog, TableFile, TableState
+from compactor.errors import IntegrityError, InvalidInput
+from compactor.tables.port import Holdings, TableCatalog, TableContents, TableFile, TableState
 from compactor.tables.upserts import KEYS_OF, fault_between
 
 
@@ -33,7 +33,7 @@ class KeyedCatalog:
         return self._rows.address
 
     def load(self, log_id: str) -> TableState | None:
-        """See the port; a count of rows says nothing of records, and is left out."""
+        """See the port."""
         # Keys first: whatever is merged between both looks makes them lag behind, which is right.
         keys = self._keys.load(log_id)
         rows = self._rows.load(log_id)
@@ -49,9 +49,14 @@ class KeyedCatalog:
         return replace(
             rows,
             last=last or 0,
-            rows=None,
             fault=fault or (keys.fault if keys is not None else ""),
             handle=None,
+        )
+
+    def contents(self, table: TableState) -> TableContents:
+        """See the port; its files are those of merges."""
+        raise IntegrityError(
+            f"{self.address} has one row of each key, so no file of it proves an output"
         )
 
     def create(self, files: Sequence[TableFile]) -> None:

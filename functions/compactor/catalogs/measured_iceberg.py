@@ -7,7 +7,7 @@ once. pyiceberg's own reading of an entry leaves out which data file a deletion 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
@@ -58,7 +58,7 @@ _EQUALITY_DELETES = 2
 _READ_VERSION = 3
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """One entry of a manifest.
 
     Attributes:
@@ -117,7 +117,7 @@ def measured(table: Table, name: str, now: float) -> TableMeasure:
     manifests = list(snapshot.manifests(table.io)) if snapshot is not None else []
     reading = Reading(name, metadata, table.io)
     of_deletes = list(reading.entries(manifests, ManifestContent.DELETES))
-    deletes = _Deletes()
+    deletes = Deletes()
     for entry, spec in of_deletes:
         deletes.add(entry, spec)
     found = _Partitions(metadata, deletes)
@@ -163,17 +163,32 @@ class Reading:
         self._io = io
 
     def entries(
-        self, manifests: Sequence[ManifestFile], content: ManifestContent
-    ) -> Iterator[tuple[_Entry, PartitionSpec]]:
-        """Entries of all manifests of one kind, each with the division of its file."""
+        self,
+        manifests: Sequence[ManifestFile],
+        content: ManifestContent,
+        wanted: Callable[[Entry], bool] = lambda _: True,
+    ) -> Iterator[tuple[Entry, PartitionSpec]]:
+        """Entries of all manifests of one kind, each with the division of its file.
+
+        Args:
+            manifests: of a snapshot.
+            content: the kind.
+            wanted: others are not kept; called by several threads.
+        """
+
+        def read(manifest: ManifestFile) -> tuple[list[Entry], PartitionSpec]:
+            return self._entries(manifest, wanted)
+
         chosen = [one for one in manifests if one.content == content]
         with ThreadPoolExecutor(_READERS) as pool:
             for start in range(0, len(chosen), _READERS):
-                for entries, spec in pool.map(self._entries, chosen[start : start + _READERS]):
+                for entries, spec in pool.map(read, chosen[start : start + _READERS]):
                     for entry in entries:
                         yield entry, spec
 
-    def _entries(self, manifest: ManifestFile) -> tuple[list[_Entry], PartitionSpec]:
+    def _entries(
+        self, manifest: ManifestFile, wanted: Callable[[Entry], bool]
+    ) -> tuple[list[Entry], PartitionSpec]:
         spec = self._specs.get(manifest.partition_spec_id)
         if spec is None:
             raise IntegrityError(
@@ -182,10 +197,10 @@ class Reading:
             )
         file = self._io.new_input(manifest.manifest_path)
         with AvroFile[Record](file, MANIFEST_ENTRY_SCHEMAS[_READ_VERSION]) as reader:
-            return [_entry(one, manifest) for one in reader], spec
+            return [one for one in (_entry(each, manifest) for each in reader) if wanted(one)], spec
 
 
-def _entry(record: Record, manifest: ManifestFile) -> _Entry:
+def _entry(record: Record, manifest: ManifestFile) -> Entry:
     status, snapshot_id, sequence, written, data_file = record._data
     content, path, _, partition, rows, size, *_ = data_file._data
     *_, referenced, offset, _ = data_file._data
@@ -194,7 +209,7 @@ def _entry(record: Record, manifest: ManifestFile) -> _Entry:
     inherited = manifest.sequence_number or 0
     if content and referenced is None:
         referenced = _bound(data_file._data[_LOWER], data_file._data[_UPPER])
-    return _Entry(
+    return Entry(
         status,
         snapshot_id if snapshot_id is not None else manifest.added_snapshot_id,
         inherited if sequence is None else sequence,
@@ -241,7 +256,7 @@ class _Sequences:
         return len(self.numbers) - bisect_left(self.numbers, number)
 
 
-class _Deletes:
+class Deletes:
     """Which deletes apply to a data file, as DeleteFileIndex of Iceberg 1.11 has it.
 
     It is told by bounds of columns, too, where equality deletes are not for a file; that is left
@@ -250,13 +265,13 @@ class _Deletes:
 
     def __init__(self) -> None:
         self.count = 0
-        self._vectors: dict[str, int] = {}
+        self._vectors: dict[str, tuple[int, int]] = {}
         self._of_files: dict[str, list[tuple[int, int]]] = {}
         self._of_partitions: dict[_Key, _Sequences] = {}
         self._equality: dict[_Key, _Sequences] = {}
         self._everywhere = _Sequences()
 
-    def add(self, entry: _Entry, spec: PartitionSpec) -> None:
+    def add(self, entry: Entry, spec: PartitionSpec) -> None:
         if entry.status == ManifestEntryStatus.DELETED:
             return
         self.count += 1
@@ -267,13 +282,13 @@ class _Deletes:
             else:
                 self._equality.setdefault(key, _Sequences()).add(entry.sequence)
         elif entry.is_vector and entry.referenced is not None:
-            self._vectors[entry.referenced] = entry.rows
+            self._vectors[entry.referenced] = entry.sequence, entry.rows
         elif entry.referenced is not None:
             self._of_files.setdefault(entry.referenced, []).append((entry.sequence, entry.rows))
         else:
             self._of_partitions.setdefault(key, _Sequences()).add(entry.sequence)
 
-    def of(self, entry: _Entry, spec_id: int) -> tuple[int, int]:
+    def of(self, entry: Entry, spec_id: int) -> tuple[int, int]:
         """How many apply, and how many rows those take that are for this file alone."""
         if not self.count:
             return 0, 0
@@ -284,12 +299,22 @@ class _Deletes:
             shared += self._equality[key].since(entry.sequence + 1)
         if entry.path in self._vectors:
             # It has taken in all deletes by position.
-            return shared + 1, self._vectors[entry.path]
+            return shared + 1, self._vectors[entry.path][1]
         named = self._of_files.get(entry.path, ())
         own = [rows for number, rows in named if number >= entry.sequence]
         if key in self._of_partitions:
             shared += self._of_partitions[key].since(entry.sequence)
         return len(own) + shared, sum(own)
+
+    def newest(self, entry: Entry, spec_id: int) -> int:
+        """The highest sequence number of those that apply; 0 where none does."""
+        key = (spec_id, entry.partition)
+        shared = (self._everywhere, self._equality.get(key), self._of_partitions.get(key))
+        numbers = [max(one.numbers) for one in shared if one is not None and one.numbers]
+        numbers += [number for number, _ in self._of_files.get(entry.path, ())]
+        if entry.path in self._vectors:
+            numbers.append(self._vectors[entry.path][0])
+        return max(numbers, default=0)
 
 
 class _Moments:
@@ -301,7 +326,7 @@ class _Moments:
             (one.sequence_number or 0, one.timestamp_ms / 1_000) for one in metadata.snapshots
         )
 
-    def of(self, entry: _Entry) -> float | None:
+    def of(self, entry: Entry) -> float | None:
         """UNIX seconds at which the file came, or went, at the latest."""
         if entry.snapshot_id in self._known:
             return self._known[entry.snapshot_id]
@@ -320,13 +345,13 @@ class _Partition:
 class _Partitions:
     """Gathers files by partition."""
 
-    def __init__(self, metadata: TableMetadata, deletes: _Deletes) -> None:
+    def __init__(self, metadata: TableMetadata, deletes: Deletes) -> None:
         self._names = Names(metadata)
         self._moments = _Moments(metadata)
         self._deletes = deletes
         self._found: dict[_Key, _Partition] = {}
 
-    def add(self, entry: _Entry, spec: PartitionSpec) -> None:
+    def add(self, entry: Entry, spec: PartitionSpec) -> None:
         key = (spec.spec_id, entry.partition)
         partition = self._found.get(key)
         if partition is None:

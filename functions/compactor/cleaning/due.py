@@ -176,9 +176,13 @@ def _table_of(run: CleanUpRun) -> TableProof | None:
     """The destination's table; that there is none is asked once by a process and run."""
     if run.seen.has_no_table and run.settings.table is None:
         return None
-    found = look_at_table(run.settings, run.store, run.open_catalog)
+    found = _looked_at(run)
     run.seen.has_no_table = found is None
     return found
+
+
+def _looked_at(run: CleanUpRun) -> TableProof | None:
+    return look_at_table(run.settings, run.store, run.open_catalog, run.seen.contents)
 
 
 def examine(
@@ -200,8 +204,8 @@ def examine(
         return Examined(commit, elsewhere=True)
     if _is_left_by_a_rule(run, sources):
         return None
-    waits = table is not None and not (table.has(run.path, commit) or table.releases(commit))
-    if sources and commit.output is not None and waits:
+    look = _Look(run, log, table)
+    if sources and look.waits_for(commit):
         return None
     found = Examined(commit, sources)
     try:
@@ -209,7 +213,7 @@ def examine(
             return None
     except IntegrityError as error:
         return _unsafe(run, found, error)
-    return _examine_output(_Look(run, log, table), entry, found)
+    return _examine_output(look, entry, found)
 
 
 def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
@@ -247,6 +251,13 @@ class _Look(NamedTuple):
     run: CleanUpRun
     log: StoredLog
     table: TableProof | None
+
+    def waits_for(self, commit: Commit) -> bool:
+        """The output of a commit is to come into the table, or is missing there."""
+        table = self.table
+        if table is None or commit.output is None:
+            return False
+        return not (table.has(self.run.path, commit) or table.releases(commit))
 
 
 def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | None:
@@ -308,23 +319,21 @@ def _require_tags(look: _Look, found: Examined) -> None:
 
 
 def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None) -> None:
-    run = look.run
-    if head is None:
-        return _require_in_table(look, commit, output)
-    proven = run.only[commit.sequence] if run.only is not None else ""
-    return proof.prove(commit, output, head, run.store, proven)
-
-
-def _require_in_table(look: _Look, commit: Commit, output: Output) -> None:
-    """An output that is gone is the table's own doing, where the table has its rows."""
-    run = look.run
-    table = look.table or look_at_table(run.settings, run.store, run.open_catalog)
-    if table is not None and table.releases(commit):
-        return
-    if table is None or not table.has(run.path, commit):
+    run, table = look.run, look.table
+    if head is None and table is None:
+        # It may have been begun since, and has deleted the output.
+        table = _looked_at(run)
+    is_in = table is not None and table.has(run.path, commit)
+    if table is not None and is_in:
+        table.require_rows(output, stands=head is not None)
+    if head is not None:
+        proven = run.only.get(commit.sequence, "") if run.only is not None else ""
+        return proof.prove(commit, output, head, run.store, proven)
+    if is_in:
+        return proof.prove_account(output, run.store)
+    if table is None or not table.releases(commit):
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
-    table.require_rows()
-    proof.prove_account(output, run.store)
+    return None
 
 
 def _prove_origins(look: _Look, commit: Commit) -> None:
@@ -339,12 +348,15 @@ def _prove_origins(look: _Look, commit: Commit) -> None:
         if any((one.source.key, one.plain_bytes, one.crc32) not in held for one in again):
             raise IntegrityError(f"commit {sequence} does not have what came again")
         if origin.output is not None:
-            output = origin.output
-            head = run.store.head(output.bucket, output.key)
-            if head is None:
-                _require_in_table(look, origin, output)
-            else:
-                proof.prove(origin, output, head, run.store)
+            _prove_origin(look, origin, origin.output)
+
+
+def _prove_origin(look: _Look, origin: Commit, output: Output) -> None:
+    if look.waits_for(origin):
+        raise IntegrityError(
+            f"commit {origin.sequence}, which has its content, is not in the table"
+        )
+    _prove(look, origin, output, look.run.store.head(output.bucket, output.key))
 
 
 def _head_of(run: CleanUpRun, log: StoredLog, entry: Entry) -> ObjectHead:

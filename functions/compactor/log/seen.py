@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any
 
 from compactor.model import SkipReason
 
@@ -21,6 +22,8 @@ class SeenState:
             Schemes are only ever added, and whoever adds one reads those before it.
         has_no_table: nothing of the destination was given to a table when a clean-up of this run
             looked. Of one that was begun since, an output that is gone makes it look again.
+        contents: what clean-up has read of the table's metadata, by version, as
+            :func:`compactor.tables.proof.look_at_table` keeps it.
         has_no_readers: no table of query engines shows the destination, as a clean-up of this run
             saw. One that is made since shows nothing that clean-up may delete.
         levels: which levels of the source's bucket a table or registry owns, as
@@ -30,5 +33,6 @@ class SeenState:
     log_id: str = ""
     scheme_of: str = ""
     has_no_table: bool = False
+    contents: dict[str, Any] = field(default_factory=dict)
     has_no_readers: bool = False
     levels: dict[str, Future[SkipReason | None]] = field(default_factory=dict)

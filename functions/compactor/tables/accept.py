@@ -261,15 +261,12 @@ def _acceptance(look: Look, batch: Sequence[NamedOutput], *, releases: bool) -> 
     doubtful = list(look.doubtful)
     lacking = {place: one for place, one in look.lacking.items() if place not in added}
     unknown = _by_place(doubtful)
-    has = [one for place, one in look.outputs.items() if place not in lacking]
     return Acceptance(
         version=look.table.version,
         absent=[one for place, one in lacking.items() if place not in unknown],
         doubtful=doubtful,
         releases_sources=releases,
-        outputs=len(has),
-        rows=sum(one.rows or 0 for one in has),
-        uncounted=sum(one.rows is None for one in has),
+        outputs=sum(place not in lacking for place in look.outputs),
     )
 
 

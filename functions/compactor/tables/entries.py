@@ -55,7 +55,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
         absent: outputs that entries name, this one included, and that the table does not have.
         doubtful: outputs of which the table's history no longer shows whether it has their rows.
         releases_sources: clean-up may delete the sources of both.
-        outputs, rows, uncounted: of all other outputs that entries name.
+        outputs: how many others entries name.
     """
 
     version: str
@@ -63,8 +63,6 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     doubtful: list[NamedOutput]
     releases_sources: bool
     outputs: int
-    rows: int
-    uncounted: int
 
     @property
     def missing(self) -> dict[tuple[str, str], NamedOutput]:
@@ -111,8 +109,6 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         entry_id: of the last of them.
-        rows: of all outputs, as far as they were counted.
-        uncounted: outputs whose rows nobody counted.
         accepted: number of the last acceptance; 0 where there is none.
         missing: outputs that the table does not have, or perhaps not, since that acceptance.
         releases_sources: clean-up may delete their sources.
@@ -125,8 +121,6 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     uuid: str
     outputs: int
-    rows: int
-    uncounted: int
     through: dict[str, Reached]
     upsert: UpsertKey | None = None
     accepted: int = 0
@@ -190,7 +184,7 @@ class TableLogState:
         through: by path, how far the partition's commit log has been gone through.
         entries: those after the checkpoint, by number.
         given: what entries after the checkpoint name, by bucket and key.
-        outputs, rows, uncounted: of everything that entries name and the table is to have.
+        outputs: how many all entries name and the table is to have.
         accepted: number of the last acceptance; 0 where there is none.
         missing: by bucket and key, outputs that the table does not have, or perhaps not, since
             that acceptance.
@@ -208,8 +202,6 @@ class TableLogState:
     entries: dict[int, TableEntry] = field(default_factory=dict)
     given: dict[tuple[str, str], NamedOutput] = field(default_factory=dict)
     outputs: int = 0
-    rows: int = 0
-    uncounted: int = 0
     accepted: int = 0
     missing: dict[tuple[str, str], NamedOutput] = field(default_factory=dict)
     releases_sources: bool = False
@@ -221,8 +213,7 @@ class TableLogState:
         self.upsert = checkpoint.upsert
         self.entry_ids[checkpoint.number] = checkpoint.entry_id
         self.through = dict(checkpoint.through)
-        self.outputs, self.rows = checkpoint.outputs, checkpoint.rows
-        self.uncounted = checkpoint.uncounted
+        self.outputs = checkpoint.outputs
         self.accepted, self.releases_sources = checkpoint.accepted, checkpoint.releases_sources
         self.missing = {(one.bucket, one.key): one for one in checkpoint.missing}
 
@@ -253,13 +244,11 @@ class TableLogState:
             self._accept(entry.number, entry.acceptance)
             return
         self.outputs += len(entry.outputs)
-        self.rows += entry.rows
-        self.uncounted += sum(one.rows is None for one in entry.outputs)
 
     def _accept(self, number: int, found: Acceptance) -> None:
         self.accepted, self.missing = number, found.missing
         self.releases_sources = found.releases_sources
-        self.outputs, self.rows, self.uncounted = found.outputs, found.rows, found.uncounted
+        self.outputs = found.outputs
 
     def reached(self, path: str) -> int:
         """Sequence up to which a partition's outputs are named; 0 where none is."""
@@ -294,8 +283,6 @@ class TableLogState:
             table=self.table,
             uuid=self.uuid,
             outputs=self.outputs,
-            rows=self.rows,
-            uncounted=self.uncounted,
             through=self.through,
             upsert=self.upsert,
             accepted=self.accepted,

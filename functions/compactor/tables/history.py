@@ -12,10 +12,17 @@ from typing import NamedTuple
 
 
 class Snapshot(NamedTuple):
-    """One snapshot of an Iceberg table; ``parent`` is None for the first."""
+    """One snapshot of an Iceberg table.
+
+    Attributes:
+        parent: None for the first, and for one whose parent pyiceberg expired.
+        sequence: its sequence number.
+        adds_all: it added all files that it has: nothing was in the table before.
+    """
 
     parent: int | None
     sequence: int
+    adds_all: bool = False
 
 
 class Restored(NamedTuple):
@@ -26,32 +33,58 @@ class Restored(NamedTuple):
 
 
 def rolled_back(
-    snapshots: Mapping[int, Snapshot], current: int | None, ours: int, sequence: int
+    snapshots: Mapping[int, Snapshot],
+    current: int | None,
+    ours: int,
+    sequence: int,
+    earlier: Iterable[Mapping[int, Snapshot]] = (),
 ) -> str:
     """Why our snapshot is not among those that the table is made of; empty when nothing says so.
 
     Sequence numbers only rise (Iceberg specification, version 2), so the ancestors of the current
-    snapshot are gone through until one has no higher number than ours. Snapshots that expired
-    end the way earlier, and say nothing.
+    snapshot are gone through until one has no higher number than ours. Where expiry took one of
+    them, earlier metadata of the table still knows its parent.
 
     Args:
         snapshots: those that the table's metadata has, by id.
         current: id of the current one; None for an empty table.
         ours: id of the snapshot that our last commit made.
         sequence: its sequence number.
+        earlier: the snapshots of earlier metadata of the table, newest first.
     """
     if current is None:
         return "it was emptied of all snapshots"
-    at: int | None = current
-    while at is not None and at in snapshots:
-        if at == ours:
-            return ""
-        if snapshots[at].sequence <= sequence:
-            return f"it was rolled back to snapshot {at}, and no longer has snapshot {ours}"
-        at = snapshots[at].parent
-    if at is None:
+    known = dict(snapshots)
+    found, last = _look_for(known, current, ours, sequence)
+    for more in earlier:
+        if found is not None:
+            break
+        # What pyiceberg expires becomes nobody's parent; the entry before still says whose it was.
+        known |= {
+            name: one
+            for name, one in more.items()
+            if name not in known or known[name].parent is None
+        }
+        found, last = _look_for(known, current, ours, sequence)
+    if found is None and last.parent is None and last.adds_all:
         return f"it was replaced, and no longer has snapshot {ours}"
-    return ""
+    return found or ""
+
+
+def _look_for(
+    known: Mapping[int, Snapshot], current: int, ours: int, sequence: int
+) -> tuple[str | None, Snapshot]:
+    """What the ancestors say, empty when ours is among them; None when they end too early."""
+    at: int | None = current
+    last = Snapshot(None, 0)
+    while at is not None and at in known:
+        last = known[at]
+        if at == ours:
+            return "", last
+        if last.sequence <= sequence:
+            return f"it was rolled back to snapshot {at}, and no longer has snapshot {ours}", last
+        at = last.parent
+    return None, last
 
 
 def restored_before(restores: Iterable[Restored], ours: int) -> str:

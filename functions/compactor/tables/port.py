@@ -33,7 +33,6 @@ class TableState:
         location: URI below which the table keeps its own files.
         last: up to which entry of our log it has everything; 0 where it was given nothing yet.
         version: of the table as it was read, for a person: a snapshot's id, or a number.
-        rows: that it has, deleted ones that its files still hold included; None where unknown.
         fault: why ``last`` cannot be true, in one line: the commit that said so is no longer part
             of the table. Empty when nothing contradicts it.
         handle: the catalog's own: what an append is conditional on.
@@ -44,10 +43,31 @@ class TableState:
     location: str
     last: int
     version: str
-    rows: int | None = None
     fault: str = ""
     handle: object = field(default=None, compare=False, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+
+class TableContents(Protocol):
+    """What one version of a table says of its files. Reads metadata when it is asked first.
+
+    Every method may raise TransientStoreError.
+    """
+
+    def names(self, file: TableFile) -> bool:
+        """True when the table is made of this output, whether deletes apply to it or not."""
+        ...
+
+    def fault_of(self, file: TableFile) -> str:
+        """Why the rows of an output are not all in the table, in one line; empty when they are.
+
+        They are when the output is a file of the table without deletes that apply to it, or when
+        commits that only rewrite files have replaced it by such files.
+
+        Raises:
+            IntegrityError: metadata is damaged.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +153,17 @@ class TableCatalog(Protocol):
             TableConflict: somebody else was first; nothing of this is in the table.
             TransientStoreError: nobody knows whether it is.
             InvalidInput: a file does not fit.
+        """
+        ...
+
+    def contents(self, table: TableState) -> TableContents:
+        """The files of a table.
+
+        Args:
+            table: as it was read.
+
+        Raises:
+            IntegrityError: its rows are merged, so no file of it proves an output.
         """
         ...
 

@@ -1,24 +1,27 @@
 """Whether the table has an output: what is asked before anything is done without that output.
 
 An output that the table was given is the table's own from then on: compaction of the table writes
-its rows to other files, and expiry of its snapshots deletes it. So an output that is gone counts as
-safe while its entry is in the table and the table has as many rows as it was given.
+its rows to other files, expiry of its snapshots deletes it, and users delete its rows. So neither
+an output that stands nor one that is gone says anything of its rows: the table's metadata does.
+
+Where rows have a key, the table is made of merged rows, and no file of it proves an output. There
+the outputs are nobody's but this destination's, and hold all records for as long as they stand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, replace
 
 from compactor.errors import IntegrityError
-from compactor.log.entries import Commit
+from compactor.log.entries import Commit, Output
 from compactor.log.identity import read_identity
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.tables.checks import require_known
 from compactor.tables.entries import TableLogState
 from compactor.tables.log import TableLog, table_log_there
-from compactor.tables.port import TableCatalog, TableState
+from compactor.tables.port import TableCatalog, TableContents, TableFile, TableState
 from compactor.tables.upserts import UpsertKey
 
 #: Opens the table that these settings name.
@@ -32,14 +35,16 @@ class TableProof:
     Attributes:
         address: of the table.
         table: None before it was given anything.
+        contents: of the table; None where its rows have a key, or it was given nothing.
     """
 
     address: str
     log: TableLogState
     table: TableState | None
+    contents: TableContents | None = None
 
     def has(self, path: str, commit: Commit) -> bool:
-        """True when the output of this commit is in the table."""
+        """True when the output of this commit was brought into the table."""
         if self.table is None or self._is_missing(commit):
             return False
         return self.log.is_in(path, commit.sequence, self.table.last)
@@ -53,36 +58,46 @@ class TableProof:
         output = commit.output
         return output is not None and (output.bucket, output.key) in self.log.missing
 
-    def require_rows(self) -> str:
-        """Make sure that the table has as many rows as it was given.
+    def require_rows(self, output: Output, *, stands: bool) -> None:
+        """Make sure that the rows of an output, which was brought into the table, are there.
 
-        Returns:
-            The evidence, in a few words.
+        Args:
+            output: of a commit.
+            stands: its object is there.
 
         Raises:
-            IntegrityError: it has fewer, or nobody knows.
+            IntegrityError: they are not all there, or nothing shows that they are; says what
+                removed them, where the table's history tells.
+            TransientStoreError: the table's metadata could not be read.
         """
-        if self.log.upsert is not None:
+        uri = f"s3://{output.bucket}/{output.key}"
+        if self.contents is None:
+            if stands:
+                return
             raise IntegrityError(
-                f"{self.address} has one row of each key, and so no count that proves records"
+                f"{uri} is missing, and {self.address} has one row of each key, which proves no"
+                " records"
             )
-        rows = self.table.rows if self.table is not None else None
-        if self.log.uncounted:
+        file = TableFile(output.bucket, output.key, output.size, output.records)
+        fault = self.contents.fault_of(file)
+        if fault:
+            rows = "the rows" if output.records is None else f"the {output.records:,} rows"
             raise IntegrityError(
-                f"{self.address} was given {self.log.uncounted:,} outputs whose rows nobody counted"
+                f"{rows} of {uri} are not all in {self.address}, at {self._version}: {fault}"
             )
-        if rows is None:
-            raise IntegrityError(f"{self.address} does not tell how many rows it has")
-        if rows < self.log.rows:
-            raise IntegrityError(
-                f"{self.address} has {rows:,} rows, and was given {self.log.rows:,}: some were"
-                " deleted, or it was rolled back"
-            )
-        return f"{self.address} has {rows:,} rows, and was given {self.log.rows:,}"
+        if not stands and self.contents.names(file):
+            raise IntegrityError(f"{uri} is missing, and {self.address} is made of it")
+
+    @property
+    def _version(self) -> str:
+        return self.table.version if self.table is not None else ""
 
 
 def look_at_table(
-    settings: Settings, store: ObjectStore, open_catalog: OpenCatalog
+    settings: Settings,
+    store: ObjectStore,
+    open_catalog: OpenCatalog,
+    known: MutableMapping[str, TableContents] | None = None,
 ) -> TableProof | None:
     """The table of a destination; None where it has none.
 
@@ -90,6 +105,8 @@ def look_at_table(
         settings: of the run; whether they name the table or not, its log does.
         store: where the state is.
         open_catalog: opens the table.
+        known: contents of the table's newest version that was looked at; kept up to date here, so
+            that its metadata is read once for all partitions.
 
     Raises:
         IntegrityError: the table, or its log, is not what it was.
@@ -107,7 +124,23 @@ def look_at_table(
     if table is not None and table.last > state.last:
         log.refresh(state)
     require_known(table, state, catalog.address)
-    return TableProof(catalog.address, state, table)
+    if table is None or state.upsert is not None:
+        return TableProof(catalog.address, state, table)
+    return TableProof(catalog.address, state, table, _contents(table, catalog, known))
+
+
+def _contents(
+    table: TableState, catalog: TableCatalog, known: MutableMapping[str, TableContents] | None
+) -> TableContents:
+    if known is None:
+        return catalog.contents(table)
+    name = f"{table.uuid} {table.version}"
+    found = known.get(name)
+    if found is None:
+        # One version is enough: a large table's metadata is.
+        known.clear()
+        found = known.setdefault(name, catalog.contents(table))
+    return found
 
 
 def as_begun(settings: Settings, log: TableLogState) -> Settings:

@@ -44,15 +44,13 @@ class TableCheck:
         address: of the table.
         outputs: that are in it.
         waiting: that are not in it yet.
-        by_rows: that the table has deleted, and whose rows its own count answers for.
-        evidence: that count, in a few words.
+        rewritten: that are gone from S3, and whose rows the table has in other files.
     """
 
     address: str
     outputs: int = 0
     waiting: int = 0
-    by_rows: int = 0
-    evidence: str = ""
+    rewritten: int = 0
 
 
 class _One(NamedTuple):
@@ -248,7 +246,7 @@ class _Check:
         found = Checked()
         try:
             if self._is_gone_into_table(one):
-                found.table = TableCheck("", by_rows=1)
+                found.table = TableCheck("", rewritten=1)
                 return found
             check_commit(commit, self._store)
             if self.checked.deep is not None:
@@ -265,16 +263,14 @@ class _Check:
         """True for an output that the table was given, and has deleted since.
 
         Raises:
-            IntegrityError: the table has fewer rows than it was given.
+            IntegrityError: its rows are not all in the table, or nothing shows that they are.
         """
         table, output = self._table, one.commit.output
         if table is None or output is None or not table.has(one.log.path, one.commit):
             return False
         if self._store.head(output.bucket, output.key) is not None:
             return False
-        evidence = table.require_rows()
-        if self.checked.table is not None:
-            self.checked.table.evidence = evidence
+        table.require_rows(output, stands=False)
         return True
 
     def _count_in_table(self, one: _One, found: TableCheck | None) -> None:
@@ -284,7 +280,7 @@ class _Check:
         is_in = table.has(one.log.path, one.commit)
         told.outputs += is_in
         told.waiting += not is_in
-        told.by_rows += found.by_rows if found is not None else 0
+        told.rewritten += found.rewritten if found is not None else 0
 
     def _look_at(self, name: str, commit: Commit, found: Checked) -> None:
         try:
@@ -398,8 +394,5 @@ def _show_sources(current: SourceCheck) -> None:
 def _show_table(table: TableCheck) -> None:
     waiting = f", {table.waiting:,} not in it yet" if table.waiting else ""
     print_line(f"{table.address}: {counted(table.outputs, 'output')} in the table{waiting}")
-    if table.by_rows:
-        print_line(
-            f"{table.by_rows:,} of them the table has deleted since, and answers for by its rows:"
-            f" {table.evidence}"
-        )
+    if table.rewritten:
+        print_line(f"{table.rewritten:,} of them are gone; the table has rewritten their rows")

@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.tables.port import Holdings, TableFile, TableState
+from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 from compactor.tables.upserts import (
     DELETED,
     ENTRY,
@@ -111,6 +111,12 @@ class SparkUpserts:
             version=str(both.rows.version),
             fault=both.fault,
             handle=both,
+        )
+
+    def contents(self, table: TableState) -> TableContents:
+        """See the port; its files are those of merges."""
+        raise IntegrityError(
+            f"{self._address} has one row of each key, so no file of it proves an output"
         )
 
     def create(self, files: Sequence[TableFile]) -> None:
