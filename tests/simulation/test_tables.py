@@ -27,10 +27,14 @@ EVENTS = {
     "late arrival",
     "publishers with lists of different age",
     "retention passes",
+    "rows deleted by a user",
     "snapshots expired",
+    "some snapshots expired",
     "table appended to by others",
     "table compacted",
     "table compacted and expired",
+    "table overwritten by a user",
+    "table rolled back by a user",
 }
 
 

@@ -174,6 +174,12 @@ def test_a_table_that_was_taken_back_is_told_and_left_alone(
     assert _fault(iceberg) == ""
     tables.sql(f"CALL lake.system.rollback_to_snapshot('db.rows', {first.snapshot_id})")
     assert "was rolled back to snapshot" in _fault(iceberg)
+    tables.sql(FOREIGN)
+    tables.sql(
+        "CALL lake.system.expire_snapshots(table => 'db.rows', retain_last => 1,"
+        " older_than => TIMESTAMP '2100-01-01 00:00:00')"
+    )
+    assert "was rolled back to snapshot" in _fault(iceberg)
     tables.sql("CREATE OR REPLACE TABLE lake.db.rows (k STRING) USING iceberg")
     assert "emptied of all" in _fault(iceberg)
     state = iceberg.table().load(LOG_ID)
