@@ -25,12 +25,14 @@ EVENTS = {
     "clean-up",
     "commit replaced between two publishers",
     "late arrival",
+    "late arrival that does not fit",
     "publishers with lists of different age",
     "retention passes",
     "snapshots expired",
     "table appended to by others",
     "table compacted",
     "table compacted and expired",
+    "table takes every output",
 }
 
 

@@ -70,6 +70,7 @@ from compactor.tables.entries import (
     NamedOutput,
     PublishedMark,
     Reached,
+    SetAside,
     TableCheckpoint,
     TableEntry,
 )
@@ -104,6 +105,7 @@ OBJECTS: dict[str, Any] = {
     "TableEntry": TableEntry,
     "NamedOutput": NamedOutput,
     "Reached": Reached,
+    "SetAside": SetAside,
     "PublishedMark": PublishedMark,
     "TableCheckpoint": TableCheckpoint,
     "TableHint": TableHint,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -49,12 +49,15 @@ class MemoryTable:
     Attributes:
         uuid: of the table that stands there; empty where none does.
         own: rows of the table's own files; of a table without a key, numbers of records.
+        poison: records whose outputs do not fit the table before ``takes_all`` is set.
     """
 
     def __init__(self, s3: MemoryStore, read: Reader) -> None:
         self.s3 = s3
         self.uuid = ""
         self.own: dict[str, tuple[Any, ...]] = {}
+        self.poison: set[Any] = set()
+        self.takes_all = False
         self._read = read
         self._names = itertools.count(1)
 
@@ -251,7 +254,11 @@ def _state(
 ) -> TableState:
     rows = table.records().total()
     properties = dict(table.properties)
-    return TableState(table.uuid, "s3://tables/t", last, version, rows, fault, handle, properties)
+    shape = "wide" if table.takes_all else "narrow"
+    place = "s3://tables/t"
+    return TableState(
+        table.uuid, place, last, version, rows, fault, handle, properties, shape=shape
+    )
 
 
 def commit_with_number(
@@ -322,10 +329,18 @@ class MemoryCatalog:
 
         self.ask("table_create", make)
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        for one in files:
-            if one.key in self.misfits and not evolve:
-                raise self.misfits[one.key]
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
+        found = {one: str(self.misfits[one.key]) for one in files if one.key in self.misfits}
+        if evolve:
+            found = {}
+        poison: set[Any] = set() if self.table.takes_all else self.table.poison
+        there = [one for one in files if one.key in self.table.s3.contents(one.bucket)]
+        for one in there:
+            if poison & self.table.records_of(Files(frozenset({(one.bucket, one.key)}))).keys():
+                found[one] = "a column is of another type"
+        return found
 
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool

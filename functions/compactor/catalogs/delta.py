@@ -23,6 +23,7 @@ from deltalake.transaction import AddAction
 
 from compactor.catalogs.answers import translated
 from compactor.catalogs.delta_columns import delta_schema, merged, require_fit, statistics_of
+from compactor.catalogs.misfits import noted
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
 from compactor.ports import ObjectStore
@@ -93,6 +94,7 @@ class DeltaCatalog:
             fault=self._fault(table, last) if last else "",
             properties=dict(table.metadata().configuration),
             handle=table,
+            shape=table.schema().to_json(),
         )
 
     def _fault(self, table: DeltaTable, last: int) -> str:
@@ -140,14 +142,37 @@ class DeltaCatalog:
             (files[number].uri, delta_schema(schema, files[number].uri)) for number, schema in found
         ]
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        handle = _handle(table)
-        self._require_plain(handle)
-        schema = handle.schema()
-        for where, other in self._schemas(files):
-            require_fit(schema, other, where, evolve=evolve)
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
+        """See the port."""
+        if table is not None:
+            self._require_plain(_handle(table))
         for one in files:
             self._path(one)
+        schema = _handle(table).schema() if table is not None else None
+        found = self._footers.unreadable(files)
+        for one in files:
+            with noted(found, one):
+                if one not in found:
+                    schema = self._with_columns_of(one, schema, evolve=evolve)
+        return found
+
+    def _with_columns_of(
+        self, one: TableFile, schema: Schema | None, *, evolve: bool
+    ) -> Schema | None:
+        """The columns of the table with those of a file; None before there is a table.
+
+        Raises:
+            InvalidInput: they do not fit.
+        """
+        (footer,) = self._footers.of([one])
+        ((where, columns),) = self._schemas([one])
+        self._added(one, footer)
+        if schema is None:
+            return None
+        require_fit(schema, columns, where, evolve=evolve)
+        return merged(schema, columns)
 
     def _require_plain(self, table: DeltaTable) -> None:
         metadata = table.metadata()

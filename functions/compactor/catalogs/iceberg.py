@@ -11,10 +11,11 @@ would add the files to whatever it finds, without a look at ``last``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -34,7 +35,7 @@ from compactor.catalogs.answers import translated
 from compactor.catalogs.columns import iceberg_schema, misfits
 from compactor.catalogs.data_files import DataFiles
 from compactor.catalogs.iceberg_catalogs import iceberg_catalog
-from compactor.catalogs.misfits import require_fit
+from compactor.catalogs.misfits import noted, require_fit
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.catalogs.partitions import partition_of, require_names_apart, spec_of
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
@@ -107,6 +108,7 @@ class IcebergCatalog:
             fault=self._fault(table.metadata) if last else "",
             properties=dict(table.metadata.properties),
             handle=table,
+            shape=_shape(table.metadata),
         )
 
     def _number(self, metadata: TableMetadata) -> int:
@@ -188,13 +190,42 @@ class IcebergCatalog:
             for number, schema in found
         ]
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        metadata = _handle(table).metadata
-        schema = metadata.schema().as_struct()
-        for where, one in self._schemas(files):
-            require_fit(list(misfits(schema, one.as_struct())), where, evolve=evolve)
-            require_names_apart([column.name for column in one.fields], metadata, where)
-        self._require_one_partition(files, metadata)
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
+        """See the port. Columns are added to a transaction that is never committed."""
+        found = self._footers.unreadable(files)
+        staged = _handle(table).transaction() if table is not None else None
+        taken: set[pa.Schema] = set()
+        for one in files:
+            with noted(found, one):
+                if one not in found:
+                    self._take(staged, one, taken, evolve=evolve)
+        if staged is not None:
+            data_files = DataFiles(staged.table_metadata)
+            for one in files:
+                with noted(found, one):
+                    if one not in found:
+                        data_files.of(one, self._footers.of([one])[0])
+        return found
+
+    def _take(
+        self, staged: Transaction | None, one: TableFile, taken: set[pa.Schema], *, evolve: bool
+    ) -> None:
+        """Add the columns of a file to those of the table, once each schema.
+
+        Raises:
+            InvalidInput: they do not fit.
+        """
+        ((_, arrow),) = schemas_of(self._footers.of([one]))
+        if arrow in taken:
+            return
+        schema = iceberg_schema(arrow, one.uri)
+        if staged is not None:
+            names = [column.name for column in schema.fields]
+            require_names_apart(names, staged.table_metadata, one.uri)
+            _add_columns(staged, schema, one.uri, evolve=evolve)
+        taken.add(arrow)
 
     def _require_one_partition(self, files: Sequence[TableFile], metadata: TableMetadata) -> None:
         """Also before a table is made: it would keep a partitioning that does not do."""
@@ -229,12 +260,7 @@ class IcebergCatalog:
     ) -> None:
         """The columns that the table has not, and names for all: our files have no ids."""
         for where, schema in self._schemas(files):
-            known = transaction.table_metadata.schema().as_struct()
-            found = list(misfits(known, schema.as_struct()))
-            require_fit(found, where, evolve=evolve)
-            if found:
-                with transaction.update_schema() as update:
-                    update.union_by_name(assign_fresh_schema_ids(schema))
+            _add_columns(transaction, schema, where, evolve=evolve)
         metadata = transaction.table_metadata
         if metadata.name_mapping() is None:
             names = metadata.schema().name_mapping.model_dump_json()
@@ -258,6 +284,24 @@ class IcebergCatalog:
             f"{token}.snapshot": f"{made.snapshot_id}:{made.sequence_number}",
         }
         transaction.set_properties(said)
+
+
+def _add_columns(transaction: Transaction, schema: Schema, where: str, *, evolve: bool) -> None:
+    """Take the columns of an output along that the table has not.
+
+    Raises:
+        InvalidInput: they do not fit, or may not be added.
+    """
+    known = transaction.table_metadata.schema().as_struct()
+    found = list(misfits(known, schema.as_struct()))
+    require_fit(found, where, evolve=evolve)
+    if found:
+        with transaction.update_schema() as update:
+            update.union_by_name(assign_fresh_schema_ids(schema))
+
+
+def _shape(metadata: TableMetadata) -> str:
+    return f"{metadata.schema().model_dump_json()}\n{metadata.spec().model_dump_json()}"
 
 
 def _handle(table: TableState) -> Table:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from compactor.errors import InvalidInput
+from compactor.tables.port import TableFile
 
 
 class Misfit(NamedTuple):
@@ -40,3 +42,21 @@ def require_fit(found: Iterable[Misfit], where: str, *, evolve: bool) -> None:
                 f" {where} has and the table has not"
             )
             raise InvalidInput("schema_evolution", "refuse", accepted)
+
+
+@contextmanager
+def noted(found: dict[TableFile, str], file: TableFile) -> Iterator[None]:
+    """Note why a file does not fit instead of raising it.
+
+    Whatever a library says of one file must not keep the others out; nothing here asks the store.
+
+    Args:
+        found: where the reason goes.
+        file: that is looked at.
+    """
+    try:
+        yield
+    except InvalidInput as error:
+        found[file] = str(error)
+    except Exception as error:
+        found[file] = f"{file.uri}: {type(error).__name__}: {' '.join(str(error).split())}"
