@@ -136,6 +136,7 @@ class Examined:
         elsewhere: all its sources lie in another source, whose own clean-up may come.
         held: rules of the version before took their first lines for headers, and nobody has
             examined since whether they were; the sources stay.
+        waits: why query engines may read its sources still; empty where they may not.
     """
 
     commit: Commit
@@ -144,6 +145,7 @@ class Examined:
     fault: str = ""
     elsewhere: bool = False
     held: bool = False
+    waits: str = ""
 
     @property
     def bytes(self) -> int:
@@ -192,8 +194,8 @@ def examine(
 ) -> Examined | None:
     """Decide about one entry; None when its sources are still to be kept.
 
-    That is while retention has not passed by the store's clock, a rule says so, the output is not
-    in the destination's table yet, or query engines may still read one of them.
+    That is while retention has not passed by the store's clock, a rule says so, or the output is
+    not in the destination's table yet.
 
     Raises:
         IntegrityError: the entry is not what it was when the log was read.
@@ -212,7 +214,7 @@ def examine(
     found = Examined(commit, sources)
     try:
         if _is_read(run, sources):
-            return None
+            return Examined(commit, waits=run.readers.reason(run.settings))
     except IntegrityError as error:
         return _unsafe(run, found, error)
     return _examine_output(_Look(run, log, table), entry, found)

@@ -139,6 +139,11 @@ def held_line(path: str, commits: int) -> str:
     )
 
 
+def waiting_line(why: str) -> str:
+    """That sources past retention wait for the readers of a table."""
+    return f"sources that are past retention wait: {why}"
+
+
 _decode = decoder(CleanUpReceipt)
 
 
