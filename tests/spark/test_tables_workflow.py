@@ -132,7 +132,7 @@ def _write_small_files(uri: str, options: dict[str, str]) -> None:
 
 def _write_small_files_of_iceberg(directory: Path) -> TableAddress:
     """The same in a catalog of this machine."""
-    address = parse_table(f"sql:sqlite:///{directory}/catalog.db#silver.orders")
+    address = parse_table(f"sql:sqlite:///{directory}/catalog.db#prod:silver.orders")
     # It must outlive the catalog.
     store = S3Store(make_client())
     catalog = iceberg_catalog(address, store)

@@ -37,6 +37,7 @@ from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
 from compactor.maintenance.history import Looks
+from compactor.maintenance.holder import Holder
 from compactor.maintenance.lease import Lease
 from compactor.maintenance.looks import Look, Maintained
 from compactor.maintenance.optimizers import OptimizerLooks
@@ -144,6 +145,7 @@ OBJECTS: dict[str, Any] = {
     "Maintained": Maintained,
     "Superseded": Superseded,
     "Lease": Lease,
+    "Holder": Holder,
     "OptimizerLooks": OptimizerLooks,
     "Order": Order,
     "PartitionOrder": PartitionOrder,

@@ -13,6 +13,7 @@ from typing import Any
 
 from compactor.catalogs.opening import require_installed
 from compactor.clock import SystemClock
+from compactor.maintenance.holder import this_process
 from compactor.maintenance.lease import LeaseHeld, Leases
 from compactor.maintenance.orders import write_order
 from compactor.maintenance.receipts import DONE, read_receipt
@@ -106,7 +107,7 @@ def _undo(args: argparse.Namespace, found: Undoable, watched: Watched, store: Ta
     """While the table is this run's, as of any other that changes it."""
     leases = Leases(watched.store, watched.state, SystemClock())
     try:
-        leases.take(watched.table, found.run_id, engine="spark")
+        leases.take(watched.table, found.run_id, engine="spark", holder=this_process())
     except LeaseHeld as held:
         raise Failure(f"not undone: {held}") from None
     try:
