@@ -26,6 +26,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationError,
 )
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
@@ -71,6 +72,8 @@ class IcebergCatalog:
         self._footers = Footers(store)
         self._opened = catalog
         self._log_id = ""
+        # By the columns and partitioning of the table.
+        self._described: tuple[str, dict[TableFile, DataFile]] = ("", {})
 
     @property
     def address(self) -> str:
@@ -202,12 +205,20 @@ class IcebergCatalog:
                 if one not in found:
                     self._take(staged, one, taken, evolve=evolve)
         if staged is not None:
-            data_files = DataFiles(staged.table_metadata)
-            for one in files:
-                with noted(found, one):
-                    if one not in found:
-                        data_files.of(one, self._footers.of([one])[0])
+            self._describe(staged.table_metadata, files, found)
         return found
+
+    def _describe(
+        self, metadata: TableMetadata, files: Sequence[TableFile], found: dict[TableFile, str]
+    ) -> None:
+        """Make the entries of files, which an append to the same columns takes as they are."""
+        data_files = DataFiles(metadata)
+        self._described = _shape(metadata), {}
+        for one in files:
+            with noted(found, one):
+                if one not in found:
+                    (footer,) = self._footers.of([one])
+                    self._described[1][one] = data_files.of(one, footer)
 
     def _take(
         self, staged: Transaction | None, one: TableFile, taken: set[pa.Schema], *, evolve: bool
@@ -253,6 +264,7 @@ class IcebergCatalog:
             # Of a snapshot that was expired since it was read, the manifests are gone as well.
             raise TableConflict(str(error)) from error
         self._footers.forget()
+        self._described = ("", {})
         return f"snapshot {made.snapshot_id}" if made is not None else ""
 
     def _evolve(
@@ -272,9 +284,12 @@ class IcebergCatalog:
         token = f"{PREFIX}{self._log_id}"
         summary = {f"{token}.last": str(number)}
         data_files = DataFiles(transaction.table_metadata)
+        shape, known = self._described
+        if shape != _shape(transaction.table_metadata):
+            known = {}
         with transaction.update_snapshot(snapshot_properties=summary).fast_append() as producer:
             for file, footer in files:
-                producer.append_data_file(data_files.of(file, footer))
+                producer.append_data_file(known.get(file) or data_files.of(file, footer))
         made = transaction.table_metadata.current_snapshot()
         if made is None or made.sequence_number is None:
             accepted = "an Iceberg table of format version 2 or later"

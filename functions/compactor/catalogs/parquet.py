@@ -39,6 +39,8 @@ class Footers:
             IntegrityError: an output is gone, or has other rows than its commit says.
         """
         waiting = [one for one in files if one.uri not in self._known]
+        if not waiting:
+            return [self._known[one.uri] for one in files]
         with ThreadPoolExecutor(_READERS) as pool:
             for one, found in zip(waiting, pool.map(self._read, waiting), strict=True):
                 self._known[one.uri] = found
