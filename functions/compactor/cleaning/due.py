@@ -131,6 +131,7 @@ class Examined:
         etag: of the proven output; empty without one.
         fault: why its sources must stay, in one line; empty when they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may come.
+        waits: why query engines may read its sources still; empty where they may not.
     """
 
     commit: Commit
@@ -138,6 +139,7 @@ class Examined:
     etag: str = ""
     fault: str = ""
     elsewhere: bool = False
+    waits: str = ""
 
     @property
     def bytes(self) -> int:
@@ -190,8 +192,8 @@ def examine(
 ) -> Examined | None:
     """Decide about one entry; None when its sources are still to be kept.
 
-    That is while retention has not passed by the store's clock, a rule says so, the output is not
-    in the destination's table yet, or query engines may still read one of them.
+    That is while retention has not passed by the store's clock, a rule says so, or the output is
+    not in the destination's table yet.
 
     Raises:
         IntegrityError: the entry is not what it was when the log was read.
@@ -210,7 +212,7 @@ def examine(
     found = Examined(commit, sources)
     try:
         if _is_read(run, sources):
-            return None
+            return Examined(commit, waits=run.readers.reason(run.settings))
     except IntegrityError as error:
         return _unsafe(run, found, error)
     return _examine_output(look, entry, found)
