@@ -277,11 +277,3 @@ def test_the_summary_of_a_run_that_kept_its_sources_says_nothing_of_clean_up(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert shown(Desk().report(), capsys) == []
-
-
-def test_a_report_of_an_earlier_version_can_still_be_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    document = msgspec.to_builtins(Desk().report())
-    del document["clean_up"]
-    assert Summary.of(document, 1.0, "").clean_up is None

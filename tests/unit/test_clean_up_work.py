@@ -53,7 +53,7 @@ def test_every_partition_with_an_old_entry_that_has_no_record_is_due() -> None:
     store.seed("lake", f"{STATE}a/commits/{3:020}.json.gz", b"", last_modified=NOW - 6 * DAY)
     store.seed("lake", f"{STATE}c/commits/{1:020}.json.gz", b"", last_modified=NOW - 6 * DAY)
     assert due_in(store) == {"": 1, "a/": 1}
-    assert store.count("list_objects") == len(store.calls)
+    assert store.count("list_objects") == 1
 
 
 SEGMENTS = st.sampled_from(["a", "b", "ab", "commits", "cleaned", "d", "zz", "é", ""])

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.log.log import CommitLog
 from compactor.settings.settings import CleanUpMode
 from compactor_cli import commands as cli
 from tests.support.examples import PARTITION
@@ -165,45 +164,6 @@ def test_of_two_publishers_that_take_it_back_at_once_one_does(tables):
     tables.must_have_all()
 
 
-def take_back(tables: Tables, sequence: int) -> None:
-    """A commit is void from here on, and its sources are free to be compacted again."""
-    log = CommitLog(tables.store, tables.world.settings, PARTITION)
-    (commit,) = (one for one in log.every_commit() if one.sequence == sequence)
-    log.append(log.load(), commit.voided("by-hand"))
-
-
-def test_a_void_commit_that_was_set_aside_does_not_come_in_beside_what_follows_it(tables):
-    with_poison(tables)
-    tables.publish()
-    take_back(tables, 2)
-    tables.compact()
-    tables.table.takes_all = True
-    receipt = tables.publish()
-    assert (receipt.outputs, receipt.faults) == (1, [])
-    tables.must_have_all()
-    assert tables.load().aside(PARTITION.path) == ()
-
-
-def test_a_commit_that_is_taken_back_while_it_is_tried_again_comes_in_once(tables):
-    with_poison(tables)
-    tables.publish()
-    tables.table.takes_all = True
-    looked: list[Call] = []
-
-    def taken_back(call: Call) -> None:
-        if call.name == "head" and call.key.startswith("compacted/") and not looked:
-            looked.append(call)
-            take_back(tables, 2)
-
-    tables.store.hooks.before.append(taken_back)
-    assert tables.publish().outputs == 0
-    tables.store.hooks.clear()
-    assert looked
-    tables.compact()
-    assert tables.publish().faults == []
-    tables.must_have_all()
-
-
 def test_an_output_that_is_gone_when_it_is_tried_again_stays_aside(tables):
     with_poison(tables)
     tables.publish()
@@ -243,7 +203,7 @@ def test_the_command_line_shows_what_was_set_aside(tables, monkeypatch, capsys):
     tables.compact("d.json")
     assert show(tables, monkeypatch) == 0
     out = capsys.readouterr().out
-    assert "glue:lake.events: 2 outputs, 6 rows given" in out
+    assert "glue:lake.events: 2 outputs given" in out
     assert "1 output for the next run" in out
     assert "1 output set aside; their sources are kept" in out
     assert "a column is of another type" in out
