@@ -17,7 +17,7 @@ from typing import Literal
 Row = tuple[str, ...]
 
 _WORD = re.compile(r"[^\W\d][\w .-]*")
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}")
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[A-Z][a-z]{2} \d{4}")
 # Truth values, and words for nothing.
 _NO_NAMES = frozenset(
     (

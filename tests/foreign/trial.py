@@ -213,7 +213,8 @@ class _Joined:
 
 
 def _told(sources: Sequence[Source], output: bytes = b"") -> Told:
-    ends = {one.form.end for one in sources if one.form.end.encode() in one.body}
+    some = [one for one in sources if one.first]
+    ends = {one.form.end for one in some if one.form.ended or len(one.rows) > (not one.header)}
     if not ends and b"\n" in output:
         # Lines without an end, each alone in its source: they end as their data set does.
         ends = {"\r\n" if output.endswith(b"\r\n") else "\n"}

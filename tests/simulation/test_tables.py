@@ -25,12 +25,18 @@ EVENTS = {
     "clean-up",
     "commit replaced between two publishers",
     "late arrival",
+    "late arrival that does not fit",
     "publishers with lists of different age",
     "retention passes",
+    "rows deleted by a user",
     "snapshots expired",
+    "some snapshots expired",
     "table appended to by others",
     "table compacted",
     "table compacted and expired",
+    "table overwritten by a user",
+    "table rolled back by a user",
+    "table takes every output",
 }
 
 

@@ -3,8 +3,11 @@
 A schedule is drawn from a seed: outputs are committed, a publisher brings them in and dies before
 or after any of its requests, or never hears the answer to its commit of the table; while it is
 about to commit, another publisher, or Spark, is first. Spark appends, rewrites the data files
-(``rewrite_data_files``, ``OPTIMIZE``), and snapshots expire (Iceberg's own call, ``VACUUM``).
-Rows are counted by pyiceberg and DuckDB, or delta-rs, after each step.
+(``rewrite_data_files``, ``OPTIMIZE``), deletes rows (of Iceberg also by delete files), overwrites
+the table, and snapshots expire (Iceberg's own call, ``VACUUM``). Rows are counted by pyiceberg, or
+delta-rs, after each step, and what our catalog says of each output is compared with them: an output
+is proven only while all its rows are there, and always while nobody removed any or took the
+history away.
 """
 
 from __future__ import annotations
@@ -27,6 +30,7 @@ from compactor.catalogs.file_io import properties_of
 from compactor.catalogs.iceberg import IcebergCatalog
 from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import TransientStoreError
+from compactor.log.entries import Output
 from compactor.log.identity import read_identity
 from compactor.model import Partition
 from compactor.tables.port import TableCatalog, TableFile, TableState
@@ -167,6 +171,35 @@ class Lake:
         else:
             frame.writeTo(self._table).append()
 
+    def delete(self, number: int, *, in_place: bool) -> None:
+        """One row; of Iceberg by a delete file, or with a new data file."""
+        if self.kind == ICEBERG:
+            mode = "merge-on-read" if in_place else "copy-on-write"
+            self._session.sql(
+                f"ALTER TABLE {self._table} SET TBLPROPERTIES ('write.delete.mode' = '{mode}')"
+            )
+        self._session.sql(f"DELETE FROM {self._table} WHERE id = {number}")  # noqa: S608 - names alone
+
+    def overwrite(self, numbers: range) -> None:
+        """These rows instead of all others."""
+        frame = self._session.range(numbers.start, numbers.stop).coalesce(1)
+        if self.kind == DELTA:
+            frame.write.format("delta").mode("overwrite").save(self._delta_uri)
+        else:
+            frame.createOrReplaceTempView("given")
+            self._session.sql(f"INSERT OVERWRITE {self._table} TABLE given")
+
+    def fault_of(self, output: Output) -> str:
+        """Why our catalog does not find all rows of an output in the table."""
+        catalog = self._real()
+        identity = read_identity(self.settings, self.store)
+        assert identity is not None
+        state = catalog.load(identity.log_id)
+        if state is None:
+            return "no table"
+        file = TableFile(output.bucket, output.key, output.size, output.records)
+        return catalog.contents(state).fault_of(file)
+
     def rewrite(self) -> None:
         """All rows into new files."""
         self._session.sql(
@@ -211,6 +244,8 @@ class TableSchedule:
         self._draw = random.Random(seed)
         self._next = 0
         self._wanted: Counter[int] = Counter()
+        self._outputs: list[tuple[Output, set[int]]] = []
+        self._is_whole = True
         self._publishers = 0
 
     def play(self) -> Played:
@@ -229,7 +264,8 @@ class TableSchedule:
     def _step(self) -> None:
         draw = self._draw
         acts = [self._compact, self._publish_disturbed, self._append, self._rewrite, self._expire]
-        draw.choices(acts, [3, 5, 1, 2, 1])[0]()
+        users = [self._delete, self._overwrite]
+        draw.choices([*acts, *users], [3, 5, 1, 2, 1, 1.5, 0.5])[0]()
 
     def _compact(self) -> None:
         """A worker commits an output."""
@@ -239,7 +275,30 @@ class TableSchedule:
         self._wanted.update(numbers)
         rows = pa.table({"id": pa.array(numbers, pa.int64())})
         partition = self._draw.choice(_PARTITIONS)
-        commit_rows(self.lake.store, self.lake.settings, partition, rows)
+        commit = commit_rows(self.lake.store, self.lake.settings, partition, rows)
+        assert commit.output is not None
+        self._outputs.append((commit.output, set(numbers)))
+
+    def _delete(self) -> None:
+        found = sorted(self.lake.rows())
+        if not found:
+            return
+        self._count("row deleted by a user")
+        number, in_place = self._draw.choice(found), self._draw.random() < 0.5
+        self.lake.delete(number, in_place=in_place)
+        del self._wanted[number]
+        self._is_whole = False
+
+    def _overwrite(self) -> None:
+        self._count("table overwritten by a user")
+        gone = self.lake.rows()
+        first = 1_000_000 + self._next
+        numbers = range(first, first + max(len(gone), 1))
+        self._next += len(numbers)
+        self.lake.overwrite(numbers)
+        self._wanted -= gone
+        self._wanted.update(numbers)
+        self._is_whole = False
 
     def _publish_disturbed(self) -> None:
         draw, lake = self._draw, self.lake
@@ -311,6 +370,8 @@ class TableSchedule:
     def _expire(self) -> None:
         self._count("snapshots expired")
         self.lake.expire()
+        # Delta's log stays.
+        self._is_whole &= self.lake.kind == DELTA
 
     def _rewrite_and_expire(self) -> None:
         self._rewrite()
@@ -324,8 +385,18 @@ class TableSchedule:
         twice = sorted(number for number, many in found.items() if many > 1)
         assert not twice, f"rows {twice} are in the table twice"
         assert found <= self._wanted, f"rows {sorted(found - self._wanted)} are nobody's"
+        self._prove(set(found))
         foreign = {number for number in self._wanted if number >= 1_000_000}
         assert foreign <= set(found), f"rows {sorted(foreign - set(found))} of others are gone"
+
+    def _prove(self, found: set[int]) -> None:
+        for output, numbers in self._outputs:
+            fault = self.lake.fault_of(output)
+            if not fault:
+                assert numbers <= found, f"{output.key} is proven, and {numbers - found} are gone"
+                self._count("output proven")
+            elif self._is_whole:
+                assert not numbers & found, f"{output.key} is in the table: {fault}"
 
     def _end(self) -> None:
         self._publish()

@@ -177,6 +177,14 @@ def test_first_records_that_all_are_written_or_ordered_as_no_row_below_are_left_
     assert not left
 
 
+def test_what_most_sources_begin_with_and_one_repeats_is_left_alone() -> None:
+    outputs, left = outcome(
+        numbered(b",0,1\n0,0.2,5\n1,0.5,2\n,0,1\n", b",0,1\n0,0.7,3\n", b"0,0.6,5\n1,0.3,4\n")
+    )
+    assert not outputs
+    assert set(left.values()) == {AMBIGUOUS}
+
+
 def test_first_records_of_two_tables_are_left_alone() -> None:
     outputs, left = outcome(
         numbered(

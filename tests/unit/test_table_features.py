@@ -7,6 +7,7 @@ hand makes them, and what is supported is counted by readers that are none of ou
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -346,6 +347,55 @@ def of_version_1(place: Place) -> None:
     )
 
 
+def with_position_deletes(place: Place) -> None:
+    """The row 0 is deleted by a file of positions, as engines do that merge on read."""
+    from pyiceberg import manifest
+    from pyiceberg.typedef import Record
+
+    class Writer(manifest.ManifestWriterV2):
+        def content(self) -> manifest.ManifestContent:
+            return manifest.ManifestContent.DELETES
+
+        @property
+        def _meta(self) -> dict[str, str]:
+            return {**super()._meta, "content": "deletes"}
+
+    iceberg()(place)
+    loaded = place.catalog.load("log")
+    assert loaded is not None
+    handle: Any = loaded.handle
+    (task,) = handle.scan().plan_files()
+    columns = (("file_path", pa.string(), 2147483546), ("pos", pa.int64(), 2147483545))
+    schema = pa.schema(
+        pa.field(name, kind, nullable=False, metadata={"PARQUET:field_id": str(number)})
+        for name, kind, number in columns
+    )
+    deleted = pa.table([[task.file.file_path], [0]], schema=schema)
+    file = place.put("deletes", deleted)
+    with handle.transaction() as transaction:
+        producer = transaction.update_snapshot().fast_append()
+        producer.new_manifest_writer = lambda spec: Writer(
+            spec,
+            handle.schema(),
+            producer.new_manifest_output(),
+            producer.snapshot_id,
+            producer._compression,
+        )
+        producer.append_data_file(
+            manifest.DataFile.from_args(
+                content=manifest.DataFileContent.POSITION_DELETES,
+                file_path=file.uri,
+                file_format=manifest.FileFormat.PARQUET,
+                partition=Record(),
+                record_count=1,
+                file_size_in_bytes=file.size,
+                spec_id=0,
+            )
+        )
+        producer.commit()
+    assert handle.scan().to_arrow().num_rows == 0
+
+
 def divided(transform: str, source: int = 1) -> Make:
     def change(metadata: dict[str, Any]) -> None:
         field = {"source-id": source, "field-id": 1000, "name": "p", "transform": transform}
@@ -402,6 +452,7 @@ _DEFAULT = {"id": 9, "name": "n", "type": "long", "required": False, "initial-de
 
 _ICEBERG = (
     ("version 2", SUPPORTED, iceberg(), ""),
+    ("position deletes (merge on read)", KEPT, with_position_deletes, ""),
     ("partitions by a transform that keeps order", SUPPORTED, divided("truncate[1000]"), ""),
     ("required columns", SUPPORTED, required(), ""),
     ("identifier fields", KEPT, required(identifies=True), ""),
@@ -491,7 +542,9 @@ def counted_by_duckdb(place: Place, directory: Path) -> int:
     if place.kind == "delta":
         uris = handle.file_uris()
     else:
-        uris = handle.inspect.files().column("file_path").to_pylist()
+        uris = handle.inspect.data_files().column("file_path").to_pylist()
+    if not uris:
+        return 0
     paths = []
     for number, uri in enumerate(uris):
         path = directory / f"{number}.parquet"
@@ -520,15 +573,13 @@ def test_a_feature_is_kept_or_refused_before_anything_is_done(feature, place, tm
         assert TableLog(place.store, place.settings, place.log_id).load().last == 0
         return
     look()
-    before = place.state().rows or 0
+    rows, counted = place.rows(), counted_by_duckdb(place, tmp_path)
     assert place.publish().rows == 2
     place.commit(A, id=[3])
     assert place.publish().rows == 1
     assert place.publish().rows == 0
-    found = place.rows()
-    assert found - found.__class__([0]) == found.__class__([1, 2, 3])
-    assert place.state().rows == found.total() == before + 3
-    assert counted_by_duckdb(place, tmp_path) == before + 3
+    assert place.rows() == rows + Counter([1, 2, 3])
+    assert counted_by_duckdb(place, tmp_path) == counted + 3
 
 
 def test_the_document_has_the_same_rows(repo_root):
@@ -564,8 +615,8 @@ def test_an_output_without_a_value_that_the_table_requires_is_refused(
     file = place.put("more", pa.table(columns), **given)
     loaded = place.catalog.load("log")
     assert loaded is not None
-    with pytest.raises(InvalidInput, match=said):
-        place.catalog.require_fit(loaded, [file], evolve=True)
+    found = place.catalog.unfit(loaded, [file], evolve=True)
+    assert said in found[file]
 
 
 def test_what_is_added_to_a_change_data_feed_is_told_by_it(endpoint, tmp_path):

@@ -198,8 +198,12 @@ def _rows_fault(
 ) -> str:
     """Why first records that differ are not certain to be rows; empty where they are."""
     times = Counter(one.fields for one in sources)
-    if any(many > 1 and first not in rows for first, many in times.items()):
+    held = Counter(map(tuple, rows))
+    if any(many > 1 and not held[first] for first, many in times.items()):
         return "several sources, but not all, begin with a record that none has below"
+    first, many = times.most_common(1)[0]
+    if 2 * many > len(sources) and 2 * held[first] < len(rows):
+        return "most sources begin with a record that is rare below"
     below = list(zip(*values, strict=True)) or [()] * dialect.columns
     if _are_of_two_tables(sources):
         return "its sources have other types of values in their columns"

@@ -115,7 +115,7 @@ def why_left(
 
 
 def hint_of(reason: str) -> str:
-    """What a line of its own says of a reason that another command is there for; mostly empty."""
+    """The command for objects of this reason, as the end of a line; empty for most reasons."""
     return f"; {_TOLD[SkipReason.TABLE][1]}" if reason == SkipReason.TABLE else ""
 
 

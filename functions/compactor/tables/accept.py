@@ -19,7 +19,7 @@ from compactor.ports import ObjectStore
 from compactor.tables.checks import fault_of, require_apart, require_table
 from compactor.tables.entries import Acceptance, NamedOutput, TableEntry, TableLogState
 from compactor.tables.log import Draft, TableLog
-from compactor.tables.port import Holdings, TableFile, TableState
+from compactor.tables.port import TableFile, TableState
 from compactor.tables.publish import Publishing
 
 _MOST_TRIES = 10
@@ -103,35 +103,31 @@ def look_at(work: Publishing) -> Look:
     log.refresh(state)
     if table.last > state.last:
         raise IntegrityError(f"{work.catalog.address} {fault_of(table, state)}")
-    entries = log.every_entry(state)
-    named = _by_place(one for entry in entries for one in entry.outputs)
-    found = work.catalog.holdings(table, [_uri(one) for one in named.values()])
-    return _compared(table, state, entries, found, work.store)
+    return _compared(table, state, log.every_entry(state), work)
 
 
 def _compared(
-    table: TableState,
-    state: TableLogState,
-    entries: Sequence[TableEntry],
-    found: Holdings,
-    store: ObjectStore,
+    table: TableState, state: TableLogState, entries: Sequence[TableEntry], work: Publishing
 ) -> Look:
+    named = named_by(entries, state.last)
+    found = work.catalog.holdings(table, [_file(one).uri for one in named.values()])
+    contents = work.catalog.contents(table)
     fault = fault_of(table, state)
     known = found.number if fault else table.last
     # A mark is as good as the table's own number: whatever was seen in it is not waiting.
     given = named_by(entries, max(table.last, state.published))
     held, unknown = given_by(entries, known or 0)
-    named = named_by(entries, state.last)
+    had = found.present | found.passed
     lacking = {
         place: one
         for place, one in named.items()
-        if _uri(one) not in found.present | found.passed and place not in held
+        if place not in held and _file(one).uri not in had and contents.fault_of(_file(one))
     }
     waiting = [one for place, one in lacking.items() if place not in given]
     missing = [one for place, one in lacking.items() if place in given]
     doubtful = [one for one in missing if known is None or _place(one) in unknown]
     absent = [one for one in missing if known is not None and _place(one) not in unknown]
-    stands = {place: _stands(one, store) for place, one in _by_place((*waiting, *absent)).items()}
+    stands = {_place(one): _stands(one, work.store) for one in (*waiting, *absent)}
     return Look(
         table=table,
         log=state,
@@ -231,9 +227,11 @@ def _try(
     Returns:
         The number of the entry, 0 where another one has it; and why it may not be in the table.
     """
-    files = [TableFile(one.bucket, one.key, one.size, one.rows) for one in batch]
+    files = [_file(one) for one in batch]
     evolve = work.settings.schema_evolution == "add_columns"
-    work.catalog.require_fit(look.table, files, evolve=evolve)
+    unfit = work.catalog.unfit(look.table, files, evolve=evolve)
+    if unfit:
+        raise InvalidInput("table", work.catalog.address, next(iter(unfit.values())))
     log = TableLog(work.store, work.settings, _log_id(work))
     state, number = look.log, look.log.last + 1
     draft = Draft(
@@ -261,13 +259,12 @@ def _acceptance(look: Look, batch: Sequence[NamedOutput], *, releases: bool) -> 
     doubtful = list(look.doubtful)
     lacking = {place: one for place, one in look.lacking.items() if place not in added}
     unknown = _by_place(doubtful)
-    has = [one for place, one in look.outputs.items() if place not in lacking]
     return Acceptance(
-        version=look.table.version,
+        table_version=look.table.version,
         absent=[one for place, one in lacking.items() if place not in unknown],
         doubtful=doubtful,
         releases_sources=releases,
-        outputs=len(has),
+        outputs=len(look.outputs) - len(lacking),
     )
 
 
@@ -297,5 +294,5 @@ def _place(one: NamedOutput) -> _Place:
     return one.bucket, one.key
 
 
-def _uri(one: NamedOutput) -> str:
-    return f"s3://{one.bucket}/{one.key}"
+def _file(one: NamedOutput) -> TableFile:
+    return TableFile(one.bucket, one.key, one.size, one.rows)

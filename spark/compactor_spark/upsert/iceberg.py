@@ -61,7 +61,8 @@ class IcebergTables:
         """See the protocol."""
         if not self.session.catalog.tableExists(_sql(name)):
             return None
-        metadata = self._operations(name).refresh()
+        operations = self._operations(name)
+        metadata = operations.refresh()
         properties = dict(metadata.properties())
         last = _number(name, properties, log_id)
         current = metadata.currentSnapshot()
@@ -72,7 +73,7 @@ class IcebergTables:
             version=None if current is None else int(current.snapshotId()),
             schema=self.session.table(_sql(name)).schema,
             properties=properties,
-            fault=_fault(metadata, properties, log_id) if last else "",
+            fault=self._fault(operations, properties, log_id) if last else "",
             handle=metadata,
         )
 
@@ -155,6 +156,35 @@ class IcebergTables:
         finally:
             self.session.conf.unset(_SUMMARY)
 
+    def _fault(self, operations: Any, properties: Mapping[str, str], log_id: str) -> str:
+        text = properties.get(f"{PREFIX}.{log_id}.snapshot", "")
+        ours, _, sequence = text.partition(":")
+        if not ours.isdecimal() or not sequence.isdecimal():
+            return f"its property {PREFIX}.{log_id}.snapshot is {text!r}"
+        metadata = operations.current()
+        return rolled_back(
+            _snapshots(metadata),
+            _snapshot_of(metadata, _MAIN),
+            int(ours),
+            int(sequence),
+            self._earlier(operations, int(sequence)),
+        )
+
+    def _earlier(self, operations: Any, sequence: int) -> Iterator[Mapping[int, Snapshot]]:
+        """The snapshots of earlier metadata, newest first, as far back as a sequence number."""
+        jvm: Any = self.session._jvm
+        for one in reversed(operations.current().previousFiles()):
+            try:
+                metadata = jvm.org.apache.iceberg.TableMetadataParser.read(
+                    operations.io(), one.file()
+                )
+            except Py4JJavaError:
+                # Nothing is there any more.
+                return
+            yield _snapshots(metadata)
+            if int(metadata.lastSequenceNumber()) < sequence:
+                return
+
     def _table(self, name: str) -> Any:
         jvm: Any = self.session._jvm
         loader = jvm.org.apache.iceberg.spark.Spark3Util
@@ -183,16 +213,14 @@ def _number(name: str, properties: Mapping[str, str], log_id: str) -> int:
     return int(text)
 
 
-def _fault(metadata: Any, properties: Mapping[str, str], log_id: str) -> str:
-    text = properties.get(f"{PREFIX}.{log_id}.snapshot", "")
-    ours, _, sequence = text.partition(":")
-    if not ours.isdecimal() or not sequence.isdecimal():
-        return f"its property {PREFIX}.{log_id}.snapshot is {text!r}"
-    known = {
-        int(one.snapshotId()): Snapshot(one.parentId(), int(one.sequenceNumber()))
-        for one in metadata.snapshots()
-    }
-    return rolled_back(known, _snapshot_of(metadata, _MAIN), int(ours), int(sequence))
+def _snapshots(metadata: Any) -> dict[int, Snapshot]:
+    found = {}
+    for one in metadata.snapshots():
+        summary = dict(one.summary() or {})
+        total = summary.get("total-data-files")
+        adds_all = total is not None and total == summary.get("added-data-files")
+        found[int(one.snapshotId())] = Snapshot(one.parentId(), int(one.sequenceNumber()), adds_all)
+    return found
 
 
 @contextmanager
