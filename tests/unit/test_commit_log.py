@@ -85,7 +85,13 @@ def test_a_commit_made_void_frees_its_sources():
 @given(st.sets(st.binary(min_size=16, max_size=16)), st.sets(st.binary(min_size=16, max_size=16)))
 def test_a_checkpoint_remembers_every_source_and_where_it_ends(committed, quarantined):
     runs = {"run": RunTotals(sources=3, records=7)}
-    state = LogState(last=9, committed=Digests(committed), quarantined=quarantined, runs=runs)
+    state = LogState(
+        last=9,
+        commit_ids={9: "nine"},
+        committed=Digests(committed),
+        quarantined=quarantined,
+        runs=runs,
+    )
     read = decode_checkpoint(encode_checkpoint(state))
     assert (read.last, read.checkpoint) == (9, 9)
     assert read.committed == committed

@@ -218,7 +218,9 @@ def test_an_output_that_can_be_read_is_what_its_number_stands_for() -> None:
     world = world_of("a.json", "b.json")
     world.run()
     world.store.remove("lake", entry_of(world, 1).replace(".json", ".checkpoint.json"))
-    world.store.seed("lake", witness_of(world, 1), b'{"version": 1, "commit_id": "other"}')
+    world.store.seed(
+        "lake", witness_of(world, 1), b'{"version": 1, "commit_id": "other", "log_id": ""}'
+    )
     with pytest.raises(IntegrityError, match=r"witness\.json says"):
         world.run()
     assert adopted(world).error == ""

@@ -21,7 +21,7 @@ import msgspec
 from compactor.decoding import require_version
 from compactor.destination import LOG_METADATA, output_name
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
-from compactor.layout import IDENTITY_NAME, identity_key
+from compactor.layout import IDENTITY_NAME, PARTITIONS, identity_key
 from compactor.log.stored import some_entries
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
@@ -143,20 +143,26 @@ def check_new_state(settings: Settings, store: ObjectStore) -> None:
         IntegrityError: entries name an identity already, so that the marker was lost.
         InvalidInput: the state contains another one, or lies in it.
     """
-    refuse_states_around(settings, store)
+    refuse_states_around(settings, store, logs_only=False)
     _refuse_states_below(settings, store)
     _refuse_lost_marker(settings, store)
 
 
-def refuse_states_around(settings: Settings, store: ObjectStore) -> None:
-    """Refuse a state that lies in another one, whose clean-up would take its logs for its own.
+def refuse_states_around(settings: Settings, store: ObjectStore, *, logs_only: bool) -> None:
+    """Refuse a state that lies in another one.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+        logs_only: only where its logs would be taken for those of the other.
 
     Raises:
         InvalidInput: it does.
     """
     state = settings.state
     for place in states_around(state.prefix):
-        if is_state(store, state.bucket, place):
+        among_logs = state.prefix.removeprefix(place).startswith(PARTITIONS)
+        if (among_logs or not logs_only) and is_state(store, state.bucket, place):
             raise _nested(settings, f"s3://{state.bucket}/{place}")
 
 
