@@ -13,16 +13,19 @@ import boto3
 import pyarrow as pa
 import pytest
 
+from compactor.catalogs.delta_contents import delta_contents
 from compactor.catalogs.measured_iceberg import Reading
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
+from compactor.errors import InvalidInput
 from compactor.model import Partition, SourceObject
 from compactor.settings.settings import CleanUpMode
+from compactor.settings.uris import parse_location
 from compactor.stores.s3 import make_client
 from compactor.tables.port import TableFile
 from tests.support.aws_server import aws_server
-from tests.support.maintained_tables import added
+from tests.support.maintained_tables import BUCKET, DeltaLines, added
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.parquet_outputs import commit_rows
 from tests.support.table_places import Place
@@ -335,6 +338,23 @@ def test_a_history_that_expired_keeps_the_sources(make):
     told = cleaned.clean_up().unsafe
     assert all("expire later than retention_days" in line for line in told)
     assert cleaned.sources() == ["1", "3"]
+
+
+def test_a_log_that_asks_more_of_its_readers_than_is_known_proves_nothing():
+    store = MemoryStore(ManualClock())
+    store.add_bucket(BUCKET)
+    lines = DeltaLines(store, features="deletionVectors")
+    lines.commit(added("_compacted/x.parquet", 1))
+    location, below = (
+        parse_location(f"s3://{BUCKET}/events/{name}") for name in ("", "_compacted/")
+    )
+    file = TableFile(BUCKET, "events/_compacted/x.parquet", 1, 10)
+    assert delta_contents(location, store, 1, below).fault_of(file) == ""
+    features = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["rowsElsewhere"]}
+    lines.commit({"protocol": features})
+    assert delta_contents(location, store, 1, below).fault_of(file) == ""
+    with pytest.raises(InvalidInput, match="asks nothing new of its readers, as rowsElsewhere"):
+        delta_contents(location, store, 2, below).fault_of(file)
 
 
 def test_names_of_partitions_are_found_in_the_log_as_delta_writes_them(make):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
-from compactor.catalogs.delta_actions import Add, Line, Remove
+from compactor.catalogs.delta_actions import Add, Line, Protocol, Remove
 from compactor.catalogs.delta_log import DeltaLog, rows_of
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
@@ -37,6 +37,7 @@ class _Reader:
 
     def current(self, wanted: Callable[[str], bool]) -> CurrentFiles:
         files: dict[str, Add] = {}
+        protocol = Protocol()
         for lines in self._log.lines_at(self._version):
             added = {}
             for line in lines:
@@ -44,8 +45,11 @@ class _Reader:
                     files.pop(self._name(line.remove), None)
                 elif line.add is not None and wanted(self._place(line.add)):
                     added[self._name(line.add)] = line.add
+                elif line.protocol is not None:
+                    protocol = line.protocol
             # Of one version the order says nothing.
             files |= added
+        self._log.require_readable(protocol)
         found = CurrentFiles()
         for name, one in files.items():
             found.whole.add(name)

@@ -280,19 +280,24 @@ class DeltaLog:
     def _checked(self, state: DeltaState) -> DeltaState:
         if state.metadata is None:
             raise IntegrityError(f"{self._location.uri}{LOG} does not say what the table is")
-        features = {
-            *(state.protocol.reader_features or ()),
-            *(state.protocol.writer_features or ()),
-        }
+        self.require_readable(state.protocol)
+        return state
+
+    def require_readable(self, protocol: Protocol) -> None:
+        """Make sure that the log says all there is to say of files and their rows.
+
+        Raises:
+            InvalidInput: it does not, or in ways that are not known here.
+        """
+        features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         if features & _ELSEWHERE:
             raise self._refusal("a Delta table whose versions are all in its _delta_log/")
-        unknown = sorted({*(state.protocol.reader_features or ())} - _KNOWN)
-        if state.protocol.min_reader_version > _MOST_READER_VERSION:
-            unknown.append(f"minReaderVersion {state.protocol.min_reader_version}")
+        unknown = sorted({*(protocol.reader_features or ())} - _KNOWN)
+        if protocol.min_reader_version > _MOST_READER_VERSION:
+            unknown.append(f"minReaderVersion {protocol.min_reader_version}")
         if unknown:
             told = ", ".join(unknown)
             raise self._refusal(f"a Delta table that asks nothing new of its readers, as {told}")
-        return state
 
     def _refusal(self, accepted: str) -> InvalidInput:
         return InvalidInput("table", f"delta:{self._location.uri}", accepted)

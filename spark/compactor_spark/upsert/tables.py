@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from compactor.errors import IntegrityError, InvalidInput
+from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 from compactor.tables.upserts import (
     DELETED,
@@ -261,8 +261,15 @@ class SparkUpserts:
                 gone = f"{self._name if seen is None else self._keys_name} is gone"
                 fault = seen.fault if seen is not None else ""
                 raise IntegrityError(f"{self._address}: {fault or gone}")
+            self._require_same_entries(both, seen)
             return replace(seen, rows=replace(seen.rows, version=both.rows.version))
         return both
+
+    def _require_same_entries(self, both: _Both, seen: _Both) -> None:
+        """Entries that another driver merged since would be taken out of the number again."""
+        before, after = _numbers_of(both), _numbers_of(seen)
+        if before != after:
+            raise TableConflict(f"{self._address} was given other entries meanwhile")
 
     def _of_keys(self, given: StructType) -> StructType:
         key = self._key
@@ -327,6 +334,10 @@ class SparkUpserts:
                 accepted = f"{kind.simpleString()}, as the table has it; {SUPERSET_ACCEPTED}"
                 raise InvalidInput(f"column {one.name}", found, accepted)
         return [one for one in _of_rows(given).fields if one.name not in known]
+
+
+def _numbers_of(both: _Both) -> tuple[int, int]:
+    return both.rows.last, both.keys.last if both.keys is not None else 0
 
 
 def _both(table: TableState) -> _Both:
