@@ -376,7 +376,7 @@ def test_every_value_of_a_wildcard_is_shown_also_one_with_an_equals_sign(first: 
 
 def test_a_partition_that_its_table_has_no_column_for_fails_its_run() -> None:
     lake = Lake(**WILDCARD, reader_partitions=())
-    made = {"Parameters": {}, "StorageDescriptor": {"Columns": []}}
+    made: dict[str, Any] = {"Parameters": {}, "StorageDescriptor": {"Columns": []}}
     lake.catalog.made = {**made, "PartitionKeys": [{"Name": "x"}]}
     lake.world.settings = replace(lake.world.settings, min_objects=1)
     partition = Partition("source", "logs/a/", "a/")

@@ -14,6 +14,7 @@ from compactor.log.contents import Contents, values_in
 from compactor.log.digests import Digests, split_digests
 from compactor.log.entries import KEPT_RUNS, NOTHING, Commit, Output
 from compactor.log.manifest import Columns
+from compactor.log.rejects import Waiting, WaitingRejects
 from compactor.log.state import LogState, RunTotals
 from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
 
@@ -44,6 +45,7 @@ class _Entry(msgspec.Struct):
     # Both since version 1 was first written.
     again: list[tuple[str, str, int, int, int | None, int | None]] = []
     overwritten: Skipped = NOTHING
+    replays: bool = False
 
     def __post_init__(self) -> None:
         split_digests(self.freed)
@@ -72,6 +74,7 @@ class _Checkpoint(msgspec.Struct):
     undecided: dict[str, bytes] = {}
     contents: bytes = b""
     buckets: list[str] = []
+    rejects: list[Waiting] = []
 
 
 _decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
@@ -98,6 +101,7 @@ def encode_commit(commit: Commit) -> bytes:
             for a in commit.again
         ],
         "overwritten": msgspec.to_builtins(commit.overwritten),
+        "replays": commit.replays,
     }
     return _pack(document)
 
@@ -130,6 +134,7 @@ def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Com
             for key, etag, size, of, plain_bytes, crc32 in entry.again
         ),
         overwritten=entry.overwritten,
+        replays=entry.replays,
     )
 
 
@@ -153,6 +158,7 @@ def encode_checkpoint(state: LogState) -> bytes:
         "log_id": state.log_id,
         "path": state.path,
         "outputs": b"".join(sorted(state.outputs)) if state.outputs_known else None,
+        "rejects": [msgspec.to_builtins(one) for one in state.rejects.in_order],
     }
     return _pack(document)
 
@@ -175,6 +181,7 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
         log_id=document.log_id,
         outputs=set(split_digests(document.outputs or b"")),
         outputs_known=document.outputs is not None,
+        rejects=WaitingRejects.of(document.rejects),
     )
 
 

@@ -45,6 +45,7 @@ class GatheredState(msgspec.Struct):
     expected: dict[str, float] = {}
     untold: int = 0
     manifest_faults: list[str] = []
+    rejects: list[str] = []
 
 
 @dataclass(slots=True)
@@ -61,6 +62,7 @@ class Gathered:
         expected: what their plans reckoned.
         untold: how many the manifest table does not tell all of.
         manifest_faults: of the first of these, why.
+        rejects: the first prefixes with records that are in no output.
     """
 
     totals: Counts = field(default_factory=Counts)
@@ -77,6 +79,7 @@ class Gathered:
     expected: dict[str, float] = field(default_factory=dict)
     untold: int = 0
     manifest_faults: list[str] = field(default_factory=list)
+    rejects: list[str] = field(default_factory=list)
 
     def add(self, receipt: Receipt) -> None:
         """One partition more."""
@@ -98,6 +101,8 @@ class Gathered:
             self.untold += 1
             line = f"{receipt.path or '(root)'}: {receipt.manifest_fault}"
             self.manifest_faults = [*self.manifest_faults, line][:_SHOWN_FAULTS]
+        if receipt.rejects:
+            self.rejects = [*self.rejects, receipt.rejects][:_SHOWN_FAULTS]
         has_failed = receipt.status != "done"
         # Of equal ones the earlier stays; the number tells any two apart.
         one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)
@@ -125,6 +130,7 @@ class Gathered:
             self.expected,
             self.untold,
             self.manifest_faults,
+            self.rejects,
         )
 
     @classmethod
@@ -145,6 +151,7 @@ class Gathered:
             dict(given.expected),
             given.untold,
             given.manifest_faults,
+            given.rejects,
         )
 
     def total(self) -> Counts:
