@@ -224,11 +224,19 @@ class RowWorld:
 
     def output(self) -> DataFrame:
         """What a reader of the destination sees."""
+        return self.session.read.parquet(self.output_files()[0].parent.as_uri())
+
+    def output_files(self) -> list[Path]:
+        """Copies of all outputs."""
         target = self.directory / f"output-{next(_names)}"
         target.mkdir()
         for number, key in enumerate(self.keys(self.lake, "compacted/")):
             (target / f"{number}.parquet").write_bytes(self.store.get(self.lake, key))
-        return self.session.read.parquet(target.as_uri())
+        return sorted(target.iterdir())
+
+    def commits(self) -> list[Commit]:
+        """The valid entries of the log, oldest first."""
+        return [*self.log.every_commit()][::-1]
 
     def rejects(self) -> list[dict[str, str]]:
         _, prefix = layout.rejects_key(self.settings, self.partition, "")

@@ -21,7 +21,7 @@ from compactor_spark.columnar.blocks import (
     readable,
 )
 from compactor_spark.columnar.context import ColumnarContext
-from compactor_spark.columnar.infer import columns_of, json_fields
+from compactor_spark.columnar.infer import json_fields, with_columns_of
 from compactor_spark.columnar.origins import with_origins
 from compactor_spark.columnar.output import Rows, stage_rows, store_output
 from compactor_spark.columnar.parse import DATA, parse
@@ -73,8 +73,8 @@ def _rows(
     kinds = accounts.kinds
     seen = json_fields(session, blocks, kinds)
 
-    def infer() -> StructType:
-        return columns_of(blocks, kinds, seen)
+    def infer(known: StructType) -> StructType:
+        return with_columns_of(session, blocks, kinds, seen, known=known)
 
     schema = pinned_schema(session, context.settings, context.store, infer)
     parsed = parse(blocks, kinds, schema, seen)
