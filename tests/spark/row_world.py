@@ -34,6 +34,7 @@ from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_dev import IMPORT_ROOTS
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
+from compactor_spark.oversized import replay_groups
 from compactor_spark.tasks import OpenStore
 from tests.support.table_engines import Unavailable, engine_settings
 
@@ -199,8 +200,9 @@ class RowWorld:
         progress = PartitionProgress(run, run.log.load(), rebuild=False)
         progress.settle()
         commits = []
-        for group in progress.plan_window(Window()).groups:
-            pending = compact_columnar(self.session, group, context)
+        groups = [(one, ()) for one in progress.plan_window(Window()).groups]
+        for group, replays in [*replay_groups(progress.state, self.settings), *groups]:
+            pending = compact_columnar(self.session, group, context, replays)
             draft = draft_of(pending, context.run_id, time.time())
             if draft is not None:
                 commits.append(progress.commit(draft))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from compactor import layout
 from compactor.cleaning.partition import record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.discovery.rejected import with_rejected
+from compactor.discovery.work import Discovery
 from compactor.errors import CommitConflict, IntegrityError, InvalidInput
 from compactor.formats import framer_for
 from compactor.log.columnar import Columnar, Rejects
@@ -166,6 +170,29 @@ def test_rejects_of_a_replay_wait_in_their_turn() -> None:
         seen.add(commit)
     assert seen.waiting == [left]
     assert told(seen.waiting).startswith("1 rejected record in no output: see s3://lake/_compactor")
+
+
+def test_a_partition_without_sources_is_worked_on_while_its_rejects_may_fit() -> None:
+    world = RowWorld()
+    world.published()
+    given, store, nothing = world.settings, world.store, Discovery()
+
+    def pin(number: int, **schema: Any) -> None:
+        document = {"version": 1, "schema": schema}
+        store.seed(*layout.parquet_schema_key(given, number), json.dumps(document).encode())
+
+    pin(1)
+    assert with_rejected(nothing, given, store) == nothing, "its columns are the only ones so far"
+    pin(2, fields=[])
+    found = with_rejected(nothing, given, store)
+    assert [one.path for one in found.oversized] == [PARTITION.path]
+    assert with_rejected(found, given, store) == found
+    assert with_rejected(nothing, settings(format="parquet"), store) == nothing
+    pin(3)
+    assert with_rejected(nothing, given, store) == nothing, "the columns that they did not fit"
+    pin(4, fields=[])
+    world.log.append(world.log.load(), replay_of(world))
+    assert with_rejected(nothing, given, store) == nothing
 
 
 def test_clean_up_deletes_neither_rejects_nor_what_a_replay_names() -> None:
