@@ -169,6 +169,12 @@ def checkpoint_name(path: str, sequence: int) -> str:
     return f"{PARTITIONS}{path}commits/{sequence:020d}.checkpoint.json.gz"
 
 
+def rejects_uri(settings: Settings, partition: Partition) -> str:
+    """Where the records of a partition lie that fit no row of an output."""
+    bucket, prefix = rejects_key(settings, partition, "")
+    return f"s3://{bucket}/{prefix}"
+
+
 def rejects_key(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
     """Records of a partition that fit no output; kept as long as its commits."""
     return _state(settings, f"{PARTITIONS}{partition.path}rejects/{name}")

@@ -10,6 +10,7 @@ from typing import Any
 from compactor.log.at_rest import Resting
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost
+from compactor.report.sentences import rejected_line
 from compactor.report.skipped import hint_of
 from compactor.shown import visible
 from compactor.sizes import human_bytes
@@ -29,6 +30,9 @@ class Summary:
             them.
         records: records in the outputs; those of server-side copies are not counted.
         rejected: records that do not fit the schema of their Parquet output, kept beside it.
+        replayed: records that an earlier run rejected, and that are in an output now.
+        rejects_waiting: of all that any run rejected, those in no output; ``rejects`` are the first
+            prefixes with them.
         skipped: objects left alone, by reason.
         quarantined: objects left alone for what they hold.
         left_alone: their number, an example and what was seen of it, by reason.
@@ -70,6 +74,9 @@ class Summary:
     resting: int = 0
     resting_objects: int = 0
     cost: Mapping[str, Any] | None = None
+    replayed: int = 0
+    rejects_waiting: int = 0
+    rejects: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
@@ -100,6 +107,9 @@ class Summary:
             table=report["table"],
             readers=report["readers"],
             cost=report["cost"],
+            replayed=totals["replayed"],
+            rejects_waiting=totals["rejects_waiting"],
+            rejects=tuple(report["rejects"]),
             warnings=tuple(report["warnings"]),
             overwritten=overwritten["objects"],
             overwritten_example=next(iter(overwritten["examples"]), ""),
@@ -155,13 +165,19 @@ def print_summary(summary: Summary) -> None:
         )
     for path in summary.spark:
         print_line(f"by Spark: {path or '(root)'}")
-    if summary.rejected:
-        print_line(f"rejected: {counted(summary.rejected, 'record')} that do not fit the schema")
+    _print_rejects(summary)
     for path in summary.oversized:
         print_line(f"left for Spark: {path or '(root)'}")
     for line in summary.warnings:
         print_line(f"warning: {' '.join(line.split())}")
     _print_what_followed(summary)
+
+
+def _print_rejects(summary: Summary) -> None:
+    if summary.replayed:
+        print_line(f"replayed: {counted(summary.replayed, 'rejected record')} that fit by now")
+    if summary.rejects_waiting:
+        print_line(rejected_line(summary.rejects_waiting, summary.rejects))
 
 
 def _print_figures(summary: Summary) -> None:

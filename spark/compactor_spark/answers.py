@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pyspark.accumulators import AccumulatorParam
 
 from compactor.destination import Destination
+from compactor.log.rejects import Waiting
 from compactor.model import ObjectGroup, Signature
 
 
@@ -18,11 +19,13 @@ class GroupTask:
 
     Attributes:
         number: the same for no two tasks of a job.
+        replays: the sources of the group, where these are rejects of earlier entries.
     """
 
     number: int
     group: ObjectGroup
     destination: Destination
+    replays: tuple[Waiting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,17 +20,24 @@ from compactor.errors import (
     UploadLost,
 )
 from compactor.log.encoding import decode_commit
+from compactor.log.rejects import Waiting
+from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
+from compactor.planning.packing import make_group
 from compactor.runs.given import PartitionRun
 from compactor.runs.progress import PartitionProgress
 from compactor.runs.receipts import Counts, Receipt
 from compactor.runs.recorder import Elsewhere, Recorder
 from compactor.runs.shown import show
 from compactor.runs.window import Window
+from compactor.settings.settings import Settings
+from compactor.sizes import MIB
 from compactor_spark.answers import Answer
 from compactor_spark.rounds import TASK_LOST, first_line
 
+# Rejects of one group, which its task holds in memory; an object has as many by itself.
+_REPLAY_BYTES = 64 * MIB
 # A store that did not answer, or an executor that was lost, may do better the next time.
 MAX_TRIES = 3
 _PLAN_AGAIN: dict[str, type[CompactorError]] = {
@@ -62,12 +69,42 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedGroup:
-    """A group of a round, and where it came from."""
+    """A group of a round, and where it came from.
+
+    Attributes:
+        window: None for rejects of earlier entries, which ``replays`` are.
+    """
 
     partition: OversizedPartition
-    window: Window
+    window: Window | None
     group: ObjectGroup
     destination: Destination
+    replays: tuple[Waiting, ...] = ()
+
+
+def replay_groups(
+    state: LogState, settings: Settings
+) -> list[tuple[ObjectGroup, tuple[Waiting, ...]]]:
+    """The rejects that wait, as groups to be replayed, the oldest first.
+
+    Args:
+        state: the log; entries that are not published may yet become void.
+        settings: of the run.
+    """
+    packed: list[list[Waiting]] = []
+    size = 0
+    for one in state.rejects.in_order:
+        if one.sequence in state.unpublished:
+            continue
+        if not packed or size + one.rejects.size > _REPLAY_BYTES:
+            packed.append([])
+            size = 0
+        packed[-1].append(one)
+        size += one.rejects.size
+    return [
+        (make_group([one.source for one in waiting], settings), tuple(waiting))
+        for waiting in packed
+    ]
 
 
 class OversizedPartition:
@@ -94,6 +131,7 @@ class OversizedPartition:
         self._failed: list[tuple[str, str]] = []
         self._refusal = ""
         self._groups_before = 0
+        self._replays_planned = False
 
     @property
     def has_more(self) -> bool:
@@ -116,6 +154,7 @@ class OversizedPartition:
         planned: list[PlannedGroup] = []
         try:
             progress = self._look_at_log()
+            planned += self._plan_replays(progress)
             while self.has_more and not budget.spent:
                 planned += self._plan_window(progress, self._open.pop(0), budget)
             # The tasks take a while, and the driver has many partitions.
@@ -212,6 +251,16 @@ class OversizedPartition:
         self.progress.settle()
         return self.progress
 
+    def _plan_replays(self, progress: PartitionProgress) -> list[PlannedGroup]:
+        """The rejects that wait, once a run: what does not fit, or is refused, waits on."""
+        settings = self.run.settings
+        if self._replays_planned or not settings.columnar or settings.format == "parquet":
+            return []
+        self._replays_planned = True
+        groups = replay_groups(progress.state, settings)
+        destination = progress.destination if groups else self.run.destination
+        return [PlannedGroup(self, None, group, destination, waiting) for group, waiting in groups]
+
     def _plan_window(
         self, progress: PartitionProgress, window: Window, budget: Budget
     ) -> list[PlannedGroup]:
@@ -263,7 +312,10 @@ class OversizedPartition:
         progress.set_aside(group)
         self._failed.append((answer.error, f"group {group.id}: {answer.cause}"))
 
-    def _plan_again(self, window: Window, refusal: str = "") -> None:
+    def _plan_again(self, window: Window | None, refusal: str = "") -> None:
+        if window is None:
+            # Rejects that another run takes over, or that wait for the next one.
+            return
         if window not in self._again:
             self._again.append(window)
         self._refusal = refusal or self._refusal

@@ -34,6 +34,7 @@ from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_dev import IMPORT_ROOTS
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
+from compactor_spark.oversized import replay_groups
 from compactor_spark.tasks import OpenStore
 from tests.support.table_engines import Unavailable, engine_settings
 
@@ -199,8 +200,9 @@ class RowWorld:
         progress = PartitionProgress(run, run.log.load(), rebuild=False)
         progress.settle()
         commits = []
-        for group in progress.plan_window(Window()).groups:
-            pending = compact_columnar(self.session, group, context)
+        groups = [(one, ()) for one in progress.plan_window(Window()).groups]
+        for group, replays in [*replay_groups(progress.state, self.settings), *groups]:
+            pending = compact_columnar(self.session, group, context, replays)
             draft = draft_of(pending, context.run_id, time.time())
             if draft is not None:
                 commits.append(progress.commit(draft))
@@ -224,11 +226,19 @@ class RowWorld:
 
     def output(self) -> DataFrame:
         """What a reader of the destination sees."""
+        return self.session.read.parquet(self.output_files()[0].parent.as_uri())
+
+    def output_files(self) -> list[Path]:
+        """Copies of all outputs."""
         target = self.directory / f"output-{next(_names)}"
         target.mkdir()
         for number, key in enumerate(self.keys(self.lake, "compacted/")):
             (target / f"{number}.parquet").write_bytes(self.store.get(self.lake, key))
-        return self.session.read.parquet(target.as_uri())
+        return sorted(target.iterdir())
+
+    def commits(self) -> list[Commit]:
+        """The valid entries of the log, oldest first."""
+        return [*self.log.every_commit()][::-1]
 
     def rejects(self) -> list[dict[str, str]]:
         _, prefix = layout.rejects_key(self.settings, self.partition, "")

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import duckdb
 import pytest
 import zstandard
 from pyspark.sql import DataFrame
@@ -286,6 +287,34 @@ def test_a_given_column_of_floating_point_numbers_rounds_no_whole_number(rows: R
     assert found == {(None, 2.0**24), (2.0**53, 0.5), (2.0**60, 2.0**60)}
     assert {why.split()[1] for _, why in reasons(world)} == {"f", "m", "n"}
     assert len(reasons(world)) == 3
+
+
+def test_columns_are_added_for_fields_that_json_and_csv_have_later(rows: Rows) -> None:
+    world = rows(output_format="parquet", schema_evolution="add_columns", csv_header="present")
+    world.put_lines("1.json", {"id": 1, "deep": {"x": 1}})
+    world.run()
+    later: list[dict[str, Any]] = [{"id": 2, "more": 0.5, "none": None, "some": []}, {"ID": 3}]
+    world.put_lines("2.json", *later, {"id": 4, "deep": {"y": 1}}, {"id": 5, "more": 2})
+    world.put("3.csv", b"id,other\n6,yes\n")
+    world.run()
+    schemas = {StructType.fromJson(json.loads(account(one).schema)) for one in world.commits()}
+    assert sorted(one.names for one in schemas) == [
+        ["deep", "id"],
+        ["deep", "id", "more"],
+        ["deep", "id", "more", "other"],
+    ]
+    assert [one for one, _ in reasons(world)] == [
+        '{"id": 2, "more": 0.5, "none": null, "some": []}',
+        '{"ID": 3}',
+        '{"id": 4, "deep": {"y": 1}}',
+    ]
+    paths = world.output_files()
+    read = duckdb.read_parquet([str(one) for one in paths], union_by_name=True)
+    assert sorted(read.project("id, more, other").fetchall()) == [
+        (1, None, None),
+        (5, 2.0, None),
+        (6, None, "yes"),
+    ]
 
 
 def test_objects_that_are_damaged_or_have_no_fields_are_quarantined(rows: Rows) -> None:

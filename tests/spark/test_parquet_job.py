@@ -77,3 +77,27 @@ def test_records_become_rows_with_the_columns_that_the_first_run_found(new_job: 
     (schema,) = schemas
     fields = [(one["name"], one["type"]) for one in json.loads(schema)["fields"]]
     assert fields == [("id", "string"), ("name", "string")]
+
+
+def test_a_job_with_more_columns_brings_in_what_an_earlier_one_rejected(new_job: Jobs) -> None:
+    job = new_job(output_format="parquet", parquet_schema="id BIGINT")
+    job.seed(
+        {f"a/{n}.json": b'{"id": %d}\n{"id": %d, "more": 1}\n' % (n, 10 + n) for n in range(3)}
+    )
+    job.discover()
+    ended = job.run()
+    assert ended.code == 0, ended.log[-3000:]
+    first = job.receipt("a/")
+    assert (first.counts.records, first.counts.rejects_waiting) == (3, 3)
+    assert first.rejects == f"s3://{job.lake}/_compactor/compacted/partitions/a/rejects/"
+    job.given["parquet_schema"] = "id BIGINT, more BIGINT"
+    job.run_id += "-again"
+    job.discover()
+    ended = job.run()
+    assert ended.code == 0, ended.log[-3000:]
+    second = job.receipt("a/")
+    assert (second.counts.objects_in, second.counts.objects_out) == (0, 1)
+    assert (second.counts.replayed, second.counts.rejects_waiting, second.rejects) == (3, 0, "")
+    checked = check(job.settings, job.store, sources=True)
+    assert (checked.findings, checked.records, checked.rejected) == ([], 6, 0)
+    assert not job.uploads()

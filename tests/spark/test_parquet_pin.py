@@ -26,7 +26,7 @@ def a_store() -> MemoryStore:
 
 
 def pinned(store: MemoryStore, found: StructType) -> StructType:
-    return pinned_schema(NO_SESSION, RUN, store, lambda: found)
+    return pinned_schema(NO_SESSION, RUN, store, lambda known: found)
 
 
 def test_the_first_finding_stays() -> None:
@@ -46,6 +46,29 @@ def test_of_two_first_runs_one_takes_what_the_other_found() -> None:
 
     store.hooks.before.append(other_run)
     assert pinned(store, IDS) == NAMES
+
+
+def test_a_pin_grows_by_what_two_runs_find_where_columns_may_be_added() -> None:
+    store = a_store()
+    run = settings(output_format="parquet", schema_evolution="add_columns")
+    more = [StructField("a", LongType()), StructField("b", StringType())]
+
+    def grown(*fields: StructField) -> StructType:
+        return pinned_schema(
+            NO_SESSION, run, store, lambda known: StructType([*known, *fields[len(known) - 1 :]])
+        )
+
+    assert pinned(store, IDS) == IDS
+
+    def other_run(call: Call) -> None:
+        if call.name == "create":
+            store.hooks.before.clear()
+            assert grown(more[0]) == StructType([*IDS, more[0]])
+
+    store.hooks.before.append(other_run)
+    assert grown(*more) == StructType([*IDS, *more])
+    assert store.count("create") == 4
+    assert pinned(store, NAMES) == StructType([*IDS, *more])
 
 
 @pytest.mark.parametrize("found", [StructType(), StructType([*IDS, StructField("ID", LongType())])])

@@ -32,6 +32,7 @@ from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
 from compactor.log.left_alone import LeftAlone
 from compactor.log.manifest import Columns
+from compactor.log.rejects import Waiting
 from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
@@ -87,6 +88,7 @@ OBJECTS: dict[str, Any] = {
     "StoredPart": StoredPart,
     "Columnar": Columnar,
     "Rejects": Rejects,
+    "Waiting": Waiting,
     "Columns": Columns,
     "Attributes": Attributes,
     "Skipped": Skipped,

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from compactor import layout
-from compactor.log.columnar import Columnar
+from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.log.manifest import ManifestRow
@@ -41,9 +41,11 @@ def commit_rows(
     partition: Partition,
     table: pa.Table,
     source: SourceObject | None = None,
+    rejects: Rejects | None = None,
     **given: object,
 ) -> Commit:
     """One output with these rows: its commit in the partition's log, and published."""
+    rows_in = table.num_rows + (rejects.records if rejects is not None else 0)
     log = CommitLog(store, settings, partition)
     state = log.load()
     name = f"compacted-{state.last + 1:032x}.parquet"
@@ -62,12 +64,12 @@ def commit_rows(
         records=table.num_rows,
         format=Format.PARQUET,
         compression=Compression.NONE,
-        columnar=Columnar(table.num_rows, table.num_rows, "0" * 16, "0" * 16, "snappy", "{}"),
+        columnar=Columnar(rows_in, table.num_rows, "0" * 16, "0" * 16, "snappy", "{}", rejects),
     )
     source = source or SourceObject(
         partition.bucket, f"{partition.prefix}{state.last + 1}.json", f"etag-{state.last}", 10, 0.0
     )
-    facts = SliceFacts(records=table.num_rows, **_FACTS)  # type: ignore[arg-type] # of all kinds
+    facts = SliceFacts(records=rows_in, **_FACTS)  # type: ignore[arg-type] # of all kinds
     draft = Commit(
         sequence=0,
         commit_id=f"commit-{partition.path}-{state.last + 1}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from compactor import layout
+from compactor.log.columnar import Rejects
+from compactor.settings.settings import Settings
+from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import main
 from compactor_cli.duck import ask as ask_duckdb
 from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from compactor_cli.queried import Staged
 from tests.support.embedded import find_embedded
+from tests.support.parquet_outputs import commit_rows
 
 SOURCE, DESTINATION = "s3://query-source/logs/", "s3://query-lake/compacted/"
 Ask = Callable[..., Any]
@@ -116,6 +122,44 @@ def test_originals_say_which_source_a_record_is_of(ask: Ask) -> None:
 def test_partitions_are_chosen_by_the_beginning_of_their_paths(ask: Ask) -> None:
     below = ("--below", "dt=2026-01-02", "--exact", SOURCE)
     assert [one["n"] for one in ask(NUMBERS, *below)] == [4, 6]
+
+
+def test_a_source_with_wildcards_is_read_where_it_means(ask: Ask) -> None:
+    assert [one["n"] for one in ask(NUMBERS, "--exact", f"{SOURCE}dt=*/")] == [1, 2, 3, 4, 6, 7]
+    assert [one["n"] for one in ask(NUMBERS, "--exact", f"{SOURCE}dt=*-03/")] == [1, 2, 3, 4, 7]
+
+
+def test_rejected_records_are_counted_and_their_place_is_shown(
+    s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    find_embedded(s3, monkeypatch)
+    store = S3Store(make_client(s3.endpoint_url))
+    s3.create_bucket("rejects-lake")
+    put(s3, "odd/1.json", b'{"n": 1}\n{"n": "x"}\n')
+    places = {"s3_source_uri": SOURCE, "s3_destination_uri": "s3://rejects-lake/compacted/"}
+    settings = Settings.from_input({**places, "depth": 1, "output_format": "parquet"})
+    partition = layout.partition_at(settings, "odd/")
+    ((source,),) = store.list_objects("query-source", partition.prefix)
+    body = b'{"source": "s3://query-source/logs/odd/1.json", "record": "x", "reason": "y"}\n'
+    bucket, key = layout.rejects_key(settings, partition, "one.json")
+    store.put(bucket, key, body)
+    rejects = Rejects(bucket, key, len(body), zlib.crc32(body), 1)
+    commit_rows(store, settings, partition, pa.table({"n": [1]}), source, rejects=rejects)
+    told = "1 rejected record in no output"
+    where = f"s3://{bucket}/_compactor/compacted/partitions/odd/rejects/"
+    destination = places["s3_destination_uri"]
+    for words in (["--exact", f"{SOURCE}od*/"], []):
+        assert main(["query", destination, "SELECT n FROM records", "--json", *words]) == 0
+        said = capsys.readouterr()
+        assert json.loads(said.out) == [{"n": 1}]
+        assert f"left out: {told}: see {where}" in said.err
+    assert main(["verify", SOURCE, destination]) == 0
+    said = capsys.readouterr()
+    assert f"{told}, kept in" in said.out
+    assert f"{where}one.json" in said.out
+    assert main(["verify", SOURCE, destination, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rejected"], found["rejects"]) == (1, [f"{where}one.json"])
 
 
 @pytest.mark.parametrize(

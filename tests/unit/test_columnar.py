@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,19 +10,26 @@ from typing import Any
 
 import pytest
 
-from compactor.errors import IntegrityError, InvalidInput
+from compactor import layout
+from compactor.cleaning.partition import record_clean_up
+from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.discovery.rejected import with_rejected
+from compactor.discovery.work import Discovery
+from compactor.errors import CommitConflict, IntegrityError, InvalidInput
 from compactor.formats import framer_for
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.log.manifest import ManifestRow
+from compactor.log.rejects import RejectsSeen, Waiting, told
 from compactor.log.slices import SliceFacts
+from compactor.log.stored import all_logs
 from compactor.model import Compression, Format, Signature
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import publish
 from compactor.outputs.restore import Wanted, find, restore
-from compactor.outputs.verify import check_commit, check_pending
+from compactor.outputs.verify import check_commit, check_heads, check_pending
 from compactor.planning.packing import make_group
 from compactor.runs.receipts import Counts, count_commits
 from tests.support.examples import NOW, PARTITION, settings
@@ -66,6 +74,9 @@ class RowWorld(World):
         rows = tuple(ManifestRow(source, 0, 0, None, None, SliceFacts(2)) for source in page)
         return PendingOutput(group=group, output=output, rows=rows)
 
+    def waiting(self) -> list[Waiting]:
+        return self.log.load().rejects.in_order
+
     def published(self, **changed: Any) -> Commit:
         state = self.log.load()
         commit = self.log.append(state, self.pending(**changed).draft("run-1", NOW))
@@ -90,6 +101,112 @@ def test_rejected_records_are_counted_through_checkpoints() -> None:
     counts = Counts()
     count_commits(counts, world.log.load(), "run-1")
     assert (counts.records, counts.rejected, counts.objects_out) == (3, 1, 1)
+
+
+def replay_of(world: RowWorld, *, rejects: Rejects | None = None, run_id: str = "run-2") -> Commit:
+    """A draft that takes over the rejects of the first entry, and holds what fits of them."""
+    (waiting,) = world.waiting()
+    facts = SliceFacts(waiting.rejects.records)
+    rows = (ManifestRow(waiting.source, 0, 0, None, None, facts),)
+    pending = world.pending(rows_in=1, rows_out=1 - (rejects is not None), rejects=rejects)
+    output = pending.output
+    assert output is not None
+    key = output.key.replace(".parquet", f"-{run_id}.parquet")
+    upload_id = world.store.create_upload("lake", key)
+    part = world.store.upload_part("lake", key, upload_id, 1, PARQUET)
+    output = replace(output, key=key, upload_id=upload_id, parts=(part,), records=1)
+    draft = pending.draft(run_id, NOW)
+    return replace(draft, source_bucket="lake", output=output, rows=rows, replays=True)
+
+
+def test_rejects_wait_until_an_entry_takes_them_over_and_again_when_it_is_void() -> None:
+    world = RowWorld()
+    world.published()
+    state = world.log.load()
+    state.mark_published(state.unpublished[1])
+    world.log.checkpoint(state)
+    assert world.waiting() == state.rejects.in_order
+    assert [one.sequence for one in world.waiting()] == [1]
+
+    commit = world.log.append(state := world.log.load(), replay_of(world))
+    assert world.waiting() == []
+    assert commit.replays
+    assert state.totals("run-2").replayed == 1
+    assert (state.totals("run-2").sources, state.totals("run-2").rejected) == (0, 0)
+    world.log.append(state, commit.voided("run-3"))
+    assert [one.sequence for one in world.waiting()] == [1], "nobody has its records"
+    assert state.totals("run-2").replayed == 0
+
+    world.log.append(state, replay_of(world, run_id="run-4"))
+    for one in list(state.unpublished.values()):
+        publish(one, world.store)
+        state.mark_published(one)
+    world.log.checkpoint(state)
+    assert world.waiting() == []
+    assert world.store.get("lake", REJECTS_KEY) == REJECTS, "nobody deletes them"
+
+
+def test_of_two_workers_that_take_rejects_over_one_is_refused() -> None:
+    world = RowWorld()
+    world.published()
+    mine, theirs = world.log.load(), world.log.load()
+    drafts = [replay_of(world, run_id=run) for run in ("mine", "theirs")]
+    # A run that is late stores the same rejects again: with KMS, they get another ETag.
+    world.store.put("lake", REJECTS_KEY, REJECTS)
+    world.log.append(theirs, drafts[1])
+    with pytest.raises(CommitConflict):
+        world.log.append(mine, drafts[0])
+
+
+def test_rejects_of_a_replay_wait_in_their_turn() -> None:
+    world = RowWorld()
+    world.published()
+    left = Rejects("lake", REJECTS_KEY.replace("one", "two"), len(REJECTS), zlib.crc32(REJECTS), 1)
+    world.log.append(world.log.load(), replay_of(world, rejects=left))
+    assert [one.rejects for one in world.waiting()] == [left]
+    seen = RejectsSeen()
+    (log,) = all_logs(world.settings.state, world.store)
+    for commit in log.newest_first(world.store):
+        seen.add(commit)
+    assert seen.waiting == [left]
+    assert told(seen.waiting).startswith("1 rejected record in no output: see s3://lake/_compactor")
+
+
+def test_a_partition_without_sources_is_worked_on_while_its_rejects_may_fit() -> None:
+    world = RowWorld()
+    world.published()
+    given, store, nothing = world.settings, world.store, Discovery()
+
+    def pin(number: int, **schema: Any) -> None:
+        document = {"version": 1, "schema": schema}
+        store.seed(*layout.parquet_schema_key(given, number), json.dumps(document).encode())
+
+    pin(1)
+    assert with_rejected(nothing, given, store) == nothing, "its columns are the only ones so far"
+    pin(2, fields=[])
+    found = with_rejected(nothing, given, store)
+    assert [one.path for one in found.oversized] == [PARTITION.path]
+    assert with_rejected(found, given, store) == found
+    assert with_rejected(nothing, settings(format="parquet"), store) == nothing
+    pin(3)
+    assert with_rejected(nothing, given, store) == nothing, "the columns that they did not fit"
+    pin(4, fields=[])
+    world.log.append(world.log.load(), replay_of(world))
+    assert with_rejected(nothing, given, store) == nothing
+
+
+def test_clean_up_deletes_neither_rejects_nor_what_a_replay_names() -> None:
+    world = RowWorld(clean_up="delete", retention_days=1)
+    world.published()
+    commit = world.log.append(state := world.log.load(), replay_of(world))
+    for one in list(state.unpublished.values()):
+        publish(one, world.store)
+        state.mark_published(one)
+    world.clock.advance(9 * 86_400)
+    receipt = record_clean_up(run := world.clean_up_run(), CleanUpReceipt(run.path, run.run_id))
+    assert (receipt.status, receipt.unsafe, receipt.counts.deleted) == ("done", [], 2)
+    assert world.store.get("lake", REJECTS_KEY) == REJECTS
+    assert REJECTS_KEY not in check_heads(commit, world.store)
 
 
 def test_rows_that_balance_pass_before_the_commit() -> None:

@@ -89,15 +89,13 @@ def test_a_table_without_a_column_for_a_level_is_refused() -> None:
         columns(date_format="%Y/%m").values("2026/01/", ("level1", "level2"))
 
 
-def test_a_table_is_asked_only_where_its_columns_decide() -> None:
-    def unexpected() -> None:
-        raise AssertionError
-
-    assert columns(depth=1).values_in("a/", unexpected) == ("a",)
-    assert columns(date_format="dt=%Y").values_in("dt=2026/", unexpected) == ("2026",)
-    keys = {"PartitionKeys": [{"Name": "level1"}]}
-    assert columns(depth=1).values_in("x=a/", lambda: keys) == ("x=a",)
-    assert columns(depth=1).values_in("x=a/", lambda: None) == ("a",)
+def test_what_a_partition_may_have_where_its_table_is_not_asked() -> None:
+    assert columns(depth=1).candidates("a/") == [("a",)]
+    assert columns(date_format="dt=%Y").candidates("dt=2026/") == [("2026",)]
+    found = columns(depth=2).candidates("x=a/y=b/")
+    assert found == [("a", "b"), ("a", "y=b"), ("x=a", "b"), ("x=a", "y=b")]
+    named = columns(depth=1, reader_table="glue:a.b", reader_partitions=["of"])
+    assert named.candidates("x=a/") == [("x=a",)]
 
 
 @pytest.mark.parametrize("path", ["", "2026/", "2026/01/02/03/"])

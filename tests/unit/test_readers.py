@@ -14,7 +14,7 @@ from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.log.at_rest import read_rest
 from compactor.model import Partition
-from compactor.readers.gate import ReaderGate
+from compactor.readers.gate import ReaderGate, ask
 from compactor.readers.outcome import Outcome
 from compactor.readers.port import CatalogEntry
 from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh
@@ -397,6 +397,11 @@ def test_every_value_of_a_wildcard_is_shown_also_one_with_an_equals_sign(first: 
         assert shown(lake.catalog, lake.store) == Counter(range(len(paths)))
     assert set(lake.catalog.partitions) == {(path,) for path in paths}
     assert lake.catalog.changes == len(paths)
+    for path in paths:
+        partition = Partition("source", f"logs/{path}/", f"{path}/")
+        asked = ask(lake.catalog, lake.world.settings, partition, lake.store, lake.clock)
+        assert asked.shows is not None
+        assert asked.shows.location.rstrip("/") == f"s3://source/logs/{path}"
 
 
 def test_a_partition_that_its_table_has_no_column_for_fails_its_run() -> None:

@@ -165,10 +165,11 @@ def own_sources(commit: Commit, source: SourceLocation) -> tuple[SourceObject, .
 
     Runs over other sources, which may be to be kept, can share a destination.
     """
-    return tuple(one for one in commit.sources if _lies_in(one, source))
+    return tuple(one for one in commit.sources if lies_in(one, source))
 
 
-def _lies_in(one: SourceObject, source: SourceLocation) -> bool:
+def lies_in(one: SourceObject, source: SourceLocation) -> bool:
+    """True for an object below a prefix that the source's URI means."""
     root, pattern = source.root, source.pattern
     if one.bucket != root.bucket or not one.key.startswith(root.prefix):
         return False

@@ -8,6 +8,7 @@ divided   the verb in several invocations; watch: when each of them stops; stret
           it counts, and leaves on S3; ranges, survey: one partition, divided; joined: the lists
 work      WorkItem: what was found of one partition; and the lists of them on S3
 forecast  what a run would do to a partition now, without doing it
+rejected  partitions whose rejects may fit by now, wherever their sources are
 places    whether source, destination and state are what they are taken for
 fleet     the workers: what is known of them before the run begins
 speed     seconds that a worker takes, as the benchmark measured them (made by it)

@@ -14,6 +14,7 @@ from compactor.log.contents import Contents
 from compactor.log.digests import Digests, split_digests
 from compactor.log.entries import KEPT_RUNS, Commit, Output
 from compactor.log.manifest import Columns
+from compactor.log.rejects import Waiting, WaitingRejects
 from compactor.log.state import LogState, RunTotals
 from compactor.model import Again, Quarantined, QuarantineReason, Skipped, SourceObject
 
@@ -37,6 +38,7 @@ class _Entry(msgspec.Struct):
     decided_by: str
     again: list[tuple[str, str, int, int, int | None, int | None]]
     overwritten: Skipped
+    replays: bool
 
 
 # What an entry and a commit have in common, in the order in which it is written.
@@ -57,6 +59,7 @@ class _Checkpoint(msgspec.Struct):
     undecided: dict[str, bytes]
     contents: bytes
     buckets: list[str]
+    rejects: list[Waiting]
 
 
 _decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
@@ -81,6 +84,7 @@ def encode_commit(commit: Commit) -> bytes:
             for a in commit.again
         ],
         "overwritten": msgspec.to_builtins(commit.overwritten),
+        "replays": commit.replays,
     }
     return _pack(document)
 
@@ -109,6 +113,7 @@ def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Com
             for key, etag, size, of, plain_bytes, crc32 in entry.again
         ),
         overwritten=entry.overwritten,
+        replays=entry.replays,
     )
 
 
@@ -132,6 +137,7 @@ def encode_checkpoint(state: LogState) -> bytes:
         "log_id": state.log_id,
         "path": state.path,
         "outputs": b"".join(sorted(state.outputs)),
+        "rejects": [msgspec.to_builtins(one) for one in state.rejects.in_order],
     }
     return _pack(document)
 
@@ -153,6 +159,7 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
         path=document.path,
         log_id=document.log_id,
         outputs=set(split_digests(document.outputs)),
+        rejects=WaitingRejects.of(document.rejects),
     )
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from compactor.errors import IntegrityError
-from compactor.log.columnar import Columnar
+from compactor.log.columnar import Columnar, Rejects
 from compactor.log.manifest import ManifestRow
 from compactor.model import (
     Again,
@@ -71,6 +71,8 @@ class Commit:
         again: sources whose content an earlier commit has, and that this one has not compacted.
         overwritten: of the sources of this commit those at whose key other content was compacted
             before.
+        replays: its sources are rejects of earlier entries, of which it holds those records that
+            fit a later schema.
     """
 
     sequence: int
@@ -87,11 +89,18 @@ class Commit:
     decided_by: str = ""
     again: tuple[Again, ...] = ()
     overwritten: Skipped = NOTHING
+    replays: bool = False
 
     @classmethod
     def of_returned(cls, again: tuple[Again, ...], run_id: str, now: float, bucket: str) -> Commit:
         """The entry that says of sources of commits that they were put again; UNIX seconds."""
         return cls(0, uuid.uuid4().hex, run_id, now, bucket, group_id="", again=again)
+
+    @property
+    def rejects(self) -> Rejects | None:
+        """The records of its sources that fit no row of its output; None where there are none."""
+        columnar = self.output.columnar if self.output is not None else None
+        return columnar.rejects if columnar is not None else None
 
     @property
     def empty(self) -> bool:
@@ -117,6 +126,7 @@ class Commit:
             decided_by="",
             again=(),
             overwritten=NOTHING,
+            replays=False,
         )
 
 

@@ -19,6 +19,7 @@ from compactor.log.contents import Contents
 from compactor.log.digests import Digests
 from compactor.log.entries import NOTHING, Commit, output_digest, same_log
 from compactor.log.left_alone import BY_SETTINGS, WAITS, LeftAlone
+from compactor.log.rejects import WaitingRejects
 from compactor.log.size_counts import SizeCounts
 from compactor.model import PASSING_REASONS, Again, Skipped
 
@@ -37,8 +38,10 @@ class RunTotals(msgspec.Struct):
     """What one run's valid commits add up to, in one partition.
 
     ``records`` leaves out those of server-side copies, which were never counted, and the
-    ``rejected`` ones. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are told, all
-    are counted, by reason, too; but for those whose reason may pass, which each call meets anew.
+    ``rejected`` ones; those that were rejected by an earlier commit, and fit by now, are
+    ``replayed``, and no sources. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are
+    told, all are counted, by reason, too; but for those whose reason may pass, which each call
+    meets anew.
     """
 
     sources: int = 0
@@ -48,6 +51,7 @@ class RunTotals(msgspec.Struct):
     records: int = 0
     copied: int = 0
     rejected: int = 0
+    replayed: int = 0
     quarantined: int = 0
     quarantined_bytes: int = 0
     again: Skipped = NOTHING
@@ -58,8 +62,9 @@ class RunTotals(msgspec.Struct):
 
     def count(self, commit: Commit, sign: int = 1) -> None:
         """Add a commit, or with -1 take one away that was replaced."""
-        self.sources += sign * len(commit.rows)
-        self.source_bytes += sign * sum(row.source.size for row in commit.rows)
+        rows = () if commit.replays else commit.rows
+        self.sources += sign * len(rows)
+        self.source_bytes += sign * sum(row.source.size for row in rows)
         again = _skipped(commit.again)
         self.again = self.again.plus(again) if sign > 0 else self.again.less(again)
         over = commit.overwritten
@@ -72,14 +77,16 @@ class RunTotals(msgspec.Struct):
             lines = [QuarantineLine(q.source.key, q.reason, q.detail) for q in lasting]
             self.lines = (self.lines + lines)[:SHOWN_QUARANTINED]
         outputs = () if commit.output is None else (commit.output.size,)
-        self.sizes.count((row.source.size for row in commit.rows), outputs, sign)
+        self.sizes.count((row.source.size for row in rows), outputs, sign)
         if commit.output is not None:
             self.outputs += sign
             self.output_bytes += sign * commit.output.size
             self.records += sign * (commit.output.records or 0)
             self.copied += sign * commit.output.copied
-            if commit.output.columnar is not None:
-                self.rejected += sign * commit.output.columnar.rejected
+            if commit.replays:
+                self.replayed += sign * (commit.output.records or 0)
+            elif commit.rejects is not None:
+                self.rejected += sign * commit.rejects.records
 
 
 def _skipped(again: Sequence[Again]) -> Skipped:
@@ -154,6 +161,7 @@ class LogState(msgspec.Struct):
     replaced: set[int] = msgspec.field(default_factory=set)
     unwitnessed: dict[int, bool] = msgspec.field(default_factory=dict)
     lost: set[int] = msgspec.field(default_factory=set)
+    rejects: WaitingRejects = msgspec.field(default_factory=WaitingRejects)
 
     def add(self, commit: Commit) -> None:
         """Take the next entry of the log.
@@ -166,6 +174,7 @@ class LogState(msgspec.Struct):
         self.commit_ids[commit.sequence] = commit.commit_id
         if commit.replaces is not None:
             self._take_back(self.unpublished.pop(commit.replaces, None))
+            self.rejects.replaced(commit.replaces)
             self.replaced.add(commit.replaces)
             self.unwitnessed.pop(commit.replaces, None)
         if commit.output is not None:
@@ -174,9 +183,11 @@ class LogState(msgspec.Struct):
         totals = self.runs.pop(commit.run_id, None) or RunTotals()
         totals.count(commit)
         self.runs[commit.run_id] = totals
+        self.rejects.add(commit)
         compacted = manifest.identities(commit.rows)
         self.contents.add(commit.rows)
-        self.buckets |= {commit.source_bucket} if commit.rows else set()
+        if commit.rows and not commit.replays:
+            self.buckets.add(commit.source_bucket)
         compacted |= {one.source.identity for one in commit.again}
         self.committed.update(compacted)
         self.passing -= compacted
@@ -193,6 +204,7 @@ class LogState(msgspec.Struct):
     def mark_published(self, commit: Commit) -> None:
         """The output is readable; the rows are not needed any more."""
         self.unpublished.pop(commit.sequence, None)
+        self.rejects.published(commit.sequence)
 
     def left_alone(self, decided_by: str, dialects: Callable[[], str]) -> Container[bytes]:
         """Identities of the sources that these settings leave alone again.

@@ -64,6 +64,7 @@ class PendingOutput:
         misfits: signatures of the sources that belong into another output, by identity.
         again: sources that look like what a commit has already.
         later: sources that the time did not suffice for: they are left to the next plan.
+        replays: the sources are rejects of earlier commits.
         sample: what is read a second time before the commit; None where nothing is.
     """
 
@@ -75,6 +76,7 @@ class PendingOutput:
     later: tuple[SourceObject, ...] = ()
     misfits: Mapping[bytes, Signature] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
+    replays: bool = False
     sample: Sample | None = field(default=None, compare=False, repr=False)
 
     def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
@@ -92,6 +94,7 @@ class PendingOutput:
             replaces=replaces,
             again=self.again,
             overwritten=overwritten(self.group, self.rows),
+            replays=self.replays,
         )
 
     def withheld(self, differences: str) -> PendingOutput:

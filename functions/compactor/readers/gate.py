@@ -159,11 +159,11 @@ def ask(
 
     Raises:
         IntegrityError: the list that it shows is gone or damaged.
-        InvalidInput: the table has no column for a segment of the partition's path.
     """
-    values = PartitionColumns(settings).values_in(partition.path, catalog.table)
-    entry = catalog.entries([values]).get(values)
-    shows = None if entry is None else shows_of(entry, settings, partition)
+    entries = catalog.entries(PartitionColumns(settings).candidates(partition.path)).values()
+    every = [shows_of(entry, settings, partition) for entry in entries]
+    # Where none shows the partition itself, somebody has changed its location.
+    shows = next((one for one in every if one.shown is not None), next(iter(every), None))
     if shows is None or shows.shown in (None, Shown.RAW):
         return Asked(shows)
     record = read_switch(settings.state, partition, shows.switch, store)

@@ -8,9 +8,10 @@ Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 from compactor.errors import InvalidInput
@@ -110,21 +111,21 @@ class PartitionColumns:
             for (level, segment), name in zip(varying, names, strict=True)
         )
 
-    def values_in(
-        self, path: str, table: Callable[[], Mapping[str, Any] | None]
-    ) -> tuple[str, ...]:
-        """The same, in the table of a catalog, which is asked only where that decides.
-
-        Args:
-            path: of the partition.
-            table: as the catalog has it; None where it is not there.
+    def candidates(self, path: str) -> list[tuple[str, ...]]:
+        """What a partition may have in the columns of a table whose names nobody has asked for.
 
         Raises:
-            InvalidInput: as :meth:`values` does.
+            InvalidInput: the path has not the segments that paths of this source have.
         """
-        named = any(level.is_open and _NAMED.fullmatch(one) for level, one in self._pairs(path))
-        found = table() if named and not self._given else None
-        return self.values(path, keys_of(found) if found else ())
+        if self._given:
+            return [self.values(path)]
+        names = iter(self.names(path))
+        choices = [
+            dict.fromkeys([next(names), *([f"level{number}"] if level.is_open else [])])
+            for number, (level, _) in enumerate(self._pairs(path), 1)
+            if level.varies
+        ]
+        return [self.values(path, keys) for keys in product(*choices)]
 
     def _fitting(self, path: str, keys: Sequence[str]) -> tuple[str, ...]:
         """Columns of a table, where they are columns for this path.

@@ -21,6 +21,7 @@ from compactor.runs.receipts import Counts, Receipt
 SHOWN_PARTITIONS = 5_000
 #: So many sources it names that were quarantined, of all these partitions together.
 SHOWN_SOURCES = 10_000
+_SHOWN_PLACES = 5
 
 
 class GatheredState(msgspec.Struct):
@@ -42,6 +43,7 @@ class GatheredState(msgspec.Struct):
     sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
     after: dict[str, int] = {}
     expected: dict[str, float] = {}
+    rejects: list[str] = []
 
 
 @dataclass(slots=True)
@@ -56,6 +58,7 @@ class Gathered:
         sizes: of what was compacted, before and after.
         after: requests that they made after their receipts, by kind.
         expected: what their plans reckoned.
+        rejects: the first prefixes with records that are in no output.
     """
 
     totals: Counts = field(default_factory=Counts)
@@ -70,6 +73,7 @@ class Gathered:
     sizes: SizeCounts = field(default_factory=SizeCounts)
     after: Counter[str] = field(default_factory=Counter)
     expected: dict[str, float] = field(default_factory=dict)
+    rejects: list[str] = field(default_factory=list)
 
     def add(self, receipt: Receipt) -> None:
         """One partition more."""
@@ -87,6 +91,8 @@ class Gathered:
             self.left_alone = added_up([self.left_alone, receipt.left_alone])
         if receipt.shown is not None:
             self.outcomes.add(receipt.shown)
+        if receipt.rejects:
+            self.rejects = [*self.rejects, receipt.rejects][:_SHOWN_PLACES]
         has_failed = receipt.status != "done"
         # Of equal ones the earlier stays; the number tells any two apart.
         one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)
@@ -112,6 +118,7 @@ class Gathered:
             self.sizes,
             dict(self.after),
             self.expected,
+            self.rejects,
         )
 
     @classmethod
@@ -130,6 +137,7 @@ class Gathered:
             given.sizes,
             Counter(given.after),
             dict(given.expected),
+            given.rejects,
         )
 
     def total(self) -> Counts:

@@ -117,6 +117,8 @@ def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, st
     ]
     if money is not None:
         tiles.append(("Cost, about", money.dollars))
+    if totals.get("rejects_waiting"):
+        tiles.append(("Rejected records", f"{totals['rejects_waiting']:,}"))
     if totals["quarantined"]:
         tiles.append(("Quarantined", f"{totals['quarantined']:,}"))
     if waiting := sentences.backlog(report):

@@ -36,6 +36,7 @@ from compactor.report.left import (
 )
 from compactor.report.nothing import nothing_to_do
 from compactor.report.page import render
+from compactor.report.sentences import rejected_line
 from compactor.report.shown import Shown
 from compactor.report.skipped import hint_of
 from compactor.report.so_far import SoFar, Time, read_so_far, write_so_far
@@ -79,6 +80,8 @@ class RunReport:
         readers: what query engines see of the partitions; None where the settings name no table
             for them.
         sizes: of what was compacted, before and after.
+        rejects: the first prefixes with records that are in no output, as they fit no row of one;
+            ``totals`` counts them as ``rejects_waiting``.
         cost: what the run cost, beside what its plans estimated.
     """
 
@@ -105,6 +108,7 @@ class RunReport:
     readers: Outcomes | None = None
     sizes: SizeCounts = field(default_factory=SizeCounts)
     cost: RunCost | None = None
+    rejects: list[str] = field(default_factory=list)
 
     @property
     def looked_at(self) -> int:
@@ -276,6 +280,7 @@ def report_on(
         readers=None if settings.reader_table is None else found.outcomes,
         table=_table(settings, run, store),
         sizes=found.sizes,
+        rejects=found.rejects,
     )
     hours = spark_hours(settings, run.run_id, store) if spark else SparkHours()
     result.cost = cost_of_run(
@@ -349,6 +354,8 @@ def _shown(result: RunReport) -> Shown:
         for why, one in result.left_alone.items()
     ]
     lines += [f"left for Spark: {path or '(root)'}" for path in result.oversized]
+    if totals.rejects_waiting:
+        lines.append(rejected_line(totals.rejects_waiting, result.rejects))
     lines += [f"warning: {line}" for line in result.warnings]
     if result.cost is not None:
         lines.append(result.cost.line)

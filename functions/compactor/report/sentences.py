@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from compactor.report.skipped import WAITING
@@ -68,7 +68,7 @@ def proof(report: Mapping[str, Any]) -> list[str]:
     """What holds that no record is lost or doubled, each in a sentence or two."""
     totals, settings = report["totals"], report["settings"]
     if not totals["objects_in"]:
-        return []
+        return _counted_apart(report)
     sources = plural(totals["objects_in"], "source")
     committed = (
         f"{sources} were read as they were listed (by ETag), and committed: the commit log names"
@@ -88,17 +88,30 @@ def proof(report: Mapping[str, Any]) -> list[str]:
             f"{read} read a second time, by readers that share no code with the first, and {same}."
             " A group that differs is never committed."
         )
-    return found + _counted_apart(totals)
+    return found + _counted_apart(report)
 
 
-def _counted_apart(totals: Mapping[str, Any]) -> list[str]:
+def rejected_line(records: int, places: Sequence[str]) -> str:
+    """Where the records are that no output has, since they fit no row of one.
+
+    Args:
+        records: how many there are.
+        places: the first prefixes with them.
+    """
+    return f"{plural(records, 'rejected record')} in no output: see {', '.join(places)}"
+
+
+def _counted_apart(report: Mapping[str, Any]) -> list[str]:
+    totals = report["totals"]
     found = []
     if totals["copied"]:
         copied = plural(totals["copied"], "output")
         found.append(f"{copied}: a source that S3 copied as it is; nobody counted its records.")
-    if totals["rejected"]:
-        rejected = plural(totals["rejected"], "record")
-        found.append(f"{rejected} did not fit the schema, and stand beside the outputs.")
+    if totals["replayed"]:
+        replayed = plural(totals["replayed"], "record")
+        found.append(f"{replayed} that an earlier run rejected fit by now, and are in an output.")
+    if totals["rejects_waiting"]:
+        found.append(f"{rejected_line(totals['rejects_waiting'], report['rejects'])}.")
     return found
 
 

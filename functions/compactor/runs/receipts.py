@@ -35,7 +35,9 @@ class Counts:
     """Numbers of one partition in one run; bytes and seconds where the names say so.
 
     ``records`` leaves out the records of server-side copies, which nobody counted, and those
-    that were ``rejected`` because they do not fit the schema of a Parquet output. Sources with
+    that were ``rejected`` because they do not fit the schema of a Parquet output; those that an
+    earlier run rejected and that fit by now are among ``records``, and ``replayed``. Of all that
+    any run rejected, ``rejects_waiting`` are in no output. Sources with
     content that an earlier commit of their key has are ``delivered_again`` and not compacted;
     those with other content are ``overwritten``, and compacted beside the old. ``gb_seconds`` and
     ``invocations`` are of Lambda functions, shared by the partitions of a batch; ``expected`` is
@@ -49,6 +51,8 @@ class Counts:
     records: int = 0
     copied: int = 0
     rejected: int = 0
+    replayed: int = 0
+    rejects_waiting: int = 0
     quarantined: int = 0
     delivered_again: int = 0
     overwritten: int = 0
@@ -77,6 +81,7 @@ class Receipt:
         place: where the next call begins, while there is one to come; None for the first key.
         shown: what query engines see of it; None where the settings name no table for them.
         sizes: of the objects that the run compacted, and of its outputs.
+        rejects: the prefix with the records that are in no output; empty where there are none.
     """
 
     path: str
@@ -92,6 +97,7 @@ class Receipt:
     place: Place | None = None
     shown: Outcome | None = None
     sizes: SizeCounts = field(default_factory=SizeCounts)
+    rejects: str = ""
 
 
 _decode = decoder(Receipt)
@@ -107,6 +113,8 @@ def count_commits(counts: Counts, state: LogState, run_id: str) -> list[Quaranti
     counts.records = totals.records
     counts.copied = totals.copied
     counts.rejected = totals.rejected
+    counts.replayed = totals.replayed
+    counts.rejects_waiting = state.rejects.records
     counts.quarantined = totals.quarantined
     counts.delivered_again = totals.again.objects
     counts.overwritten = totals.overwritten.objects

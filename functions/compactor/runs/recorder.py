@@ -6,6 +6,7 @@ from collections import Counter
 
 import msgspec
 
+from compactor import layout
 from compactor.discovery.estimate import of_window
 from compactor.log import left_alone
 from compactor.log.left_alone import LeftAlone
@@ -99,6 +100,8 @@ class Recorder:
             if totals.again.objects:
                 self.receipt.skipped[SkipReason.AGAIN.value] = totals.again
             lasting = count_commits(counts, state, run.run_id)
+            if counts.rejects_waiting:
+                self.receipt.rejects = layout.rejects_uri(run.settings, run.partition)
             # Those that earlier calls of this run left for a while were met again by this one.
             counts.quarantined += len(self._unread)
             self.receipt.quarantined = (lasting + self._unread)[:SHOWN_QUARANTINED]

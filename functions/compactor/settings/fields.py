@@ -474,7 +474,9 @@ class RunFields:
             "refuse",
             one_of("refuse", "add_columns"),
             "What becomes of outputs with columns that the table has not: none of them goes into"
-            " it, or the columns are added to it, optional ones, in the same commit.",
+            " it, or the columns are added to it, optional ones, in the same commit. Outputs that"
+            " are converted to Parquet get columns for new fields, too, unless parquet_schema is"
+            " given.",
         ),
     ]
     table_partitioning: Annotated[

@@ -13,6 +13,7 @@ from compactor.conditions import traits_of, warnings_of
 from compactor.discovery.discover import count_known, discover
 from compactor.discovery.divided import Ask, Part, count_stretch, discover_on
 from compactor.discovery.fleet import Fleet
+from compactor.discovery.rejected import with_rejected
 from compactor.discovery.work import (
     Discovery,
     Joined,
@@ -113,6 +114,8 @@ def begin(
         store, warnings = asked_store(settings, store, now)
     if isinstance(found, Part):
         return found
+    if isinstance(found, Discovery):
+        found = with_rejected(found, settings, store)
     warnings = (*warnings, *fleet.warnings(settings))
     asked = Counter(store.requests.snapshot()) - asked_before
     # The lists that are written now: of work items both, of what is beside them both.

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from compactor.cleaning.decide import lies_in
 from compactor.errors import InvalidInput
+from compactor.log.columnar import Rejects
 from compactor.log.entries import Commit
+from compactor.log.rejects import RejectsSeen
+from compactor.log.rejects import told as told_of
 from compactor.log.stored import StoredLog
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
-from compactor.settings.uris import S3Uri
+from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.sizes import human_bytes
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
@@ -30,13 +34,13 @@ class Wish:
     """What is to be queried.
 
     Attributes:
-        source: below it lie the sources that are to be read where no output has them; None for
+        source: where the sources lie that are to be read where no output has them; None for
             outputs alone.
         originals: sources, cut out of their outputs, instead of these.
         below: the beginning of the paths of partitions.
     """
 
-    source: S3Uri | None = None
+    source: SourceLocation | None = None
     originals: bool = False
     below: str = ""
 
@@ -54,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--exact",
         metavar="SOURCE",
-        help="outputs, and the objects below SOURCE that no output has yet: each record once",
+        help="outputs, and the objects of SOURCE, which may have wildcards, that no output has yet:"
+        " each record once, but for rejected ones, of which it says how many there are and where",
     )
     chosen.add_argument(
         "--originals",
@@ -82,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     require("query", "compactor query")
     # Before anything is read for it.
     require_sql(args.statement)
-    source = None if args.exact is None else S3Uri.parse("--exact", args.exact)
+    source = None if args.exact is None else _source(args.exact)
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
     with TemporaryDirectory(prefix="compactor-query-") as directory:
@@ -112,6 +117,7 @@ def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> lis
     staged: list[Staged] = []
     known: set[bytes] = set()
     left_alone: set[bytes] = set()
+    rejects: list[Rejects] = []
     with progress("reading") as bar:
         for log in all_logs(state, store):
             if not log.path.startswith(wish.below) and not wish.below.startswith(log.path):
@@ -121,17 +127,24 @@ def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> lis
             for one in wanted(log, commits):
                 staged.append(one)
                 bar.advance()
+            rejects += commits.rejects.waiting
         if wish.source is not None:
             rest = [one for one in waiting if one.identity not in known]
             told = [one for one in rest if one.identity not in left_alone]
-            for one in staging.sources(wish.source, told):
+            for one in staging.sources(wish.source.root, told):
                 staged.append(one)
                 bar.advance()
             if len(rest) > len(told):
                 print_error(f"left out: {counted(len(rest) - len(told), 'quarantined object')}")
+    _print_rejects(rejects, wish)
     if not staged:
         raise InvalidInput("--below", wish.below or None, "the beginning of a path with objects")
     return staged
+
+
+def _print_rejects(rejects: Sequence[Rejects], wish: Wish) -> None:
+    if rejects and not wish.originals:
+        print_error(f"left out: {told_of(rejects)}")
 
 
 class _Commits:
@@ -144,19 +157,29 @@ class _Commits:
         self._store = store
         self._known = known
         self._left_alone = left_alone
+        self.rejects = RejectsSeen()
 
     def __iter__(self) -> Iterator[Commit]:
         for commit in self._log.newest_first(self._store):
             self._known.update(source.identity for source in commit.sources)
             self._left_alone.update(one.source.identity for one in commit.quarantined)
+            self.rejects.add(commit)
             yield commit
 
 
 def _listed(wish: Wish, store: ObjectStore) -> list[SourceObject]:
     if wish.source is None:
         return []
-    pages = store.list_objects(wish.source.bucket, wish.source.prefix + wish.below)
-    return [one for page in pages for one in page if one.size]
+    source, root = wish.source, wish.source.root
+    pages = store.list_objects(root.bucket, root.prefix + wish.below)
+    return [one for page in pages for one in page if one.size and lies_in(one, source)]
+
+
+def _source(text: str) -> SourceLocation:
+    try:
+        return parse_source(text)
+    except ValueError as error:
+        raise InvalidInput("--exact", text, str(error)) from None
 
 
 def _show(found: Found, *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ from compactor.catalogs.opening import open_catalog
 from compactor.cleaning.decide import own_sources
 from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
 from compactor.log.entries import Commit
+from compactor.log.rejects import RejectsSeen
 from compactor.log.stored import StoredLog
 from compactor.outputs.verify import check_commit, check_heads
 from compactor.ports import ObjectStore
@@ -76,6 +77,8 @@ class Checked:
         deep: what readers see otherwise in outputs than in their sources; None where that was
             not asked for.
         table: what was found of the destination's table; None where it has none.
+        rejected: records that are in no output, as they fit no row of one; ``rejects`` are the
+            objects with them.
     """
 
     commits: int = 0
@@ -89,6 +92,8 @@ class Checked:
     not_read: list[str] = field(default_factory=list)
     deep: list[Finding] | None = None
     table: TableCheck | None = None
+    rejected: int = 0
+    rejects: list[str] = field(default_factory=list)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -214,9 +219,11 @@ class _Check:
                 self.checked.findings.append(f"{name}: entry {sequence} of its log is gone")
             # Of sources that came again, the commits that have their content, and who says so.
             origins: dict[int, str] = {}
+            rejects = RejectsSeen()
             try:
                 for commit in log.newest_first(self._store):
                     origins.pop(commit.sequence, None)
+                    rejects.add(commit)
                     origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
                     yield _One(f"{name} commit {commit.sequence}", commit, log)
                 self.checked.findings += [
@@ -227,13 +234,15 @@ class _Check:
             except (IntegrityError, InvalidInput) as error:
                 self.checked.findings.append(_line_of(error))
                 self._all_read = False
+            self.checked.rejected += sum(one.records for one in rejects.waiting)
+            self.checked.rejects += [f"s3://{one.bucket}/{one.key}" for one in rejects.waiting]
 
     def _is_judged(self, one: _One) -> bool:
         """Whether a commit holds anything of the source; others may share the destination."""
         commit, checked = one.commit, self.checked
         if commit.output is not None:
             self._named.add(commit.output.key)
-        if not commit.sources or own_sources(commit, self._settings.source):
+        if not commit.sources or commit.replays or own_sources(commit, self._settings.source):
             return True
         first = commit.sources[0]
         checked.elsewhere_example = checked.elsewhere_example or f"s3://{first.bucket}/{first.key}"
@@ -290,13 +299,16 @@ class _Check:
             found.findings.append(_with_output(name, commit, _line_of(error)))
 
     def _read_sources(self, one: _One) -> SourceCheck:
+        if one.commit.replays:
+            # Rejects, which are checked beside the output of the entry that names them.
+            return SourceCheck()
         return self._sources.check(one.commit, one.log)
 
     def _count(self, one: _One) -> None:
         name, commit, _ = one
         checked = self.checked
         checked.commits += 1
-        checked.sources += len(commit.rows)
+        checked.sources += 0 if commit.replays else len(commit.rows)
         self._find_doubles(name, commit)
         if commit.output is not None:
             checked.outputs += 1
@@ -360,12 +372,23 @@ def _show(checked: Checked) -> None:
         f"{verdict}: {counted(checked.commits, 'commit')}, {counted(checked.outputs, 'output')},"
         f" {counted(checked.sources, 'source')}, {counted(checked.records, 'record')}"
     )
+    if checked.rejected:
+        _show_rejects(checked)
     if checked.elsewhere:
         print_line(_elsewhere(checked))
     if checked.table is not None:
         _show_table(checked.table)
     if checked.current is not None:
         _show_sources(checked.current)
+
+
+def _show_rejects(checked: Checked) -> None:
+    print_line(f"{counted(checked.rejected, 'rejected record')} in no output, kept in")
+    for where in checked.rejects[:_SHOWN_KEYS]:
+        print_line(f"  {where}")
+    more = len(checked.rejects) - _SHOWN_KEYS
+    if more > 0:
+        print_line(f"  and {counted(more, 'more object')}; --json has them all")
 
 
 def _elsewhere(checked: Checked) -> str:

@@ -9,6 +9,7 @@
           parse     records into columns of the schema
           pin       the schema, given or found out once (infer, sample)
           rejects   what does not fit
+        replay    rejects of earlier commits -> columns, as far as they fit by now
         origins   where each row comes from, as columns of it, where a table's rows have a key
         output    rows -> staged Parquet -> read back -> parts of an upload
         staging   where sources and staged output lie (local, native)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 from pyspark.sql.types import StructType
 
@@ -15,18 +15,17 @@ from compactor.outputs.pending import PendingOutput
 from compactor_spark.columnar.blocks import (
     ORDER,
     REASON,
-    Accounts,
     accounts_of,
     read_blocks,
     readable,
 )
 from compactor_spark.columnar.context import ColumnarContext
-from compactor_spark.columnar.infer import columns_of, json_fields
+from compactor_spark.columnar.infer import json_fields, with_columns_of
 from compactor_spark.columnar.origins import with_origins
 from compactor_spark.columnar.output import Rows, stage_rows, store_output
 from compactor_spark.columnar.parse import DATA, parse
 from compactor_spark.columnar.pin import pinned_schema
-from compactor_spark.columnar.rejects import refuse_all, store_rejects
+from compactor_spark.columnar.rejects import Records, refuse_all, store_rejects
 from compactor_spark.columnar.staging import Workspace
 
 
@@ -50,7 +49,10 @@ def convert(
             raise changed
         output = None
         if any(accounts.records.values()):
-            rows = _rows(session, readable(blocks, accounts), accounts, group, context)
+            whole = readable(blocks, accounts)
+            counted = sum(accounts.records.values())
+            records = Records(whole, accounts.kinds, counted, group.sources)
+            rows = rows_of(session, records, group, context)
             columnar = stage_rows(session, rows, workspace, context.codec())
             output = store_output(group, columnar, workspace.output(), context)
     finally:
@@ -63,31 +65,31 @@ def convert(
     return PendingOutput(group=group, output=output, rows=manifest, quarantined=quarantined)
 
 
-def _rows(
-    session: SparkSession,
-    blocks: DataFrame,
-    accounts: Accounts,
-    group: ObjectGroup,
-    context: ColumnarContext,
+def rows_of(
+    session: SparkSession, records: Records, group: ObjectGroup, context: ColumnarContext
 ) -> Rows:
-    kinds = accounts.kinds
+    """The rows of records that fit the columns of this run; the others are to be rejects.
+
+    Raises:
+        InvalidInput: the schema is none.
+    """
+    blocks, kinds = records.blocks, records.kinds
     seen = json_fields(session, blocks, kinds)
 
-    def infer() -> StructType:
-        return columns_of(blocks, kinds, seen)
+    def infer(known: StructType) -> StructType:
+        return with_columns_of(session, blocks, kinds, seen, known=known)
 
     schema = pinned_schema(session, context.settings, context.store, infer)
     parsed = parse(blocks, kinds, schema, seen)
-    counted = sum(accounts.records.values())
 
     def left_out() -> Rejects | None:
-        rejects = store_rejects(parsed, kinds, schema, group, context)
-        if rejects is not None and rejects.records == counted:
+        rejects = store_rejects(parsed, records, schema, group, context)
+        if rejects is not None and rejects.records == records.counted:
             raise refuse_all(rejects, context)
         return rejects
 
     fitting = parsed.where(F.col(REASON).isNull()).select(*ORDER, f"{DATA}.*")
-    rows = Rows(fitting, schema, ORDER, counted, left_out)
+    rows = Rows(fitting, schema, ORDER, records.counted, left_out)
     if not context.settings.upsert_key:
         return rows
-    return with_origins(session, rows, {n: one.key for n, one in enumerate(group.sources)})
+    return with_origins(session, rows, {n: one.key for n, one in enumerate(records.sources)})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import SparkSession
 
 from compactor.codecs.parquet_footer import read_footer
 from compactor.errors import UnreadableSource
+from compactor.log.rejects import Waiting
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason
 from compactor.outputs.group import dropping, store_group, withhold
 from compactor.outputs.pending import PendingOutput
@@ -16,6 +19,7 @@ from compactor_spark.columnar.convert import convert
 from compactor_spark.columnar.local import LocalWorkspace
 from compactor_spark.columnar.merge import merge
 from compactor_spark.columnar.native import NativeWorkspace
+from compactor_spark.columnar.replay import replay
 from compactor_spark.columnar.session import columnar_session
 from compactor_spark.columnar.staging import STAGED, Workspace, access_of
 
@@ -23,13 +27,22 @@ __all__ = ["ColumnarContext", "compact_columnar"]
 
 
 def compact_columnar(
-    session: SparkSession, group: ObjectGroup, context: ColumnarContext
+    session: SparkSession,
+    group: ObjectGroup,
+    context: ColumnarContext,
+    replays: Sequence[Waiting] = (),
 ) -> PendingOutput:
     """Steps 1 to 3 of the write order for one group whose output holds rows.
 
     Where another reader counts other records in the sources, these are quarantined.
 
     Safe to call from several threads with one session.
+
+    Args:
+        session: Spark's.
+        group: which.
+        context: of its partition.
+        replays: its sources, where these are rejects of earlier entries.
 
     Raises:
         InvalidInput: the sources have no columns in common, or the given schema is none.
@@ -41,7 +54,9 @@ def compact_columnar(
     own = columnar_session(session)
     workspace = _workspace(own, group, context)
     try:
-        if context.settings.format == "parquet":
+        if replays:
+            pending = replay(own, group, replays, context, workspace)
+        elif context.settings.format == "parquet":
             pending = merge(own, group, context, workspace)
         else:
             pending = convert(own, group, context, workspace)
@@ -49,7 +64,7 @@ def compact_columnar(
         workspace.close()
     with dropping(pending.output, context.store):
         check_pending(pending)
-        if context.settings.format == "parquet":
+        if replays or context.settings.format == "parquet":
             return pending
         differences = read_rows_again(pending, context.settings, context.store)
     return withhold(pending, differences, context.store)

@@ -62,6 +62,37 @@ def json_fields(session: SparkSession, blocks: DataFrame, kinds: Sequence[Kind])
     return nullable(infer_json(session, texts_of(blocks, Kind(JSON))))
 
 
+def with_columns_of(
+    session: SparkSession,
+    blocks: DataFrame,
+    kinds: Sequence[Kind],
+    seen: StructType,
+    *,
+    known: StructType,
+) -> StructType:
+    """Known columns, and behind them those that records have beside them.
+
+    Args:
+        session: Spark's.
+        blocks: with the records.
+        kinds: what kinds of records there are.
+        seen: every field of the JSON records.
+        known: empty where no columns are known; else what has no value yet adds none, for
+            nothing tells its type, nor do names that differ from a known one in case alone.
+    """
+    if not known.fields:
+        return columns_of(blocks, kinds, seen)
+    named = {name.lower() for name in known.names}
+    names = {*seen.names, *(name for kind in kinds for name in kind.header)}
+    if all(name.lower() in named for name in names):
+        return known
+    if seen.fields:
+        texts = texts_of(blocks, Kind(JSON))
+        seen = nullable(infer_json(session, texts, dropFieldIfAllNull="true"))
+    found = columns_of(blocks, kinds, seen).fields
+    return StructType([*known, *(field for field in found if field.name.lower() not in named)])
+
+
 def columns_of(blocks: DataFrame, kinds: Sequence[Kind], seen: StructType) -> StructType:
     """Columns for all records: the fields seen in JSON, and those that CSV and TSV name.
 
@@ -90,18 +121,20 @@ def _common(known: DataType, other: StructField) -> DataType:
         return StringType()
 
 
-def infer_json(session: SparkSession, texts: DataFrame) -> StructType:
+def infer_json(session: SparkSession, texts: DataFrame, **options: str) -> StructType:
     """Every field that these JSON objects have, at any depth, with the type that takes them all.
 
     Args:
         session: Spark's.
         texts: one column of strings.
+        options: of Spark's reader.
     """
     # PySpark takes an RDD here, which would send every record through Python.
     jvm: Any = session.sparkContext._jvm
     encoder = jvm.org.apache.spark.sql.Encoders.STRING()
     dataset = getattr(texts._jdf, "as")(encoder)
-    reader = session.read.options(mode="PERMISSIVE", columnNameOfCorruptRecord=_CORRUPT)
+    usual = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    reader = session.read.options(**usual, **options)
     found = DataFrame(reader._jreader.json(dataset), session).schema
     return StructType([field for field in found.fields if field.name != _CORRUPT])
 

@@ -48,8 +48,12 @@ def with_origins(session: SparkSession, rows: Rows, keys: Mapping[object, str]) 
     frame = rows.frame.join(F.broadcast(named), same, "left").drop(_KNOWN_AS)
     frame = frame.withColumn(SOURCE_KEY, F.coalesce(F.col(SOURCE_KEY), unknown.cast("string")))
     frame = frame.withColumn(POSITION, F.col(place).cast("bigint"))
-    schema = StructType([*rows.schema.fields, *_FIELDS])
-    return replace(rows, frame=frame, schema=schema)
+    return replace(rows, frame=frame, schema=with_origin_columns(rows.schema))
+
+
+def with_origin_columns(schema: StructType) -> StructType:
+    """The columns of outputs whose rows say where they come from."""
+    return StructType([*schema.fields, *_FIELDS])
 
 
 def as_spark_names(session: SparkSession, keys: Mapping[str, str]) -> dict[object, str]:

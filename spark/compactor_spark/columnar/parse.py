@@ -30,6 +30,8 @@ from compactor_spark.columnar.schema import beyond, conformed, near, textual
 
 #: A record as a struct of the columns.
 DATA = "__data"
+#: Which of the kinds a record is of, by its number.
+KIND = "__kind"
 #: What ``reason`` says when Spark could not take a value; a person is told more.
 MISFIT = "does not fit the schema"
 _CORRUPT = "__corrupt"
@@ -51,7 +53,7 @@ def parse(
     schema: StructType,
     seen: StructType,
 ) -> DataFrame:
-    """All records: ``ORDER``, ``RAW``, ``REASON`` and, as one struct, ``DATA``.
+    """All records: ``ORDER``, ``RAW``, ``REASON``, as one struct ``DATA``, and ``KIND``.
 
     Args:
         blocks: as :data:`compactor_spark.columnar.records.BLOCK_SCHEMA` has them.
@@ -60,12 +62,14 @@ def parse(
         seen: fields found in the JSON records, whatever the schema says.
     """
     frames = [
-        _json(records_of(blocks, kind), schema, seen)
-        if kind.kind == JSON
-        else _csv(records_of(blocks, kind), kind, schema)
-        for kind in kinds
+        (
+            _json(records_of(blocks, kind), schema, seen)
+            if kind.kind == JSON
+            else _csv(records_of(blocks, kind), kind, schema)
+        ).withColumn(KIND, F.lit(number))
+        for number, kind in enumerate(kinds)
     ]
-    columns = [*ORDER, RAW, REASON, DATA]
+    columns = [*ORDER, RAW, REASON, DATA, KIND]
     return reduce(DataFrame.union, [frame.select(*columns) for frame in frames])
 
 

@@ -30,15 +30,19 @@ def pinned_schema(
     session: SparkSession,
     settings: Settings,
     store: ObjectStore,
-    infer: Callable[[], StructType],
+    infer: Callable[[StructType], StructType],
 ) -> StructType:
     """The columns that outputs of this run have; pinned from now on.
+
+    With ``schema_evolution: "add_columns"`` a pin grows by the columns that records have beside it,
+    unless the columns are given.
 
     Args:
         session: Spark's; reads a given schema.
         settings: of the run.
         store: where the pin is.
-        infer: finds out the columns; asked only when there is neither pin nor given schema.
+        infer: finds out the columns, and returns those that it is given with the others behind
+            them; asked only where there is neither pin nor given schema, or the pin may grow.
 
     Raises:
         InvalidInput: the given schema is none, or no safe superset of the pinned one; or none
@@ -50,11 +54,9 @@ def pinned_schema(
     )
     for _ in range(_MOST_RACES):
         sequence, pinned = _load(settings, store)
-        if pinned is not None and given in {None, pinned}:
-            return pinned
-        if pinned is not None and given is not None:
-            _require_superset(pinned, given, settings)
-        wanted = given if given is not None else _found_out(infer)
+        wanted = _wanted(pinned, given, settings, infer)
+        if wanted == pinned:
+            return wanted
         bucket, key = parquet_schema_key(settings, sequence + 1)
         document = {"version": _VERSION, "schema": wanted.jsonValue()}
         try:
@@ -64,6 +66,22 @@ def pinned_schema(
         return wanted
     prefix = parquet_schemas_prefix(settings)[1]
     raise TransientStoreError(f"{_MOST_RACES} other schemas came first below {prefix}")
+
+
+def _wanted(
+    pinned: StructType | None,
+    given: StructType | None,
+    settings: Settings,
+    infer: Callable[[StructType], StructType],
+) -> StructType:
+    """The columns that are to be pinned, as far as they are not."""
+    if given is not None:
+        if pinned is not None and given != pinned:
+            _require_superset(pinned, given, settings)
+        return given
+    if pinned is None:
+        return _found_out(infer)
+    return infer(pinned) if settings.schema_evolution == "add_columns" else pinned
 
 
 def known_schema(
@@ -96,8 +114,8 @@ def given_schema(session: SparkSession, text: str) -> StructType:
     return schema
 
 
-def _found_out(infer: Callable[[], StructType]) -> StructType:
-    found = infer()
+def _found_out(infer: Callable[[StructType], StructType]) -> StructType:
+    found = infer(StructType())
     try:
         schema = merged(StructType(), nullable(found))
         merged(schema, StructType())

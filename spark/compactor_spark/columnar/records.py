@@ -219,12 +219,11 @@ def _blocks(shape: Block, header: bytes, records: Iterator[bytes]) -> Iterator[B
     Raises:
         UnreadableSource: the header occurs again among the records.
     """
-    check = _json_fault if shape.kind == JSON else _text_fault
     held: list[bytes] = []
     faults: dict[int, str] = {}
     block = size = first = 0
     for record in records:
-        if fault := check(record):
+        if fault := fault_of(shape.kind, record):
             faults[len(held)] = fault
         if record == header and header:
             raise ambiguous("its header occurs again among its records", header)
@@ -322,6 +321,11 @@ def _names(header: bytes, delimiter: bytes) -> list[str]:
             raise UnreadableSource(QuarantineReason.MALFORMED, detail)
         seen.add(name.lower())
     return names
+
+
+def fault_of(kind: str, record: bytes) -> str:
+    """Why a record of a kind can be no row of any schema; empty where it may be one."""
+    return _json_fault(record) if kind == JSON else _text_fault(record)
 
 
 def _json_fault(record: bytes) -> str:

@@ -6,7 +6,8 @@ import csv
 import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -25,11 +26,11 @@ from pyspark.sql.types import (
 from compactor import layout
 from compactor.errors import InvalidInput
 from compactor.log.columnar import Rejects
-from compactor.model import ObjectGroup
+from compactor.model import ObjectGroup, SourceObject
 from compactor_spark.columnar.blocks import ORDER, RAW, REASON, Kind
 from compactor_spark.columnar.context import ColumnarContext
-from compactor_spark.columnar.parse import MISFIT
-from compactor_spark.columnar.records import JSON
+from compactor_spark.columnar.parse import KIND, MISFIT
+from compactor_spark.columnar.records import JSON, delimiter_of
 
 # They are held on the driver and stored by one PUT. More of them is a wrong schema, not a few
 # records that are odd.
@@ -47,30 +48,49 @@ _TAKEN: Mapping[type[DataType], tuple[type, ...]] = MappingProxyType(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Records:
+    """The records of one group.
+
+    Attributes:
+        blocks: with the records.
+        kinds: of them.
+        counted: how many there are.
+        sources: which they are of, by the numbers that the blocks have.
+        most_rejected: bytes of rejects that are stored at most.
+    """
+
+    blocks: DataFrame
+    kinds: Sequence[Kind]
+    counted: int
+    sources: Sequence[SourceObject]
+    most_rejected: int = MAX_BYTES
+
+
 def store_rejects(
     parsed: DataFrame,
-    kinds: Sequence[Kind],
+    records: Records,
     schema: StructType,
     group: ObjectGroup,
     context: ColumnarContext,
 ) -> Rejects | None:
     """Store the records that have a reason, one JSON object a line; None when there are none.
 
-    Each line has ``source`` (URI), ``record`` and ``reason``. Bytes that are not UTF-8 stand in
+    Each line has all that it takes to read the record again: ``source`` (URI) and ``position`` in
+    there, ``record``, ``kind`` and ``header``; and ``reason``. Bytes that are not UTF-8 stand in
     ``record`` as the lone surrogates U+DC80 to U+DCFF, as Python's surrogateescape has them.
 
     Raises:
         InvalidInput: there are too many for a schema that fits.
     """
-    chosen = parsed.where(f"{REASON} is not null").select(*ORDER, RAW, REASON).orderBy(*ORDER)
+    chosen = parsed.where(f"{REASON} is not null").select(*ORDER, RAW, REASON, KIND)
     lines: list[bytes] = []
     size = 0
-    headers = [kind for kind in kinds if kind.kind != JSON]
-    for row in chosen.toLocalIterator():
-        line = _line(row, headers, schema, group)
+    for row in chosen.orderBy(*ORDER).toLocalIterator():
+        line = _line(row, records, schema)
         lines.append(line)
         size += len(line)
-        if size > MAX_BYTES:
+        if size > records.most_rejected:
             raise _too_many(f"{len(lines):,} records and more", lines[0], context)
     if not lines:
         return None
@@ -98,22 +118,27 @@ def _too_many(how_many: str, line: bytes, context: ColumnarContext) -> InvalidIn
     return InvalidInput("parquet_schema", context.settings.parquet_schema, accepted)
 
 
-def _line(row: Row, headers: Iterable[Kind], schema: StructType, group: ObjectGroup) -> bytes:
-    source = group.sources[row[ORDER[0]]]
+def _line(row: Row, records: Records, schema: StructType) -> bytes:
+    source, kind = records.sources[row[ORDER[0]]], records.kinds[row[KIND]]
     record = bytes(row[RAW]).decode("utf-8", "surrogateescape")
     reason = row[REASON]
     if reason == MISFIT:
-        reason = _why(record, headers, schema)
-    uri = f"s3://{source.bucket}/{source.key}"
-    document = {"source": uri, "record": record, "reason": reason}
+        reason = _why(record, kind, schema)
+    document = {
+        "source": f"s3://{source.bucket}/{source.key}",
+        "position": row[ORDER[2]],
+        "record": record,
+        "kind": kind.kind,
+        "header": kind.header,
+        "reason": reason,
+    }
     return json.dumps(document).encode() + b"\n"
 
 
-def _why(record: str, headers: Iterable[Kind], schema: StructType) -> str:
+def _why(record: str, kind: Kind, schema: StructType) -> str:
     """The first column that does not take its value, as far as that can be told from here."""
-    # Only valid objects come as far as here; of CSV, a lone number would be valid JSON, too.
-    if not record.lstrip().startswith("{"):
-        return _why_not_csv(record, headers)
+    if kind.kind != JSON:
+        return _why_not_csv(record, kind)
     values = json.loads(record)
     for field in schema.fields:
         value = values.get(field.name)
@@ -136,10 +161,7 @@ def _takes(kind: DataType, value: Any) -> bool:
     )
 
 
-def _why_not_csv(record: str, headers: Iterable[Kind]) -> str:
-    lengths = {len(kind.header) for kind in headers}
-    if len(lengths) != 1:
-        return MISFIT
-    (expected,) = lengths
-    found = len(next(csv.reader([record]), ()))
+def _why_not_csv(record: str, kind: Kind) -> str:
+    expected = len(kind.header)
+    found = len(next(csv.reader([record], delimiter=delimiter_of(kind.kind).decode()), ()))
     return f"fields: {found}, names in its header: {expected}" if found != expected else MISFIT

@@ -100,9 +100,12 @@ class ParquetRounds:
         # Its requests belong to no partition.
         context = self._context(tasks[0], self._new_store())
         session = columnar_session(self._session)
+        groups = [task.group for task in tasks if not task.replays]
+        if not groups:
+            return
         with suppress(Exception):
             # Whatever is wrong, every group finds it again, and tells it as its own failure.
-            pin_by_sample(session, [task.group for task in tasks], context)
+            pin_by_sample(session, groups, context)
 
     def _answer(self, task: GroupTask) -> Answer:
         # A store of its own, so that its requests are counted apart.
@@ -126,6 +129,6 @@ class ParquetRounds:
         text = f"group {group.id}: rows of {len(group.sources):,} objects"
         self._session.sparkContext.setJobDescription(text)
         try:
-            return compact_columnar(self._session, group, context)
+            return compact_columnar(self._session, group, context, task.replays)
         except (Py4JError, PySparkException) as error:
             raise SparkFailed(first_line(error)) from error

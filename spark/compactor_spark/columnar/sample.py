@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from compactor.model import ObjectGroup, SourceObject
 from compactor_spark.columnar.blocks import accounts_of, read_blocks, readable
 from compactor_spark.columnar.context import ColumnarContext
-from compactor_spark.columnar.infer import columns_of, json_fields
+from compactor_spark.columnar.infer import json_fields, with_columns_of
 from compactor_spark.columnar.pin import pinned_schema
 
 #: Sources looked at: some of each group, spread over its keys.
@@ -26,20 +26,20 @@ SAMPLE_BYTES = 512 * 1024 * 1024
 def pin_by_sample(
     session: SparkSession, groups: Sequence[ObjectGroup], context: ColumnarContext
 ) -> None:
-    """Pin the columns found in a sample of all groups, unless there is a pin or a given schema.
+    """Pin the columns found in a sample of all groups, unless they are given or pinned for good.
 
     Raises:
         InvalidInput: no columns can be found out, or the given schema is none.
     """
     sources = list(sample(groups))
 
-    def infer() -> StructType:
+    def infer(known: StructType) -> StructType:
         blocks = read_blocks(session, sources, context).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             accounts = accounts_of(blocks, sources)
             whole = readable(blocks, accounts)
             seen = json_fields(session, whole, accounts.kinds)
-            return columns_of(whole, accounts.kinds, seen)
+            return with_columns_of(session, whole, accounts.kinds, seen, known=known)
         finally:
             blocks.unpersist()
 

@@ -1,0 +1,97 @@
+"""Partitions whose rejects may fit the columns of today, wherever their sources are."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from compactor import layout
+from compactor.discovery.parallel import Parallel
+from compactor.discovery.work import Discovery, WorkItem
+from compactor.errors import IntegrityError
+from compactor.log.log import CommitLog
+from compactor.log.rejects import schema_digest
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+_REJECTS = re.compile(r"(.*)rejects/[^/]+", re.DOTALL)
+_AT_ONCE = 16
+
+
+def with_rejected(found: Discovery, settings: Settings, store: ObjectStore) -> Discovery:
+    """What was found, and the partitions with rejects of other columns than there are now.
+
+    Their sources may be outside of the window, or deleted. Asked only where converted outputs have
+    had other columns before: then the state is listed, which has fewer objects than its sources.
+
+    Args:
+        found: by the listing of sources.
+        settings: of the run.
+        store: where the state is.
+    """
+    rejected = Rejected(settings, store)
+    rejected.leave_out((*found.items, *found.oversized))
+    more = rejected.items()
+    return msgspec.structs.replace(found, oversized=(*found.oversized, *more)) if more else found
+
+
+class Rejected:
+    """The partitions with rejects, of which those are left out that are worked on anyway.
+
+    Args:
+        settings: of the run.
+        store: where the state is.
+    """
+
+    def __init__(self, settings: Settings, store: ObjectStore) -> None:
+        self._settings, self._store = settings, store
+        converts = settings.columnar and settings.format != "parquet"
+        self._columns = _columns_of_today(settings, store) if converts else ""
+        self._paths = _with_rejects(settings, store) if self._columns else set()
+
+    def leave_out(self, items: Iterable[WorkItem]) -> None:
+        """These are worked on."""
+        if self._paths:
+            self._paths.difference_update(item.path for item in items)
+
+    def items(self) -> list[WorkItem]:
+        """The others whose rejects wait for other columns than there are now."""
+        with Parallel(_AT_ONCE) as parallel:
+            asked = parallel.in_order(self._waiting, sorted(self._paths))
+            return [item for item in asked if item is not None]
+
+    def _waiting(self, path: str) -> WorkItem | None:
+        partition = layout.partition_at(self._settings, path)
+        item = WorkItem(path, partition.bucket, partition.prefix, 0, 0)
+        try:
+            state = CommitLog(self._store, self._settings, partition).load()
+        except IntegrityError:
+            # Its worker reports it, as that of no other partition does.
+            return item
+        differ = (one.schema != self._columns for one in state.rejects.in_order)
+        return item if any(differ) else None
+
+
+def _columns_of_today(settings: Settings, store: ObjectStore) -> str:
+    """Names the columns that are pinned; empty where no others were pinned before."""
+    bucket, prefix = layout.parquet_schemas_prefix(settings)
+    keys = [one.key for page in store.list_objects(bucket, prefix) for one in page]
+    if len(keys) < 2:
+        return ""
+    schema = json.loads(store.get(bucket, max(keys)))["schema"]
+    # As Spark writes the columns into a commit.
+    return schema_digest(json.dumps(schema, separators=(",", ":"), sort_keys=True))
+
+
+def _with_rejects(settings: Settings, store: ObjectStore) -> set[str]:
+    state = settings.state
+    start = len(state.prefix + layout.PARTITIONS)
+    matches = (
+        _REJECTS.fullmatch(one.key, start)
+        for page in store.list_objects(state.bucket, state.prefix + layout.PARTITIONS)
+        for one in page
+    )
+    return {match[1] for match in matches if match is not None}

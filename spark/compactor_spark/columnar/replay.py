@@ -1,0 +1,127 @@
+"""Replay: rejects of earlier entries become rows, as far as they fit the columns of today."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import SparkSession
+
+from compactor.errors import IntegrityError
+from compactor.log.columnar import Rejects
+from compactor.log.manifest import ManifestRow
+from compactor.log.rejects import Waiting, schema_digest
+from compactor.log.slices import SliceFacts
+from compactor.model import ObjectGroup, SourceObject
+from compactor.outputs.pending import PendingOutput
+from compactor.ports import ObjectStore
+from compactor_spark.columnar.blocks import Kind
+from compactor_spark.columnar.context import ColumnarContext
+from compactor_spark.columnar.convert import rows_of
+from compactor_spark.columnar.origins import with_origin_columns
+from compactor_spark.columnar.output import stage_rows, store_output
+from compactor_spark.columnar.pin import known_schema
+from compactor_spark.columnar.records import BLOCK_SCHEMA, Block, fault_of
+from compactor_spark.columnar.rejects import Records
+from compactor_spark.columnar.staging import Workspace
+
+
+def replay(
+    session: SparkSession,
+    group: ObjectGroup,
+    waiting: Sequence[Waiting],
+    context: ColumnarContext,
+    workspace: Workspace,
+) -> PendingOutput:
+    """Make rows of the records that fit by now, and rejects of the group of the others.
+
+    Args:
+        session: Spark's.
+        group: its sources are the rejects.
+        waiting: the same.
+        context: of the partition.
+        workspace: of the group.
+
+    Returns:
+        Without an output where nothing fits that did not before: then the rejects wait on.
+
+    Raises:
+        InvalidInput: the schema is none.
+        IntegrityError: an object is not what its entry says, or rows and rejects are not as many
+            as its records.
+    """
+    nothing = PendingOutput(group=group, output=None, rows=(), later=group.sources)
+    if _is_rejected_by_the_same(session, waiting, context):
+        return nothing
+    told = [one for each in waiting for one in _lines(each.rejects, context.store)]
+    uris = list(dict.fromkeys(one["source"] for one in told))
+    numbers = {uri: number for number, uri in enumerate(uris)}
+    slices = session.sparkContext.parallelize(list(_blocks(told, numbers)))
+    blocks = session.createDataFrame(slices, BLOCK_SCHEMA, verifySchema=False)
+    blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
+    kinds = [*dict.fromkeys(_kind_of(one) for one in told)]
+    sources = [_source_of(uri) for uri in uris]
+    try:
+        # With other reasons they may become longer.
+        records = Records(blocks, kinds, len(told), sources, most_rejected=2 * group.size)
+        rows = rows_of(session, records, group, context)
+        if rows.frame.isEmpty():
+            return nothing
+        columnar = stage_rows(session, rows, workspace, context.codec())
+        output = store_output(group, columnar, workspace.output(), context)
+    finally:
+        blocks.unpersist()
+    manifest = tuple(
+        ManifestRow(one.source, 0, 0, None, None, SliceFacts(one.rejects.records))
+        for one in waiting
+    )
+    return PendingOutput(group=group, output=output, rows=manifest, replays=True)
+
+
+def _is_rejected_by_the_same(
+    session: SparkSession, waiting: Sequence[Waiting], context: ColumnarContext
+) -> bool:
+    """True where the columns are those that all of it did not fit, and nothing adds to them."""
+    settings = context.settings
+    known = known_schema(session, settings, context.store)
+    if known is None or settings.schema_evolution == "add_columns":
+        return False
+    schema = with_origin_columns(known) if settings.upsert_key else known
+    digest = schema_digest(schema.json())
+    return all(one.schema == digest for one in waiting)
+
+
+def _lines(rejects: Rejects, store: ObjectStore) -> list[dict[str, Any]]:
+    body = store.get(rejects.bucket, rejects.key)
+    found = [json.loads(line) for line in body.splitlines()]
+    if (len(body), zlib.crc32(body), len(found)) != (rejects.size, rejects.crc32, rejects.records):
+        raise IntegrityError(f"s3://{rejects.bucket}/{rejects.key} is not what its commit says")
+    return found
+
+
+def _blocks(told: Sequence[dict[str, Any]], numbers: dict[str, int]) -> Iterator[Block]:
+    """A block for each record, which says where in its source it is."""
+    for number, one in enumerate(told):
+        kind, record = _kind_of(one), one["record"].encode("utf-8", "surrogateescape")
+        fault = fault_of(kind.kind, record)
+        yield Block(
+            source=numbers[one["source"]],
+            block=number,
+            kind=kind.kind,
+            header=list(kind.header) or None,
+            records=[record],
+            faults={0: fault} if fault else {},
+            first=one["position"],
+        )
+
+
+def _kind_of(one: dict[str, Any]) -> Kind:
+    return Kind(one["kind"], tuple(one["header"]))
+
+
+def _source_of(uri: str) -> SourceObject:
+    bucket, _, key = uri.removeprefix("s3://").partition("/")
+    return SourceObject(bucket, key, "", 0, 0.0)

@@ -1,0 +1,171 @@
+"""Records that were rejected come into an output once the columns have grown, each once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from compactor.errors import CommitConflict, IntegrityError
+from compactor.log.entries import Commit
+from compactor.outputs.group import draft_of
+from compactor.outputs.verify import check_commit
+from compactor.runs.progress import PartitionProgress
+from compactor.tables.upserts import POSITION, SOURCE_KEY
+from compactor_spark.columnar.groups import compact_columnar
+from compactor_spark.oversized import replay_groups
+from tests.spark.row_world import RowWorld
+
+Rows = Callable[..., RowWorld]
+NARROW, WIDE = "id BIGINT", "id BIGINT, more DOUBLE, name STRING"
+
+
+def rejecting(rows: Rows, **given: Any) -> RowWorld:
+    """Three rows, and four records that the columns did not take."""
+    world = rows(output_format="parquet", csv_header="present", parquet_schema=NARROW, **given)
+    world.put_lines("1.json", {"id": 1}, {"id": 2, "more": 0.5}, {"id": "x"})
+    world.put_lines("2.json", {"id": 3}, {"id": 4, "name": "four"})
+    world.put("3.csv", b"id\n5\n")
+    world.put("4.csv", b'id;name\n6;"six; of them"\n')
+    world.run()
+    world.given["parquet_schema"] = WIDE
+    return world
+
+
+def ids(world: RowWorld) -> list[int]:
+    """What two readers that share nothing with the job see, the same."""
+    files = [str(one) for one in world.output_files()]
+    found = duckdb.read_parquet(files, union_by_name=True).project("id").fetchall()
+    arrow = [one for file in files for one in pq.read_table(file)["id"].to_pylist()]
+    assert sorted(arrow) == sorted(one for (one,) in found)
+    return sorted(arrow)
+
+
+def waiting(world: RowWorld) -> int:
+    return world.log.load().rejects.records
+
+
+def test_rejects_that_fit_by_now_come_into_an_output_each_record_once(rows: Rows) -> None:
+    world = rejecting(rows)
+    assert (ids(world), waiting(world)) == ([1, 3, 5], 4)
+    before = world.rejects()
+    commits = world.run()
+    assert all(one.replays for one in commits)
+    assert ids(world) == [1, 2, 3, 4, 5, 6]
+    files = [str(one) for one in world.output_files()]
+    found = duckdb.read_parquet(files, union_by_name=True).filter("id in (2, 4, 6)")
+    assert sorted(found.project("id, more, name").fetchall()) == [
+        (2, 0.5, None),
+        (4, None, "four"),
+        (6, None, "six; of them"),
+    ]
+    assert [check_commit(one, world.store) for one in commits] == [3]
+    assert waiting(world) == 1, "which is no number"
+    totals = world.log.load().totals("run-2")
+    assert (totals.sources, totals.replayed, totals.rejected) == (0, 3, 0)
+    assert all(one in world.rejects() for one in before), "nobody deletes them"
+    assert world.run() == []
+    assert not world.uploads()
+
+
+def test_what_fits_no_schema_waits_on_and_leaves_nothing_behind(rows: Rows) -> None:
+    world = rows(output_format="parquet", parquet_schema=NARROW, format="json_lines")
+    world.put("1.json", b'{"id": 1}\n{"id": "\xff"}\n{"id": "x"}\n')
+    world.run()
+    objects = len(world.rejects())
+    for schema in (NARROW, WIDE, WIDE):
+        world.given["parquet_schema"] = schema
+        assert world.run() == []
+        assert (ids(world), waiting(world)) == ([1], 2)
+        assert len(world.rejects()) == objects
+        assert not world.uploads()
+
+
+def test_what_waits_on_comes_with_a_later_schema(rows: Rows) -> None:
+    world = rows(output_format="parquet", parquet_schema=NARROW)
+    world.put_lines("1.json", {"id": 1}, {"id": 2, "more": 0.5}, {"id": 3, "later": True})
+    world.run()
+    for schema, found in ((WIDE, [1, 2]), (f"{WIDE}, later BOOLEAN", [1, 2, 3])):
+        world.given["parquet_schema"] = schema
+        (commit,) = world.run()
+        assert commit.replays
+        assert ids(world) == found
+    assert waiting(world) == 0
+
+
+def test_columns_that_are_added_take_what_was_rejected_before(rows: Rows) -> None:
+    world = rows(output_format="parquet")
+    world.put_lines("1.json", {"id": 1})
+    world.run()
+    world.put_lines("2.json", {"id": 2}, {"id": 3, "more": 1})
+    world.run()
+    world.given["schema_evolution"] = "add_columns"
+    assert [one.replays for one in world.run()] == [True]
+    assert (ids(world), waiting(world)) == ([1, 2, 3], 0)
+
+
+def test_a_run_that_dies_after_the_commit_leaves_each_record_once(rows: Rows) -> None:
+    """The upload is there for the next run, or lost: then the rejects are replayed again."""
+    for lost in (False, True):
+        world = rejecting(rows)
+        draft = draft_of_replay(world)
+        world.log.append(world.log.load(), draft)
+        assert waiting(world) == 1
+        output = draft.output
+        assert output is not None
+        if lost:
+            world.store.abort_upload(output.bucket, output.key, output.upload_id)
+        world.run()
+        assert ids(world) == [1, 2, 3, 4, 5, 6]
+        assert (waiting(world), world.uploads()) == (1, [])
+
+
+def test_of_two_runs_that_replay_one_commits(rows: Rows) -> None:
+    world = rejecting(rows)
+    progress = PartitionProgress(world._run(), world.log.load(), rebuild=False)
+    progress.settle()
+    late = draft_of_replay(world)
+    world.run()
+    with pytest.raises(CommitConflict):
+        progress.commit(late)
+    assert ids(world) == [1, 2, 3, 4, 5, 6]
+    assert not world.uploads()
+
+
+def test_rejects_that_somebody_changed_are_not_replayed(rows: Rows) -> None:
+    world = rejecting(rows)
+    (one, *_) = world.log.load().rejects.in_order
+    body = world.store.get(one.rejects.bucket, one.rejects.key)
+    world.store.put(one.rejects.bucket, one.rejects.key, body.replace(b"0.5", b"0.7"))
+    with pytest.raises(IntegrityError, match="is not what its commit says"):
+        world.run()
+    assert ids(world) == [1, 3, 5]
+
+
+def test_replayed_rows_say_which_source_they_come_from(rows: Rows) -> None:
+    world = rejecting(rows, table="glue:lake.people", upsert_key=["id"])
+    world.run()
+    files = [str(one) for one in world.output_files()]
+    found = duckdb.read_parquet(files, union_by_name=True).project(f"id, {SOURCE_KEY}, {POSITION}")
+    assert sorted(found.fetchall()) == [
+        (1, "logs/a/1.json", 0),
+        (2, "logs/a/1.json", 1),
+        (3, "logs/a/2.json", 0),
+        (4, "logs/a/2.json", 1),
+        (5, "logs/a/3.csv", 0),
+        (6, "logs/a/4.csv", 0),
+    ]
+    assert world.run() == []
+
+
+def draft_of_replay(world: RowWorld) -> Commit:
+    context = world.context()
+    ((group, replays),) = replay_groups(world.log.load(), world.settings)
+    pending = compact_columnar(world.session, group, context, replays)
+    draft = draft_of(pending, context.run_id, time.time())
+    assert draft is not None
+    return draft
