@@ -165,6 +165,9 @@ class Functions(Construct):
         may_write(role, self._storage.state)
         may_look_around(role, self._storage)
         self._may_take_inventory("discover", role)
+        if self._table is not None:
+            # Whether outputs can come into it, before any are written.
+            may_ask_table(role, self._table)
         may_note_discovery(role, self._storage.registry)
 
     def _takes_inventory(self, name: str) -> bool:
@@ -174,7 +177,8 @@ class Functions(Construct):
         return name in {"discover", "standalone"} and self._config.run.listing == "inventory"
 
     def _takes_table(self, name: str) -> bool:
-        return self._takes_inventory(name) and self._config.inventory_table is not None
+        asks = name == "discover" and self._table is not None
+        return asks or (self._takes_inventory(name) and self._config.inventory_table is not None)
 
     def _may_take_inventory(self, name: str, role: iam.Role) -> None:
         if not self._takes_inventory(name):

@@ -1,8 +1,9 @@
 """JSON documents of a known shape and version, decoded by many threads.
 
-The rule of versions, for every document of the state: what an earlier version of this program wrote
-is read; what a later one wrote in a version that is not known here is refused. Fields that are not
-known, in a version that is, are passed over. ``docs/format.md`` has them all.
+The rule of versions, for every document of the state: from version 1 on, what an earlier version
+of this program wrote is read, and what a later one wrote in a version that is not known here is
+refused. Fields that are not known, in a version that is, are passed over. ``docs/format.md`` has
+them all.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ def decoder(kind: type[_T]) -> Callable[[bytes], _T]:
 
 
 class _Numbered(msgspec.Struct):
-    """Any document; without a number where its writer is older than the numbers."""
+    """Any document."""
 
-    version: int = 1
+    version: int | None = None
 
 
 _decode_version = decoder(_Numbered)
@@ -58,11 +59,12 @@ def require_version(where: str, body: bytes, newest: int) -> None:
         found = _decode_version(body).version
     except (msgspec.MsgspecError, ValueError):
         return
-    if not 1 <= found <= newest:
+    if found is None or not 1 <= found <= newest:
         known = "version 1" if newest == 1 else f"versions 1 to {newest}"
+        has = "no version" if found is None else f"version {found}"
         raise IntegrityError(
-            f"{where} has version {found}, and this program reads {known}: it takes the program"
-            " that wrote it, or a later one"
+            f"{where} has {has}, and this program reads {known}: it takes the program that wrote"
+            " it, or a later one"
         )
 
 

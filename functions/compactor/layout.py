@@ -23,8 +23,6 @@ SCHEMES = "schemes/"
 #: Before the name of a stream, in :func:`round_id`.
 ROUND = "reconcile-"
 IDENTITY_NAME = "identity.json"
-# What every state has, also one of a version before it had an identity.
-FIRST_SCHEME_NAME = f"{SCHEMES}{1:020d}.json"
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _MAX_KEY_BYTES = 1024
 # What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and

@@ -9,12 +9,14 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from compactor.catalogs.opening import open_catalog
 from compactor.clock import SystemClock
 from compactor.discovery.divided import Ask, Part
 from compactor.discovery.fleet import Fleet, processors_of
 from compactor.settings.settings import Settings
 from compactor.stores.account import concurrency_of_account
 from compactor.stores.s3 import S3Store
+from compactor.tables.publish import check_table
 from compactor.whole.begin import Begun, begin, committed_in, count_on
 from compactor_handlers.runtime import (
     Event,
@@ -63,7 +65,9 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     with: the environment variable COMPACTOR_SPARK says so, unless the input does.
 
     Raises:
-        InvalidInput: the run's input is at fault; the state machine ends at once.
+        InvalidInput: the run's input is at fault, or its table cannot keep what would be compacted
+            for it; the state machine ends at once.
+        IntegrityError: the table is not what its log says.
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
@@ -74,6 +78,8 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         ask = Ask(settings, event["run_id"], store, now, committed, deadline, fleet)
         counted = count_on(ask, event["stretch"])
         return {"stretch": event["stretch"], "status": "counted" if counted else "more"}
+    if settings.table is not None:
+        check_table(settings, store, open_catalog(settings, store))
     begun = begin(settings, event["run_id"], store, now, fleet, deadline=deadline, shares=True)
     if isinstance(begun, Part):
         return _part(begun)

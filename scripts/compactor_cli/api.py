@@ -21,6 +21,7 @@ from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed, Tim
 from compactor.probe.probe import recorded_traits
 from compactor.report.report import RunReport
 from compactor.report.shown import Shown
+from compactor.report.skipped import hint_of
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
 from compactor.sizes import human_bytes
@@ -107,7 +108,10 @@ class Plan(_Result):
             ("Bytes", human_bytes(self.bytes)),
         )
         lines = [resting.line] if resting.partitions else []
-        lines += [f"skipped: {n:,}, {reason}" for reason, n in sorted(self.skipped.items())]
+        lines += [
+            f"skipped: {n:,}, {reason}{hint_of(reason)}"
+            for reason, n in sorted(self.skipped.items())
+        ]
         lines += [f"for Spark: {item.path or '(root)'}" for item in self.found.oversized]
         return Shown("What a run would do now (nothing was written)", ("", "Planned"), rows, lines)
 

@@ -76,6 +76,13 @@ def place_at(
     )
 
 
+def _new_sources(keys: Sequence[str], root: str, way: str) -> str:
+    others = f" and {len(keys) - 1:,} more" if len(keys) > 1 else ""
+    back = "puts each back under its own key" if others else "puts it back under its own key"
+    what = "new sources" if others else "a new source"
+    return f"{keys[0]!r}{others} would be {what} in {root}, and be compacted again ({way} {back})"
+
+
 class Objects:
     """Everything that is to be restored below one prefix; keys stay as they are behind it.
 
@@ -109,6 +116,8 @@ class Objects:
         self._sizes: dict[str, int] = {}
         self._etags: dict[str, str] = {}
         self._faults: list[str] = []
+        # Keys that would be new sources, by the source and the way back.
+        self._new_sources: dict[tuple[str, str], list[str]] = {}
         self._pool = ThreadPoolExecutor(_PUTS_AT_ONCE)
         self._puts: deque[Future[None]] = deque()
 
@@ -125,8 +134,8 @@ class Objects:
         same = (self._target.bucket, key) == (source.bucket, source.key)
         root = None if same else self._around(key, self._sources)
         if root is not None:
-            fault = f"{key!r} would be a new source in {root.uri}, and be compacted again"
-            self._faults.append(fault + self._way_back(source, shape))
+            way = self._way_back(source, shape)
+            self._new_sources.setdefault((root.uri, way), []).append(key)
         if taken := self._around(key, self._taken):
             self._faults.append(f"{key!r} would lie among outputs or state, in {taken.uri}")
         self._sizes[key] = row_bytes(row)
@@ -147,7 +156,9 @@ class Objects:
             for one in page:
                 if one.key in self._keys:
                     self._check_existing(one.key, one.etag)
-        refuse("--output", self._target.uri, "a prefix", "an object", self._faults)
+        new = [_new_sources(keys, *there) for there, keys in self._new_sources.items()]
+        faults = [*new, *self._faults]
+        refuse("--output", self._target.uri, "a prefix", "an object", faults)
         self._sizes.clear()
 
     def write(self, row: ManifestRow, pieces: Iterable[bytes]) -> Written:
@@ -187,7 +198,7 @@ class Objects:
     def _way_back(self, source: SourceObject, shape: Shape) -> str:
         """How a source gets back to its own key, as options."""
         compress = "--compress " if shape.name.endswith(CONTENT_SUFFIX) else ""
-        return f" ({compress}-o {S3_SCHEME}{source.bucket}/ puts it back under its own key)"
+        return f"{compress}-o {S3_SCHEME}{source.bucket}/"
 
     def _around(self, key: str, places: Sequence[S3Uri]) -> S3Uri | None:
         here = (one for one in places if one.bucket == self._target.bucket)

@@ -10,6 +10,7 @@ from typing import Any
 
 from compactor.model import SkipReason
 from compactor.money import Verdict
+from compactor.report.skipped import hint_of
 from compactor.scanning.advice import Advice, told
 from compactor.scanning.choosing import Choice, Layout, wildcards
 from compactor.scanning.figures import BOUNDS, Quantiles
@@ -22,6 +23,12 @@ from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30
 _DAY = 86_400
+# The option that decides, by the setting that the detail of what is left alone names.
+_DECIDING = {
+    "csv_header": "add --csv-header present where first records name the columns,"
+    " --csv-header absent where they are rows",
+    'format: "text"': "add --format text where lines are records of their own",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +125,10 @@ def _show_looked(looked: Sequence[Looked]) -> None:
     heads = ("Format", "Objects", "Such as")
     title = f"Formats of {counted(len(looked), 'object')} that were looked at"
     print_table(title, heads, rows, texts=(0, 2))
+    for setting, advice in _DECIDING.items():
+        many = sum(f"set {setting}" in one.detail for one in looked)
+        if many:
+            print_line(f"{counted(many, 'object')} left alone: {advice}")
     if counts.keys() & {"parquet"}:
         print_line("Parquet is merged by Spark, with --format parquet, and by nothing else")
 
@@ -193,7 +204,7 @@ def _latenesses(found: Scanned) -> Iterator[tuple[str, Quantiles]]:
 def _show_skipped(found: Scanned) -> None:
     for reason, one in sorted(_skipped(found).items()):
         such = f", such as {one['examples'][0]}" if one["examples"] else ""
-        print_line(f"skipped: {counted(one['objects'], 'object')}, {reason}{such}")
+        print_line(f"skipped: {counted(one['objects'], 'object')}, {reason}{such}{hint_of(reason)}")
 
 
 def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 from compactor.log.at_rest import Resting
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost
+from compactor.report.skipped import hint_of
 from compactor.shown import visible
 from compactor.sizes import human_bytes
 from compactor_cli.console import counted, print_line, print_table
@@ -192,7 +193,7 @@ def _print_left_alone(summary: Summary) -> None:
     if summary.resting:
         print_line(Resting(summary.resting, summary.resting_objects).line)
     for reason, objects in sorted(summary.skipped.items()):
-        print_line(f"left alone: {counted(objects, 'object')}, {reason}")
+        print_line(f"left alone: {counted(objects, 'object')}, {reason}{hint_of(reason)}")
     for reason, one in summary.left_alone.items():
         print_line(f"left alone: {counted(one['objects'], 'source')}, {reason}, such as")
         print_line(f"  {one['example']}: {one['detail']}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from compactor.cleaning.orphans import abort_losers
@@ -85,6 +86,9 @@ class OversizedPartition:
         self._recorder = Recorder(run, Counts())
         self._elsewhere = Elsewhere()
         self._open: list[Window] = [Window()]
+        # All that were listed, in order; of the first so many nothing was left when they were.
+        self._windows: list[Window] = []
+        self._at_rest = 0
         self._again: list[Window] = []
         self._tries: Counter[str] = Counter()
         self._failed: list[tuple[str, str]] = []
@@ -179,7 +183,26 @@ class OversizedPartition:
                 self.run.log.checkpoint(state)
         except Exception as error:
             recorder.failed(type(error).__name__, first_line(error))
+        if progress is not None and self.failure is None:
+            # It saves the next job, and this one is done without it.
+            with suppress(CompactorError):
+                self._leave_rest(progress)
         return recorder.receipt
+
+    def _leave_rest(self, progress: PartitionProgress) -> None:
+        """Record for discovery that the partition is at rest, where it is."""
+        windows = self._windows
+        if self.run.listing is not None:
+            return
+        if windows and not self._at_rest and len(windows) == 1:
+            # What was compacted in it came to rest since it was listed; of several that would be
+            # many requests, and the next job finds it out.
+            if progress.plan_window(windows[0]).groups:
+                return
+            progress.rest.ended(windows[0], progress.state)
+        elif self._at_rest < len(windows):
+            return
+        progress.rest.leave(progress.state, progress.result, self._recorder.receipt.shown)
 
     def _look_at_log(self) -> PartitionProgress:
         if self.progress is None:
@@ -197,6 +220,11 @@ class OversizedPartition:
         following = None if listed_before else window.following()
         if following is not None:
             self._open.append(following)
+        if not listed_before:
+            if not groups and self._at_rest == len(self._windows):
+                progress.rest.ended(window, progress.state)
+                self._at_rest += 1
+            self._windows.append(window)
         budget.take(sum(len(group.sources) for group in groups))
         if not groups:
             return []

@@ -17,9 +17,13 @@ from typing import Literal
 Row = tuple[str, ...]
 
 _WORD = re.compile(r"[^\W\d][\w .-]*")
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[A-Z][a-z]{2} \d{4}")
 # Truth values, and words for nothing.
 _NO_NAMES = frozenset(
-    ("true", "false", "yes", "no", "on", "off", "null", "none", "nan", "na", "nil", "unknown")
+    (
+        *("true", "false", "yes", "no", "on", "off"),
+        *("null", "none", "nan", "na", "nil", "unknown", "undefined", "missing"),
+    )
 )
 
 
@@ -149,5 +153,6 @@ def _poses(sources: Sequence[Source], delimiter: str, width: int) -> bool:
 
 
 def _is_measured(text: str) -> bool:
-    """It is no word: a number, a date, an address, a truth value, or nothing."""
-    return text.lower() in _NO_NAMES or _WORD.fullmatch(text) is None
+    """It is no word: a number, a date, an address, an ID, a truth value, or nothing."""
+    is_value = text.lower() in _NO_NAMES or _ID.fullmatch(text) is not None
+    return is_value or _WORD.fullmatch(text) is None

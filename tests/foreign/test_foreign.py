@@ -118,4 +118,8 @@ def test_tallies_add_up_and_the_table_has_them():
     total.add(one)
     assert (total.sets, total.wrong, total.left["ambiguous"]) == (2, 2, 6)
     assert failures({"a": total}) == ["a: wrong: x"] * 2
+    # However much is shown of what is no failure.
+    posed = Tally(posed=9, shown=["posed: y"] * 9)
+    posed.add(one)
+    assert failures({"a": posed}) == ["a: wrong: x"]
     assert "ambiguous 6" in table({"a": total})

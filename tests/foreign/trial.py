@@ -79,11 +79,17 @@ class Tally:
         """Add another tally to this one."""
         for name, value in vars(other).items():
             if name == "shown":
-                self.shown = (self.shown + value)[:_SHOWN]
+                # What must not be comes first: there may be more than is kept.
+                self.shown = sorted(self.shown + value, key=is_allowed)[:_SHOWN]
             elif name == "left":
                 self.left.update(value)
             else:
                 setattr(self, name, getattr(self, name) + value)
+
+
+def is_allowed(text: str) -> bool:
+    """Whether what is shown is no failure."""
+    return text.startswith(("posed", "unread"))
 
 
 class _Forever:
@@ -193,7 +199,7 @@ class _Joined:
     @cached_property
     def told(self) -> Told:
         """The truth that its readers are told."""
-        return _told(self.sources)
+        return _told(self.sources, self.body or b"")
 
     @property
     def header(self) -> Row:
@@ -206,9 +212,12 @@ class _Joined:
         return [row for one in self.sources for row in one.rows]
 
 
-def _told(sources: Sequence[Source]) -> Told:
-    # Of a single line without an end, nobody can say how it would end.
-    ends = {one.form.end for one in sources if one.form.end.encode() in one.body}
+def _told(sources: Sequence[Source], output: bytes = b"") -> Told:
+    some = [one for one in sources if one.first]
+    ends = {one.form.end for one in some if one.form.ended or len(one.rows) > (not one.header)}
+    if not ends and b"\n" in output:
+        # Lines without an end, each alone in its source: they end as their data set does.
+        ends = {"\r\n" if output.endswith(b"\r\n") else "\n"}
     width = max((len(row) for one in sources for row in (*one.rows, one.first) if row), default=1)
     return Told(
         header=any(one.header is not None for one in sources),

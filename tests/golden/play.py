@@ -3,11 +3,6 @@
     python -m tests.golden.play            what differs from golden.json; 1 when anything does
     python -m tests.golden.play --write    write golden.json anew, on purpose
 
-The code of an earlier version plays the same sources where its own directories come first:
-
-    git worktree add OLD COMMIT
-    PYTHONPATH=OLD/functions:OLD python tests/golden/play.py
-
 Whatever hangs on the version or the processor of a compressing library is left out: sources are
 stored in gzip and zstd without being compressed, and of compressed outputs the content counts.
 """

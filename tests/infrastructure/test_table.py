@@ -69,7 +69,7 @@ def test_without_a_table_no_function_publishes_and_the_state_has_another_one(
         assert called in (publishes or found.functions)
 
 
-def test_only_who_publishes_changes_the_table_and_only_clean_up_looks_at_it(
+def test_only_who_publishes_changes_the_table_and_discovery_and_clean_up_look_at_it(
     with_table: str, deployed: Deployed
 ) -> None:
     found = deployed(with_table)
@@ -80,8 +80,10 @@ def test_only_who_publishes_changes_the_table_and_only_clean_up_looks_at_it(
         for action in ("GetTable", "CreateTable", "UpdateTable", "GetDatabase"):
             call = Call(f"glue:{action}", arn)
             assert _policies(found, "publish_table").allow(call)
-            assert _policies(found, "clean_up").allow(call) is (action == "GetTable")
-            assert not any(one.allow(call) for one in _others(found, "publish_table", "clean_up"))
+            for looks in ("discover", "clean_up"):
+                assert _policies(found, looks).allow(call) is (action == "GetTable")
+            others = _others(found, "publish_table", "discover", "clean_up")
+            assert not any(one.allow(call) for one in others)
     for policies in found.policies.values():
         for action in ("DeleteTable", "BatchDeleteTable", "CreateDatabase"):
             assert not any(

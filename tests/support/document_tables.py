@@ -218,7 +218,8 @@ def table_of(name: str) -> Table:
     found = msgspec_inspect.type_info(OBJECTS[name])
     fields: tuple[Field, ...] = found.fields  # type: ignore[attr-defined] # of all of these
     table = {one.encode_name: (_kind(one.type), _absent(one)) for one in fields}
-    return {"version": ("whole number", "1"), **table} if name in NUMBERED else table
+    told = name in NUMBERED or "version" in table
+    return {**table, "version": ("whole number", _REQUIRED)} if told else table
 
 
 def sections_of(text: str) -> Iterator[tuple[str, str]]:

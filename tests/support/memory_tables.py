@@ -97,16 +97,16 @@ class MemoryTable:
     Attributes:
         uuid: of the table that stands there; empty where none does.
         own: rows of the table's own files; of a table without a key, numbers of records.
-        forgot: a rewrite that nothing tells of any more.
         numbers: by snapshot, or version, up to which entry the commit said that it has everything.
+        forgot: a rewrite that nothing tells of any more.
     """
 
     def __init__(self, s3: MemoryStore, read: Reader) -> None:
         self.s3 = s3
         self.uuid = ""
         self.own: dict[str, tuple[Any, ...]] = {}
-        self.forgot = False
         self.numbers: dict[int, int] = {}
+        self.forgot = False
         self._read = read
         self._rows: dict[str, int] = {}
         self._names = itertools.count(1)
@@ -544,6 +544,11 @@ class MemoryCatalog:
         self.believed = number
         return str(done)
 
+    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
+        found = self.ask("table_holdings", lambda: holdings_of(self.table, outputs))
+        assert isinstance(found, Holdings)
+        return found
+
     def contents(self, table: TableState) -> Contents:
         at = table.handle
         assert isinstance(at, int) or at is None
@@ -563,11 +568,6 @@ class MemoryCatalog:
             self.ask("table_history", lambda: self.table.history(history))
 
         return Contents("s3://", current, history)
-
-    def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
-        found = self.ask("table_holdings", lambda: holdings_of(self.table, outputs))
-        assert isinstance(found, Holdings)
-        return found
 
     def _load(self) -> TableState | None:
         found = state_of(self.table, self.log_id)

@@ -15,8 +15,8 @@ from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.log import CommitLog
 from compactor.log.manifest import identities
 from compactor.outputs.verify import check_commit
-from compactor.past.adopt import Adoption, adopt, begin, find_outputs
 from compactor.runs.given import PartitionRun
+from compactor.verification.adopt import Adoption, adopt, begin, find_outputs
 from compactor_cli import commands as cli
 from compactor_cli.commands import adopt as command_module
 from tests.support.cleaning import DAY, LINE

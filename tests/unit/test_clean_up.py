@@ -94,7 +94,7 @@ def test_a_table_between_a_partition_and_its_sources_keeps_those(levels: int, at
     names = [f"{n:03}/deep/a.json" for n in range(levels)]
     compact_more(world, *names)
     at = f"{levels - 1:03}/" if at == "last/" else at
-    # Its marker sorts before and behind what the commit names.
+    # One sorts before, one after the keys that the commit names.
     for marker in ("_delta_log/0.json", ".hoodie/hoodie.properties"):
         world.store.seed("source", f"{PARTITION.prefix}{at}{marker}", b"{}")
         (line,) = world.clean_up().unsafe

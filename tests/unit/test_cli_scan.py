@@ -107,6 +107,17 @@ def test_formats_and_compressions_are_those_that_a_run_finds(store, capsys):
     assert "left alone: binary" in out
 
 
+def test_the_option_that_decides_what_is_left_alone_is_named(store, capsys):
+    seeded(store, 20, b"name,city\nalice,Rome\n", "{n}.csv")
+    seeded(store, 10, b"DB_HOST=db\nDB_PORT=17\n", "{n}.txt")
+    seeded(store, 5, bytes(range(256)), "{n}.bin")
+    assert cli.main(["scan", URI]) == 0
+    out = capsys.readouterr().out
+    assert "20 objects left alone: add --csv-header present" in out
+    assert "10 objects left alone: add --format text" in out
+    assert "5 objects left alone: add" not in out
+
+
 def test_where_all_is_parquet_the_commands_say_so(store, capsys):
     seeded(store, 20, b"PAR1 and rows", "{n}.parquet")
     assert "--format parquet" in scanned(capsys)["inputs"][0]["run"]

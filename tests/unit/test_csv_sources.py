@@ -122,6 +122,7 @@ def test_first_records_that_differ_and_read_as_rows_are_rows(firsts: tuple[bytes
         b"alice,login\nbob,3\nalice,4\n",
         b"id,id\n1,2\n",
         b"# made by x,y\n1,2\n",
+        b",offline\n7,1\n,2\n7,3\n",
         b"\n1,2\n",
         b"id\n1\n2\n",
     ],
@@ -174,6 +175,26 @@ def test_first_records_that_all_are_written_or_ordered_as_no_row_below_are_left_
     alike = (firsts[0], below.splitlines()[0], below.splitlines()[1], below.splitlines()[2])
     outputs, left = outcome(numbered(*(first + b"\n" + below for first in alike)))
     assert not left
+
+
+def test_what_most_sources_begin_with_and_one_repeats_is_left_alone() -> None:
+    outputs, left = outcome(
+        numbered(b",0,1\n0,0.2,5\n1,0.5,2\n,0,1\n", b",0,1\n0,0.7,3\n", b"0,0.6,5\n1,0.3,4\n")
+    )
+    assert not outputs
+    assert set(left.values()) == {AMBIGUOUS}
+
+
+def test_first_records_of_two_tables_are_left_alone() -> None:
+    outputs, left = outcome(
+        numbered(
+            b"host,2024,2025\nweb,6,1\ndb,7,2\nmail,8,3\n",
+            b"17,0.5,api\n18,0.4,index\n19,0.1,worker\n20,0.2,api\n",
+            b"21,0.5,api\n22,0.4,index\n23,0.1,worker\n24,0.2,api\n",
+        )
+    )
+    assert not outputs
+    assert set(left.values()) == {AMBIGUOUS}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from compactor.discovery.work import Discovery, WorkItem, to_items_json
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.encoding import encode_commit
 from compactor.log.entries import Commit
+from compactor.log.identity import claim_identity
 from compactor.log.schemes import remember_scheme
 from compactor.model import Partition
 from compactor.settings.settings import Settings
@@ -194,7 +195,8 @@ def test_a_scheme_that_is_gone_halts_the_run(missing: int) -> None:
     store = a_store()
     for given in ({"depth": 1}, {"depth": 1, "s3_source_uri": "s3://source/other/"}):
         run(store, settings(**given))
-    entry = encode_commit(Commit(1, "1", "run-1", NOW, "source", "group"))
+    log_id = claim_identity(settings(depth=1), store).log_id
+    entry = encode_commit(Commit(1, "1", "run-1", NOW, "source", "group", log_id=log_id))
     store.seed("lake", f"_compactor/data/partitions/a/commits/{1:020d}.json.gz", entry)
     for number in range(missing, 0, -1):
         store.remove(*layout.scheme_key(settings(), number))

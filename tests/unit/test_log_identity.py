@@ -23,10 +23,10 @@ from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.log.stored import all_logs, one_log
 from compactor.model import Partition
-from compactor.past.adopt import find_outputs
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import CleanUpMode, Settings
+from compactor.verification.adopt import find_outputs
 from tests.support.cleaning import DAY, LINE, left, old_world, one_key
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Crashed

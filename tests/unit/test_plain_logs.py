@@ -168,6 +168,17 @@ def test_where_all_begin_with_the_same_line_nothing_is_stored() -> None:
     assert world.store.unfinished_uploads("lake") == {}
 
 
+def test_a_header_of_dates_is_left_alone_where_all_sources_begin_with_it() -> None:
+    header = b"2026-01-31 12:00:00,2026-01-31 18:00:00\n"
+    outputs, left = run(*(header + b"%d.5,17\n7,8\n" % n for n in range(3)))
+    assert not outputs
+    assert len(left) == 3
+    # Programs that start together begin with the same line, too.
+    line = b"2026-01-31 12:00:00,017 started\n"
+    outputs, left = run(*(line * (n < 2) + b"2026-01-31 12:00:0%d,1 x\n" % n for n in range(4)))
+    assert not left
+
+
 def test_what_the_setting_says_is_not_held_against_others() -> None:
     headed = [b"host load\nweb %d\n" % n for n in range(3)]
     assert run(*headed, format="text") == ([b"".join(headed)], [])

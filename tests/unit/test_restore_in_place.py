@@ -82,6 +82,21 @@ def test_originals_go_back_to_a_bucket_that_holds_their_outputs_as_well(
     assert record_partition(again, Counts()).counts.objects_in == 0
 
 
+def test_a_refusal_of_many_sources_says_the_way_back_once(
+    restore: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = use(World(), monkeypatch)
+    for n in range(30):
+        world.add(f"{n:02}.json", '{{"id": "{}"}}')
+    world.run()
+    before = world.store.contents("source", "")
+    code, _, err = restore("--all", "-o", "s3://source/logs/back/")
+    assert code == 2
+    assert "/00.json' and 29 more would be new sources in s3://source/logs/" in err
+    assert err.count("-o s3://source/ puts each back under its own key") == 1
+    assert world.store.contents("source", "") == before
+
+
 def test_nothing_is_restored_among_outputs_from_above_either(
     restore: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

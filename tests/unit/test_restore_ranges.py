@@ -12,7 +12,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from zlib_ng import zlib_ng
 
 from compactor.errors import IntegrityError, UnreadableSource
 from compactor.limits import WorkerLimits
@@ -20,7 +19,6 @@ from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.outputs.restore import Found, restore
-from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call
 from tests.support.world import World
@@ -57,23 +55,6 @@ def output_of(commit: Commit) -> Output:
 
 def stored_of(world: World, commit: Commit) -> bytes:
     return world.store.contents("lake")[output_of(commit).key]
-
-
-def former(world: World, commit: Commit, plain: bytes, apart: int) -> Commit:
-    """The same output as versions before segments stored it: one stream, flushed at points."""
-    member = zlib_ng.compressobj(6, zlib_ng.DEFLATED, 31)
-    stored, places = bytearray(), list[tuple[int, int]]()
-    for row in commit.rows:
-        if row.offset - (places[-1][1] if places else 0) >= apart:
-            stored += member.flush(zlib_ng.Z_FULL_FLUSH)
-            places.append((len(stored), row.offset))
-        stored += member.compress(plain[row.offset : row.offset + row.length])
-    stored += member.flush()
-    output = output_of(commit)
-    world.store.seed("lake", output.key, bytes(stored))
-    size, crc32 = len(stored), zlib.crc32(stored)
-    told = replace(output, size=size, crc32=crc32, points=tuple(places))
-    return replace(commit, output=told)
 
 
 def given_back(world: World, commit: Commit, wanted: Sequence[int]) -> list[bytes]:
@@ -175,18 +156,6 @@ def test_an_output_of_an_earlier_version_is_read_from_its_start() -> None:
     world, commit = compacted(sources, compression="gzip")
     earlier = replace(commit, output=replace(output_of(commit), points=()))
     assert given_back(world, earlier, [150]) == [sources[150]]
-
-
-def test_an_output_of_the_encoder_before_segments_is_read_from_its_points() -> None:
-    sources = [lines(seed, 10_000) for seed in range(200)]
-    world, commit = compacted(sources, compression="gzip")
-    earlier = former(world, commit, b"".join(sources), 100_000)
-    assert len(output_of(earlier).points) > 10
-    check_commit(earlier, world.store)
-    for n in (0, 7, 150, 199):
-        before = len(list(reads(world)))
-        assert given_back(world, earlier, [n]) == [sources[n]]
-        assert [call.name for call in list(reads(world))[before:]] == ["get_range"]
 
 
 def test_the_entry_keeps_the_points() -> None:

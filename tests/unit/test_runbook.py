@@ -18,7 +18,6 @@ _SETTLED = {
     "CompactorError",
     "CopyRefused",
     "ObjectMissing",
-    "TableConflict",
     "UnreadableSource",
     "UploadLost",
 }

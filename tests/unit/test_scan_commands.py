@@ -146,3 +146,21 @@ def test_the_commands_are_printed_as_a_shell_takes_them(
     (one,) = scan["inputs"]
     assert printed[-2:] == [one["plan"], one["run"]]
     assert f"'s3://{bucket}/logs/AWSLogs/*/CloudTrail/*/'" in one["run"]
+
+
+@pytest.mark.parametrize("marker", ["logs/t/_delta_log/0.json", "logs/t/metadata/v1.metadata.json"])
+def test_scan_plan_and_run_name_the_command_for_the_tables_among_sources(
+    marker: str, endpoint: str, bucket: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def table(put: Put) -> None:
+        flat(put)
+        put(marker, JSON, DAYS[0])
+        put("logs/t/part.json", JSON, DAYS[0])
+
+    filled(endpoint, bucket, table)
+    source, destination = f"s3://{bucket}/logs/", f"s3://{bucket}/out/"
+    for words in (["scan", source], ["plan", source, destination], ["run", source, destination]):
+        assert main([*words, "--endpoint-url", endpoint]) == 0
+        printed = capsys.readouterr().out
+        (line,) = (one for one in printed.splitlines() if "2 objects, part_of_a_table" in one)
+        assert "compactor tables plan shows" in line

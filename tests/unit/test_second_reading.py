@@ -21,7 +21,6 @@ from compactor.model import Format, StoredPart, TableDialect
 from compactor.outputs import compact
 from compactor.outputs.detection import Detector, detector
 from compactor.outputs.pending import OutputWriter
-from compactor.past.deep import examine
 from compactor.second_reading import (
     Declared,
     Difference,
@@ -39,6 +38,7 @@ from compactor.second_reading import (
 )
 from compactor.second_reading.json_text import squeezed
 from compactor.settings.settings import Settings
+from compactor.verification.deep import examine
 from tests.support.examples import PARTITION
 from tests.support.naive_formats import without_rules
 from tests.support.sources import Sources, of

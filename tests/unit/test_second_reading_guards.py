@@ -14,7 +14,7 @@ import pytest
 from compactor.errors import TransientStoreError
 from compactor.log.log import CommitLog
 from compactor.outputs.verify import check_commit
-from compactor.past.deep import examine
+from compactor.verification.deep import examine
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call
 from tests.support.misread import MISREAD, Misread

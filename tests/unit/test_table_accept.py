@@ -479,7 +479,7 @@ def test_what_a_table_was_given_is_what_its_last_acceptance_says():
             acceptance=None
             if missing is None
             else Acceptance(
-                version="", absent=missing, doubtful=[], releases_sources=False, outputs=0
+                table_version="", absent=missing, doubtful=[], releases_sources=False, outputs=0
             ),
         )
 

@@ -239,7 +239,7 @@ def test_several_transforms_divide_a_table_together(partitioned):
         (
             "day(day)",
             pa.array([at("2026-11-21T23:59:59"), at("2026-11-22T00:00:00")], _TIMES),
-            r"has rows of several: day is 2026-11-21 23:59:59\+00:00 to 2026-11-22 00:00:00\+00:00",
+            r"has rows of several: day is 2026-11-21T23:59:59\+00:00 to 2026-11-22T00:00:00\+00:00",
         ),
         ("truncate(2, day)", ["abc", "acc"], "has rows of several: day is abc to acc"),
         ("bucket(4, day)", [1, 2], r"day is 1 to 2, and bucket\[4\] keeps no order"),

@@ -21,7 +21,10 @@ from compactor.log.entries import Commit
 from compactor.log.stored import read_entry
 from compactor.tables.entries import NamedOutput, Reached
 from compactor.tables.log import Draft, TableLog
+from compactor.tables.port import TableState
+from compactor.tables.publish import check_table
 from compactor.tables.receipts import read_receipt
+from compactor.whole.again import RETRIES
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed
 from tests.support.memory_tables import ADDRESS, IcebergTable, MemoryCatalog, unanswered
@@ -201,11 +204,53 @@ def test_a_commit_whose_answer_was_lost_is_not_made_again(tables):
 
 def test_a_publisher_gives_up_where_others_are_always_first(tables):
     tables.compact("a.json")
-    answers(tables, "table_commit", *[conflict] * 60)
+
+    def lost(_: Callable[[], object]) -> object:
+        tables.table.append_foreign([])
+        raise TableConflict("somebody else was first")
+
+    answers(tables, "table_commit", *[lost] * 60)
     with pytest.raises(TransientStoreError, match="tried 60 times"):
         tables.publish()
     assert tables.publish().status == "done"
     tables.must_have_all()
+
+
+def test_a_conflict_with_nobody_is_given_up_soon_and_is_not_one_to_try_again(tables):
+    tables.compact("a.json")
+    answers(tables, "table_commit", *[conflict] * 60)
+    waited: list[float] = []
+    with pytest.raises(TableConflict):
+        tables.publish(pause=waited.append)
+    assert (len(waited), sum(waited) < 30) == (8, True)
+    assert "TableConflict" not in RETRIES
+    assert tables.publish(catalog=MemoryCatalog(tables.table)).status == "done"
+    tables.must_have_all()
+
+
+def test_a_table_that_comes_to_ask_too_much_takes_nothing_more(tables):
+    tables.compact("a.json")
+    tables.publish()
+    tables.compact("b.json")
+    load: Callable[[str], TableState | None] = tables.catalog.load
+
+    def asking(log_id: str) -> TableState | None:
+        found = load(log_id)
+        return None if found is None else replace(found, refusal="a table without row tracking")
+
+    def lost(_: Callable[[], object]) -> object:
+        tables.table.append_foreign([])
+        tables.catalog.load = asking
+        raise TableConflict("somebody else was first")
+
+    answers(tables, "table_commit", lost)
+    waited: list[float] = []
+    with pytest.raises(InvalidInput, match="expected a table without row tracking"):
+        tables.publish(pause=waited.append)
+    assert len(waited) == 1
+    assert tables.load().last == 2
+    with pytest.raises(InvalidInput, match="expected a table without row tracking"):
+        check_table(tables.world.settings, tables.store, tables.catalog)
 
 
 def test_what_time_does_not_allow_is_left_to_the_next_call(tables):

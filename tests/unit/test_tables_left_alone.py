@@ -5,8 +5,10 @@ The tables are made, and read afterwards, by the libraries that own their format
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ from compactor.model import Listing, Partition, SkipReason
 from compactor.planning.listing import take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.planning.surroundings import Surroundings
+from compactor.ports import KeyPage
 from compactor.scanning.scan import scan
 from compactor.settings.settings import Settings
 from compactor.whole.here import ThisProcess
@@ -48,6 +51,7 @@ MARKERS = {
     "metadata/version-hint.text": SkipReason.TABLE,
     "metadata/snap-1-1-4a6f.avro": SkipReason.TABLE,
     "metadata/4a6f-m0.avro": SkipReason.TABLE,
+    "schema/schema-0": SkipReason.TABLE,
     "oci-layout": SkipReason.REGISTRY,
 }
 # By all of which a registry's blob is known without anything beside it.
@@ -188,9 +192,9 @@ def test_blobs_of_a_registry_are_known_by_their_names_and_logs_beside_them_are_c
 
 def test_a_level_called_metadata_without_files_of_iceberg_marks_nothing():
     world = Bucket()
-    world.put("logs/metadata/a.json", "logs/data/a.json", "metadata/a.json")
+    world.put("logs/metadata/a.json", "logs/data/a.json", "metadata/a.json", "schema/a.json")
     assert not world.compact_and_delete()
-    assert world.keys == {"metadata/a.json"}
+    assert world.keys == {"metadata/a.json", "schema/a.json"}
 
 
 @pytest.mark.parametrize("marker", MARKERS)
@@ -206,10 +210,25 @@ def test_a_marker_is_found_among_so_many_others_that_no_page_shows_it(marker, pa
     assert looks.above("t/z1/") == MARKERS[marker]
     assert looks.above("t/") is None
     asked = store.count("list_level")
-    assert asked <= 2 + 2 + 5 + 2
+    assert asked <= 2 + 2 + 6 + 2
     # Every level once, whoever asks.
     assert looks.above("t/n1/") == MARKERS[marker]
     assert store.count("list_level") == asked
+
+
+def test_a_marker_is_found_where_a_store_ignores_the_delimiter(monkeypatch):
+    store = MemoryStore()
+    store.add_bucket("source")
+    for key in ("t/_delta_log/0.json", "t/a/1.json", "u/metadata/notes.json"):
+        store.seed("source", key, LINE)
+
+    def flat(bucket: str, prefix: str, **_: str) -> Iterator[KeyPage]:
+        yield from (KeyPage(tuple(page), ()) for page in store.list_objects(bucket, prefix))
+
+    monkeypatch.setattr(store, "list_level", flat)
+    looks = Surroundings(store, "source")
+    assert looks.above("t/a/") == SkipReason.TABLE
+    assert looks.above("u/a/") is None
 
 
 def test_a_denied_look_above_the_source_is_no_error():
@@ -508,6 +527,21 @@ def test_an_iceberg_table_has_all_its_rows_after_a_run_and_clean_up(
     opened = SqlCatalog("lake", **catalog).load_table("lake.t")
     found = opened.scan().to_arrow().column("n").to_pylist()
     assert sorted(found) == list(range(40))
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"format-version": 2, "table-uuid": "1", "location": "s3://t", "last-updated-ms": 1},
+        {"format-version": 1, "view-uuid": "1", "location": "s3://v", "versions": []},
+    ],
+)
+def test_metadata_of_iceberg_that_lies_elsewhere_is_not_joined(metadata):
+    world = Bucket()
+    keys = {f"logs/t/0000{n}-{n}.metadata.json" for n in range(3)}
+    world.put(*keys, body=json.dumps(metadata).encode())
+    assert world.compact_and_delete() == {SkipReason.QUARANTINED: 3}
+    assert world.keys == keys
 
 
 def test_the_report_names_what_compacts_tables():

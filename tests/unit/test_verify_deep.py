@@ -9,8 +9,8 @@ import pytest
 
 from compactor.formats.listed import ListFramer
 from compactor.log.log import CommitLog
-from compactor.past.deep import examine
-from compactor.past.originals import JUDGED_BYTES
+from compactor.verification.deep import examine
+from compactor.verification.originals import JUDGED_BYTES
 from compactor_cli.commands import verify
 from tests.support.examples import PARTITION
 from tests.support.misread import MISREAD

@@ -14,8 +14,8 @@ from compactor.errors import IntegrityError
 from compactor.log.log import CommitLog
 from compactor.log.stored import one_log
 from compactor.outputs.publish import publish
-from compactor.past.adopt import Adoption, adopt
 from compactor.runs.given import PartitionRun
+from compactor.verification.adopt import Adoption, adopt
 from tests.support.examples import PARTITION
 from tests.support.memory_hooks import Crashed
 from tests.support.world import World

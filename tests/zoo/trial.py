@@ -166,7 +166,8 @@ def _look(
         outcome.faults += _wrong_output(body, [one for one in members if not one.empty], outcome)
         for left in commit.quarantined:
             name = _name(left.source.key)
-            named[name] += 1
+            # It may wait for its data set, and be looked at again.
+            named[name] += name not in outcome.left
             outcome.left[name] = (str(left.reason), left.detail)
     outcome.faults += [f"output {key} is of no commit" for key in unclaimed]
     outcome.faults += _unaccounted(by_name, named, outcome)

@@ -2,9 +2,10 @@
 
 opening     opens the table that settings name; file_io: pyiceberg's files on the run's own store
 iceberg     Iceberg tables in Glue, behind REST, or in a catalog of this machine
-partitions  how an Iceberg table that is made is divided, and in which partition an output lies
+partitions  how an Iceberg table that is made is divided, and in which partition an output lies;
+            dates: partitions by time, of any year
 live_inventory  S3 Metadata's table of all objects of a bucket, as an inventory
-delta       Delta tables by their location
+delta       Delta tables by their location; delta_demands: what such a table asks of its writers
 measuring   what a table's metadata says of its files: measured_iceberg, measured_delta, delta_log
 iceberg_writes  what a snapshot of an Iceberg table wrote
 delta_files which objects a Delta table is made of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError
@@ -11,6 +12,7 @@ from pyiceberg.schema import Schema, promote
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
 from compactor.catalogs.misfits import Misfit
+from compactor.catalogs.misfits import require_values as _require_values
 from compactor.catalogs.parquet import require_signed
 from compactor.errors import InvalidInput
 
@@ -53,9 +55,19 @@ def misfits(table: StructType, output: StructType, path: str = "") -> Iterator[M
             yield Misfit(column, str(one.field_type), "")
     has = {one.name for one in output.fields}
     for one in table.fields:
-        if one.required:
+        if one.required and not (path == "" and one.field_type.is_primitive):
             told = "without a value in some rows" if one.name in has else "missing"
             yield Misfit(f"{path}{one.name}", told, f"required {one.field_type}")
+
+
+def require_values(table: Schema, footer: Any, where: str) -> None:
+    """Refuse an output that may lack values which the table requires.
+
+    Raises:
+        InvalidInput: names the first such column.
+    """
+    needed = [one.name for one in table.fields if one.required and one.field_type.is_primitive]
+    _require_values(needed, footer, where)
 
 
 def _unlike(table: IcebergType, output: IcebergType, column: str) -> Iterator[Misfit]:

@@ -12,6 +12,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table.metadata import TableMetadata
 
+from compactor.catalogs.parquet import bounds_of
 from compactor.catalogs.partitions import partition_of
 from compactor.tables.port import TableFile
 
@@ -54,12 +55,12 @@ class DataFiles:
         )
 
     def _statistics(self, footer: Any) -> Any:
-        unknown = frozenset(path for path in _paths(footer) if path not in self._known)
-        if unknown:
-            # Only readers' pruning hangs on these: a column that is to be added, or lists written
-            # by the rules of old writers.
-            footer = _Without(footer, unknown)
-        return data_file_statistics_from_parquet_metadata(footer, self._plan, self._known)
+        # Only readers' pruning depends on the others: a column that is to be added, or lists
+        # written by the rules of old writers.
+        known = frozenset(self._known)
+        return data_file_statistics_from_parquet_metadata(
+            _Footer(footer, known), self._plan, self._known
+        )
 
 
 def _paths(footer: Any) -> list[str]:
@@ -69,26 +70,49 @@ def _paths(footer: Any) -> list[str]:
     return [group.column(number).path_in_schema for number in range(group.num_columns)]
 
 
-class _Without:
-    """A footer without some of its columns."""
+class _Footer:
+    """A footer as pyiceberg reads it: some of its columns, with bounds that fit any date."""
 
-    def __init__(self, footer: Any, left_out: frozenset[str]) -> None:
+    def __init__(self, footer: Any, kept: frozenset[str]) -> None:
         self._footer = footer
-        paths = _paths(footer)
-        self._kept = [n for n, path in enumerate(paths) if path not in left_out]
+        self._kept = [n for n, path in enumerate(_paths(footer)) if path in kept]
         self.num_rows = footer.num_rows
         self.num_row_groups = footer.num_row_groups
         self.num_columns = len(self._kept)
 
     def row_group(self, number: int) -> Any:
-        return _GroupWithout(self._footer.row_group(number), self._kept)
+        return _Group(self._footer.row_group(number), self._kept)
 
 
-class _GroupWithout:
+class _Group:
     def __init__(self, group: Any, kept: list[int]) -> None:
         self._group = group
         self._kept = kept
         self.num_columns = len(kept)
 
     def column(self, number: int) -> Any:
-        return self._group.column(self._kept[number])
+        return _Chunk(self._group.column(self._kept[number]))
+
+
+class _Chunk:
+    """A chunk of a column; everything but its bounds is passed on."""
+
+    def __init__(self, chunk: Any) -> None:
+        self._chunk = chunk
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._chunk, name)
+
+    @property
+    def statistics(self) -> Any:
+        return _Statistics(self._chunk.statistics)
+
+
+class _Statistics:
+    def __init__(self, statistics: Any) -> None:
+        self._statistics = statistics
+        bounds: tuple[Any, Any] = bounds_of(statistics) or (None, None)
+        self.min, self.max = bounds
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._statistics, name)

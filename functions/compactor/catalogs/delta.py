@@ -27,9 +27,11 @@ from compactor.catalogs.delta_columns import (
     merged,
     names_of,
     require_fit,
+    require_values,
     statistics_of,
 )
 from compactor.catalogs.delta_contents import delta_contents
+from compactor.catalogs.delta_demands import refusal_of
 from compactor.catalogs.delta_history import DeltaHistory
 from compactor.catalogs.misfits import require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
@@ -38,6 +40,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
+from compactor.shown import visible
 from compactor.tables.history import Restored, restored_before
 from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 
@@ -93,6 +96,9 @@ class DeltaCatalog:
                 return self._state(table)
         except TableNotFoundError:
             return None
+        except DeltaError as error:
+            accepted = f"a Delta table that delta-rs reads; it says: {_said(error)}"
+            raise InvalidInput("table", self.address, accepted) from error
 
     def _state(self, table: DeltaTable) -> TableState:
         last = table.transaction_version(self._application) or 0
@@ -102,6 +108,7 @@ class DeltaCatalog:
             last=last,
             version=f"version {table.version()}",
             fault=self._fault(table, last) if last else "",
+            refusal=refusal_of(table),
             properties=dict(table.metadata().configuration),
             handle=table,
         )
@@ -157,13 +164,13 @@ class DeltaCatalog:
 
     def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
         handle = _handle(table)
-        self._require_plain(handle)
         schema = handle.schema()
         for where, other in self._schemas(files):
             self._require_no_past(handle, other, where)
             require_fit(schema, other, where, evolve=evolve)
-        for one in files:
+        for one, footer in zip(files, self._footers.of(files), strict=True):
             self._path(one)
+            require_values(schema, footer, one.uri)
 
     def _require_no_past(self, handle: DeltaTable, output: Schema, where: str) -> None:
         """The log is gone through only where the output has a column that the table has not."""
@@ -175,19 +182,6 @@ class DeltaCatalog:
         if self._past[0] != version:
             self._past = version, self._history.past_columns(version, handle.schema())
         require_no_past(more, self._past[1], where)
-
-    def _require_plain(self, table: DeltaTable) -> None:
-        metadata = table.metadata()
-        if metadata.partition_columns:
-            accepted = (
-                "a Delta table without partitions: its outputs hold all their columns; this one is"
-                f" partitioned by {', '.join(metadata.partition_columns)}"
-            )
-            raise InvalidInput("table", self.address, accepted)
-        mapping = metadata.configuration.get("delta.columnMapping.mode", "none")
-        if mapping != "none":
-            accepted = f"a Delta table without column mapping, which is {mapping!r} here"
-            raise InvalidInput("table", self.address, accepted)
 
     def _path(self, one: TableFile) -> str:
         """Where an output lies, from the table on."""
@@ -206,7 +200,6 @@ class DeltaCatalog:
         handle = _handle(table)
         if f"version {handle.version()}" != table.version:
             raise TableConflict(f"{self.address} is not at {table.version} any more")
-        self._require_plain(handle)
         schema = handle.schema()
         for where, one in self._schemas(files):
             self._require_no_past(handle, one, where)
@@ -215,10 +208,10 @@ class DeltaCatalog:
         if schema != handle.schema():
             self._add_columns(handle, schema)
             raise TableConflict(f"{self.address} has new columns now")
-        added: list[AddAction | RemoveAction] = [
-            self._added(one, footer)
-            for one, footer in zip(files, self._footers.of(files), strict=True)
-        ]
+        added: list[AddAction | RemoveAction] = []
+        for file, footer in zip(files, self._footers.of(files), strict=True):
+            require_values(schema, footer, file.uri)
+            added.append(self._added(file, footer))
         try:
             with self._answers():
                 handle.create_write_transaction(
@@ -233,7 +226,7 @@ class DeltaCatalog:
                     post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
                 )
         except CommitFailedError as error:
-            raise TableConflict(str(error)) from error
+            raise self._refused(handle, error) from error
         self._footers.forget()
         return f"version {handle.version() + 1}"
 
@@ -247,12 +240,32 @@ class DeltaCatalog:
         """In a version before the files: delta-rs has no commit of both."""
         known = {one.name for one in handle.schema().fields}
         more = [one for one in schema.fields if one.name not in known]
-        with self._answers():
-            try:
+        try:
+            with self._answers():
                 handle.alter.add_columns(more)
-            except DeltaError as error:
-                # Perhaps because somebody else added them just now.
-                raise TableConflict(str(error)) from error
+        except DeltaError as error:
+            # Perhaps because somebody else added them just now.
+            raise self._refused(handle, error) from error
+
+    def _refused(self, handle: DeltaTable, error: DeltaError) -> Exception:
+        """What a refused commit means: others were first where the table is at another version.
+
+        delta-rs has one error for that and for all that it does not write.
+        """
+        judged = self._judged(error)
+        if judged is not error:
+            return judged
+        try:
+            with self._answers():
+                table = DeltaTable(self._location.uri, storage_options=self._options)
+                moved = table.version() != handle.version()
+        except DeltaError:
+            # Others made it something that delta-rs does not read: the next look says so.
+            moved = True
+        if moved:
+            return TableConflict(_said(error))
+        accepted = f"a Delta table that takes a commit of delta-rs; it says: {_said(error)}"
+        return InvalidInput("table", self.address, accepted)
 
     def _added(self, one: TableFile, footer: Any) -> AddAction:
         return AddAction(
@@ -276,12 +289,16 @@ class DeltaCatalog:
                 raise self._judged(error) from error
 
     def _judged(self, error: Exception) -> Exception:
-        told = " ".join(str(error).split())
-        if "AccessDenied" in told or "403" in told:
+        told = _said(error)
+        if "AccessDenied" in told or "403 Forbidden" in told:
             return InvalidInput("permission", told, "a role that may use this table")
         if isinstance(error, OSError) or "Generic S3 error" in told or "object store" in told:
             return TransientStoreError(f"{self.address}: {told}")
         return error
+
+
+def _said(error: Exception) -> str:
+    return visible(" ".join(str(error).split()))
 
 
 def _restored(one: Mapping[str, Any]) -> list[Restored]:

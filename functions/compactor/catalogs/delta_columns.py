@@ -18,6 +18,7 @@ from compactor.errors import InvalidInput
 
 _Type = ArrayType | MapType | PrimitiveType | StructType | VariantType
 _LONGEST_TEXT = 64
+_EPOCH = datetime.date(1970, 1, 1)
 
 
 def delta_schema(schema: pa.Schema, where: str) -> Schema:
@@ -56,6 +57,18 @@ def require_fit(table: Schema, output: Schema, where: str, *, evolve: bool) -> N
     misfits.require_fit(found, where, evolve=evolve)
 
 
+def require_values(table: Schema, footer: Any, where: str) -> None:
+    """Refuse an output that may lack values which the table requires.
+
+    Raises:
+        InvalidInput: names the first such column.
+    """
+    needed = [
+        one.name for one in table.fields if not one.nullable and isinstance(one.type, PrimitiveType)
+    ]
+    misfits.require_values(needed, footer, where)
+
+
 def _not_added(one: Misfit) -> Misfit:
     """A column within another is no reason to add anything."""
     inner = "." in one.column and not one.table
@@ -82,7 +95,7 @@ def _misfits(table: list[Field], output: list[Field], path: str) -> Iterator[Mis
         else:
             yield Misfit(column, _name(one.type), "")
     for one in table:
-        if not one.nullable:
+        if not one.nullable and not (path == "" and isinstance(one.type, PrimitiveType)):
             yield Misfit(f"{path}{one.name}", "without a value in some rows", "required")
 
 
@@ -138,7 +151,7 @@ def statistics_of(footer: Any) -> str:
         if found is None:
             continue
         nulls[one.name] = found.nulls
-        values = _as_json(found.least), _as_json(found.greatest)
+        values = _as_json(found.least, one.type), _as_json(found.greatest, one.type)
         if None not in values:
             least[one.name], greatest[one.name] = values
     document = {
@@ -150,9 +163,19 @@ def statistics_of(footer: Any) -> str:
     return json.dumps(document)
 
 
-def _as_json(value: Any) -> Any:
+def _as_json(value: Any, kind: pa.DataType) -> Any:
+    if value is None or pa.types.is_timestamp(kind):
+        return None
+    if pa.types.is_date(kind):
+        return _date(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        return value.isoformat()
     return value if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None
+
+
+def _date(days: int) -> str | None:
+    try:
+        return (_EPOCH + datetime.timedelta(days)).isoformat()
+    except OverflowError:
+        # Left out: readers of the log may not know the year 0, or those after 9999.
+        return None

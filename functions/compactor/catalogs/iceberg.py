@@ -11,6 +11,7 @@ would add the files to whatever it finds, without a look at ``last``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -34,21 +35,30 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 
 from compactor.catalogs import iceberg_history
 from compactor.catalogs.answers import translated
-from compactor.catalogs.columns import iceberg_schema, misfits
+from compactor.catalogs.columns import iceberg_schema, misfits, require_values
 from compactor.catalogs.data_files import DataFiles
 from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.catalogs.iceberg_contents import iceberg_contents
 from compactor.catalogs.misfits import require_fit, require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
-from compactor.catalogs.partitions import partition_of, require_names_apart, spec_of
+from compactor.catalogs.partitions import (
+    partition_of,
+    require_names_apart,
+    spec_of,
+    spec_refusal,
+)
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
+from compactor.shown import visible
 from compactor.tables.history import Snapshot, rolled_back
 from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 
 PREFIX = "s3-compactor."
+_FORMAT_VERSION = 2
+_ENCRYPTED_BY = "encryption.key-id"
+_MESSAGE = re.compile(r"^ +(.*) \[type=", re.MULTILINE)
 
 
 class IcebergCatalog:
@@ -95,6 +105,9 @@ class IcebergCatalog:
             raise InvalidInput("table", self.address, accepted) from None
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
+        except ValidationError as error:
+            accepted = f"an Iceberg table whose metadata pyiceberg reads; it says: {_said(error)}"
+            raise InvalidInput("table", self.address, accepted) from error
         return self._state(table)
 
     def _state(self, table: Table) -> TableState:
@@ -106,6 +119,7 @@ class IcebergCatalog:
             last=last,
             version=f"snapshot {current.snapshot_id}" if current is not None else "no snapshot",
             fault=self._fault(table) if last else "",
+            refusal=_refusal(table.metadata),
             properties=dict(table.metadata.properties),
             handle=table,
         )
@@ -207,6 +221,7 @@ class IcebergCatalog:
         """Also before a table is made: it would keep a partitioning that does not do."""
         for file, footer in zip(files, self._footers.of(files), strict=True):
             partition_of(file, footer, metadata)
+            require_values(metadata.schema(), footer, file.uri)
 
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
@@ -225,7 +240,7 @@ class IcebergCatalog:
                 self._add(transaction, list(zip(files, footers, strict=True)), number)
                 made = transaction.table_metadata.current_snapshot()
                 transaction.commit_transaction()
-        except (CommitFailedException, ValidationError, FileNotFoundError) as error:
+        except (CommitFailedException, FileNotFoundError) as error:
             # Of a snapshot that was expired since it was read, the manifests are gone as well.
             raise TableConflict(str(error)) from error
         self._footers.forget()
@@ -258,9 +273,7 @@ class IcebergCatalog:
             for file, footer in files:
                 producer.append_data_file(data_files.of(file, footer))
         made = transaction.table_metadata.current_snapshot()
-        if made is None or made.sequence_number is None:
-            accepted = "an Iceberg table of format version 2 or later"
-            raise InvalidInput("table", self.address, accepted)
+        assert made is not None  # noqa: S101 - it was added just now
         said = {
             f"{token}.last": str(number),
             f"{token}.snapshot": f"{made.snapshot_id}:{made.sequence_number}",
@@ -269,6 +282,27 @@ class IcebergCatalog:
 
     def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
         return iceberg_history.holdings(_handle(table), f"{PREFIX}{self._log_id}.last", outputs)
+
+
+def _refusal(metadata: TableMetadata) -> str:
+    """What would be accepted instead of this table; empty where files can be added to it."""
+    version = metadata.format_version
+    if version != _FORMAT_VERSION:
+        why = (
+            "which has no sequence numbers to tell a rollback by"
+            if version < _FORMAT_VERSION
+            else "which pyiceberg does not write"
+        )
+        return f"an Iceberg table of format version 2; this one is of version {version}, {why}"
+    if metadata.properties.get(_ENCRYPTED_BY):
+        return f"an Iceberg table without encryption, which {_ENCRYPTED_BY} turns on here"
+    return spec_refusal(metadata)
+
+
+def _said(error: Exception) -> str:
+    """What pydantic says of metadata in between the names and values, which are long."""
+    found = _MESSAGE.search(str(error))
+    return visible(found[1] if found else " ".join(str(error).split()))
 
 
 def _require_no_past(schema: Schema, metadata: TableMetadata, where: str) -> None:

@@ -50,6 +50,8 @@ class KeyedCatalog:
             rows,
             last=last or 0,
             fault=fault or (keys.fault if keys is not None else ""),
+            # Spark writes them, by rules of its own.
+            refusal="",
             handle=None,
         )
 

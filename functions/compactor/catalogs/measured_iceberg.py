@@ -34,6 +34,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import IcebergType
 
 from compactor.catalogs.answers import translated
+from compactor.catalogs.dates import text_of
 from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.maintenance.measures import (
@@ -411,5 +412,5 @@ class Names:
             if text is not None and kind is not None:
                 # Of a transform's result, so that a day is a day, whatever its column is.
                 result = one.transform.result_type(kind)
-                text = one.transform.to_human_string(result, value)
+                text = text_of(one.transform, result, value)
             yield PartitionValue(column, str(one.transform), text)

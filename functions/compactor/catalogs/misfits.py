@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from compactor.catalogs.parquet import nulls_in
 from compactor.errors import InvalidInput
 
 
@@ -40,6 +41,28 @@ def require_fit(found: Iterable[Misfit], where: str, *, evolve: bool) -> None:
                 f" {where} has and the table has not"
             )
             raise InvalidInput("schema_evolution", "refuse", accepted)
+
+
+def require_values(columns: Iterable[str], footer: Any, where: str) -> None:
+    """Refuse an output that may have rows without a value where the table requires one.
+
+    Args:
+        columns: outermost ones that the table requires, each of a type that holds no others.
+        footer: of the output, a ``pyarrow.parquet.FileMetaData``.
+        where: the output, for a person.
+
+    Raises:
+        InvalidInput: names the first such column.
+    """
+    for one in columns:
+        nulls = nulls_in(footer, one)
+        if nulls is None:
+            told = "without a count of its nulls"
+        elif nulls:
+            told = f"without a value in {nulls:,} of {footer.num_rows:,} rows"
+        else:
+            continue
+        require_fit([Misfit(one, told, "required")], where, evolve=False)
 
 
 def require_no_past(columns: Iterable[str], past: Mapping[str, str], where: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,6 +19,9 @@ from compactor.tables.port import TableFile
 _READERS = 16
 # Holds the footer of most outputs, which is read in one go.
 _FIRST_LOOK_BYTES = 64 << 10
+# By a timestamp's unit: times, and divided by.
+_TO_MICROSECONDS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1_000)}
+_LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -121,7 +125,7 @@ class Spread(NamedTuple):
 
     Attributes:
         values, nulls: rows with a value, and without one.
-        least, greatest: of the values.
+        least, greatest: of the values, as :func:`bounds_of` has them.
     """
 
     values: int = 0
@@ -151,6 +155,26 @@ def spread(metadata: Any, column: str) -> Spread | None:
     return found
 
 
+def nulls_in(metadata: Any, column: str) -> int | None:
+    """In how many rows of a file a column has no value; None where statistics do not say.
+
+    Args:
+        metadata: of the file.
+        column: by its name; a file without it has no values.
+    """
+    found = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunk = _chunk(group, column)
+        if chunk is None:
+            found += group.num_rows
+        elif chunk.is_stats_set and chunk.statistics.has_null_count:
+            found += chunk.statistics.null_count
+        else:
+            return None
+    return found
+
+
 def _chunk(group: Any, column: str) -> Any:
     for number in range(group.num_columns):
         if group.column(number).path_in_schema == column:
@@ -166,9 +190,30 @@ def _of_chunk(chunk: Any) -> Spread | None:
     values = chunk.num_values - nulls
     if not values:
         return Spread(0, nulls)
+    bounds = bounds_of(statistics)
+    return None if bounds is None else Spread(values, nulls, *bounds)
+
+
+def bounds_of(statistics: Any) -> tuple[Any, Any] | None:
+    """Least and greatest value of a chunk; None where they are not known.
+
+    Dates are days, and timestamps microseconds, since 1970: Python has neither the year 0 nor any
+    beyond 9999, and ``9999-12-31T23:59:59-05:00`` is a common end of time.
+
+    Args:
+        statistics: of the chunk, which has values.
+    """
     if not statistics.has_min_max:
         return None
-    return Spread(values, nulls, statistics.min, statistics.max)
+    if statistics.logical_type.type == "DATE":
+        return statistics.min_raw, statistics.max_raw
+    if statistics.logical_type.type != "TIMESTAMP":
+        return statistics.min, statistics.max
+    unit = json.loads(statistics.logical_type.to_json())["timeUnit"]
+    times, per = _TO_MICROSECONDS[unit]
+    # Of nanoseconds the microseconds around them.
+    least, greatest = statistics.min_raw * times // per, -(-statistics.max_raw * times // per)
+    return (least, greatest) if least >= _LEAST_LONG and greatest <= _GREATEST_LONG else None
 
 
 def _both(one: Spread, other: Spread) -> Spread:

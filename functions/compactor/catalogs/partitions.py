@@ -18,10 +18,25 @@ from pyiceberg.partitioning import (
 )
 from pyiceberg.schema import Schema
 from pyiceberg.table.metadata import TableMetadata
-from pyiceberg.transforms import BucketTransform, Transform, VoidTransform, parse_transform
+from pyiceberg.transforms import (
+    BucketTransform,
+    IdentityTransform,
+    Transform,
+    VoidTransform,
+    parse_transform,
+)
 from pyiceberg.typedef import Record
-from pyiceberg.types import DoubleType, FloatType, IcebergType, NestedField
+from pyiceberg.types import (
+    DateType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    NestedField,
+    TimestampType,
+    TimestamptzType,
+)
 
+from compactor.catalogs.dates import applied, text_of
 from compactor.catalogs.parquet import Spread, spread
 from compactor.errors import InvalidInput
 from compactor.settings.partitioning import PartitionBy
@@ -86,6 +101,19 @@ def _takes(transform: Transform[Any, Any], kind: IcebergType) -> bool:
     return not isinstance(kind, FloatType | DoubleType) and transform.can_transform(kind)
 
 
+def spec_refusal(metadata: TableMetadata) -> str:
+    """What partitioning would be accepted instead; empty where outputs can lie in this one."""
+    schema = metadata.schema()
+    for field in metadata.spec().fields:
+        kind = schema.find_type(field.source_id)
+        if not isinstance(field.transform, VoidTransform) and not _takes(field.transform, kind):
+            return (
+                "an Iceberg table whose partitions the bounds of a file can prove; this one has"
+                f" {field.name}, {field.transform} of a column of type {kind}"
+            )
+    return ""
+
+
 def require_names_apart(columns: Sequence[str], metadata: TableMetadata, where: str) -> None:
     """Refuse new columns that are called as a field of the partitioning is.
 
@@ -139,7 +167,7 @@ class _Lies:
         if not found.values:
             return None
         if found.nulls:
-            told = f"{self._column} is null in some, and {_bounds(found)} in others"
+            told = f"{self._column} is null in some, and {self._bounds(found)} in others"
             raise self._refused(f"has rows of several: {told}")
         return self._of_values(found)
 
@@ -152,16 +180,26 @@ class _Lies:
         if not transform.can_transform(kind):
             raise self._refused(f"nothing tells: {transform} is not known")
         if isinstance(transform, BucketTransform) and found.least != found.greatest:
-            told = f"{self._column} is {_bounds(found)}, and {transform} keeps no order"
+            told = f"{self._column} is {self._bounds(found)}, and {transform} keeps no order"
             raise self._refused(f"nothing tells: {told}")
-        apply = transform.transform(kind)
+        apply = applied(transform, kind)
         least, greatest = (
             apply(partition_record_value(self._field, value, self._schema))
             for value in (found.least, found.greatest)
         )
         if least != greatest:
-            raise self._refused(f"has rows of several: {self._column} is {_bounds(found)}")
+            raise self._refused(f"has rows of several: {self._column} is {self._bounds(found)}")
+        self._require_name(least, transform.result_type(kind))
         return least
+
+    def _require_name(self, value: Any, kind: IcebergType) -> None:
+        """The library names each partition in the summary of a commit, as Python has dates."""
+        transform = self._field.transform
+        try:
+            transform.to_human_string(kind, value)
+        except OverflowError:
+            name = text_of(transform, kind, value)
+            raise self._refused(f"lies in {name}, which pyiceberg cannot name") from None
 
     def _refused(self, told: str) -> InvalidInput:
         accepted = (
@@ -169,12 +207,14 @@ class _Lies:
         )
         return InvalidInput(_FIELD, f"{self._field.transform} of {self._column}", accepted)
 
+    def _bounds(self, found: Spread) -> str:
+        kind = self._schema.find_type(self._field.source_id)
+        least, greatest = _shown(found.least, kind), _shown(found.greatest, kind)
+        return least if least == greatest else f"{least} to {greatest}"
 
-def _bounds(found: Spread) -> str:
-    least, greatest = _shown(found.least), _shown(found.greatest)
-    return least if least == greatest else f"{least} to {greatest}"
 
-
-def _shown(value: Any) -> str:
-    text = visible(str(value))
+def _shown(value: Any, kind: IcebergType) -> str:
+    # Bounds of these alone are numbers that do not look like what they are.
+    is_time = isinstance(kind, DateType | TimestampType | TimestamptzType)
+    text = visible(text_of(IdentityTransform(), kind, value) if is_time else str(value))
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

@@ -204,8 +204,8 @@ def examine(
         return Examined(commit, elsewhere=True)
     if _is_left_by_a_rule(run, sources):
         return None
-    look = _Look(run, log, table)
-    if sources and look.waits_for(commit):
+    waits = table is not None and not (table.has(run.path, commit) or table.releases(commit))
+    if sources and commit.output is not None and waits:
         return None
     found = Examined(commit, sources)
     try:
@@ -213,7 +213,7 @@ def examine(
             return None
     except IntegrityError as error:
         return _unsafe(run, found, error)
-    return _examine_output(look, entry, found)
+    return _examine_output(_Look(run, log, table), entry, found)
 
 
 def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
@@ -251,13 +251,6 @@ class _Look(NamedTuple):
     run: CleanUpRun
     log: StoredLog
     table: TableProof | None
-
-    def waits_for(self, commit: Commit) -> bool:
-        """The output of a commit is to come into the table, or is missing there."""
-        table = self.table
-        if table is None or commit.output is None:
-            return False
-        return not (table.has(self.run.path, commit) or table.releases(commit))
 
 
 def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | None:
@@ -329,11 +322,11 @@ def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None)
     if head is not None:
         proven = run.only.get(commit.sequence, "") if run.only is not None else ""
         return proof.prove(commit, output, head, run.store, proven)
-    if is_in:
-        return proof.prove_account(output, run.store)
-    if table is None or not table.releases(commit):
+    if table is not None and table.releases(commit):
+        return None
+    if not is_in:
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
-    return None
+    return proof.prove_account(output, run.store)
 
 
 def _prove_origins(look: _Look, commit: Commit) -> None:
@@ -352,10 +345,8 @@ def _prove_origins(look: _Look, commit: Commit) -> None:
 
 
 def _prove_origin(look: _Look, origin: Commit, output: Output) -> None:
-    if look.waits_for(origin):
-        raise IntegrityError(
-            f"commit {origin.sequence}, which has its content, is not in the table"
-        )
+    if look.table is not None and not look.table.has(look.run.path, origin):
+        raise IntegrityError(f"commit {origin.sequence} is not in {look.table.address} yet")
     _prove(look, origin, output, look.run.store.head(output.bucket, output.key))
 
 

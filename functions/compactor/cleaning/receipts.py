@@ -103,7 +103,7 @@ class CleanUpReceipt:
 
     def copy(self) -> CleanUpReceipt:
         """A receipt of its own, to go on from this one."""
-        return decode(msgspec.json.encode(self))
+        return _decode(msgspec.json.encode(self))
 
     def warn(self, line: str) -> None:
         """Note a warning, once."""

@@ -82,7 +82,7 @@ def each_due(settings: Settings, store: ObjectStore, now: float) -> Iterator[Due
     if settings.clean_up is not CleanUpMode.DELETE:
         return
     with blaming("s3_state_uri", settings):
-        refuse_states_around(settings, store, logs_only=True)
+        refuse_states_around(settings, store)
         for log in each_log(settings.state, store):
             entries = len(_past(log, settings, now))
             if entries:

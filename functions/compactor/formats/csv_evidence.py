@@ -19,7 +19,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import islice, pairwise
+from itertools import combinations, islice, pairwise
 from typing import NamedTuple
 from unicodedata import category
 
@@ -198,9 +198,15 @@ def _rows_fault(
 ) -> str:
     """Why first records that differ are not certain to be rows; empty where they are."""
     times = Counter(one.fields for one in sources)
-    if any(many > 1 and first not in rows for first, many in times.items()):
+    held = Counter(map(tuple, rows))
+    if any(many > 1 and not held[first] for first, many in times.items()):
         return "several sources, but not all, begin with a record that none has below"
+    first, many = times.most_common(1)[0]
+    if 2 * many > len(sources) and 2 * held[first] < len(rows):
+        return "most sources begin with a record that is rare below"
     below = list(zip(*values, strict=True)) or [()] * dialect.columns
+    if _are_of_two_tables(sources):
+        return "its sources have other types of values in their columns"
     shared = _shared(sources, below, dialect.types)
     if shared:
         return f"several sources begin with {shared[:40]!r}, which may be a name"
@@ -258,6 +264,20 @@ def _ascends(fields: Iterable[str]) -> bool:
     return all(one < next for one, next in pairwise(numbers))
 
 
+def _are_of_two_tables(sources: Sequence[SampledSource]) -> bool:
+    """Whether one source has text where another has a type, and a type where that has text."""
+    kinds = {
+        tuple(bool(_type(column)) for column in zip(*one.rows, strict=True))
+        for one in sources
+        if len({len(row) for row in one.rows}) == 1
+    }
+    return any(
+        len({a > b for a, b in zip(one, other, strict=True) if a != b}) > 1
+        for one, other in combinations(kinds, 2)
+        if len(one) == len(other)
+    )
+
+
 def _type(column: Sequence[str]) -> str:
     found = column_type(column)
     enough = sum(type_of(one) != NULL for one in column) >= _FEWEST_VALUES
@@ -274,11 +294,21 @@ def _header_fault(names: Sequence[str], rows: Sequence[Sequence[str]], types: Se
             return f"its field {name[:40]!r} does not look like the name of a column"
     if len({name.lower() for name in trimmed}) < len(trimmed):
         return "two fields of it are equal"
-    for row in rows:
-        if any(value.strip() == name and name for value, name in zip(row, trimmed, strict=False)):
-            return "it has a value of its own columns"
+    if fault := _value_fault(trimmed, rows):
+        return fault
     typed = [name for name, type in zip(trimmed, types, strict=True) if name and type]
     return "" if typed else "no column has values of a type that its name is not"
+
+
+def _value_fault(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Why names may be values of the columns below them."""
+    for number, name in enumerate(names):
+        column = {row[number].strip() for row in rows if number < len(row)}
+        if name and name in column:
+            return "it has a value of its own columns"
+        if not name and "" in column and len(column) > 1:
+            return "a column without a name has values in some records"
+    return ""
 
 
 def _is_name(text: str) -> bool:

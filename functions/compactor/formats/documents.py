@@ -14,6 +14,7 @@ from functools import cache
 _LOOKED_AT_BYTES = 64 << 10
 _LOOKED_AT_LINES = 200
 _TABLE_LINES = 20
+_TABLE_BYTES = 4 << 10
 _MESSAGE_WORDS = 3
 _HEADING_LINES = 3
 
@@ -182,6 +183,16 @@ def is_one_of(line: bytes, below: Sequence[bytes]) -> bool:
         return False
     ends = word[0], line[word.end() : word.end() + 1]
     return sum(one.startswith(ends[0]) and one[word.end() :][:1] == ends[1] for one in below) > 1
+
+
+def has_columns(text: bytes) -> bool:
+    """Whether the first lines have equally many fields, two or more."""
+    lines = [line for line in text[:_TABLE_BYTES].split(b"\n")[:-1] if line.strip()]
+    sample = lines[:_TABLE_LINES]
+    return len(sample) > 1 and any(
+        len({line.count(delimiter) for line in sample}) == 1 and delimiter in sample[0]
+        for delimiter in _DELIMITERS
+    )
 
 
 def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:

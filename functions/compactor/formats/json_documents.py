@@ -43,6 +43,7 @@ _KINDS = (
     ("a Terraform state", ("terraform_version",)),
     ("a Terraform state", ("version", "serial", "resources")),
     ("the metadata of an Iceberg table", ("format-version", "location", "last-updated-ms")),
+    ("the metadata of an Iceberg view", ("format-version", "view-uuid", "versions")),
     ("the checksums of a Delta table's version", ("tableSizeBytes", "numFiles", "numMetadata")),
     ("a commit of a Hudi table", ("partitionToWriteStats",)),
     ("a CloudFormation template", ("AWSTemplateFormatVersion",)),

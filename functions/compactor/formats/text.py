@@ -6,7 +6,7 @@ import re
 
 from compactor.formats import characters, json_lines, log_lines
 from compactor.formats.characters import Reading
-from compactor.formats.documents import document_in
+from compactor.formats.documents import document_in, has_columns
 from compactor.formats.lines import LineFramer
 from compactor.formats.log_lines import Form
 from compactor.formats.refusal import refused
@@ -44,7 +44,9 @@ def _recognise(look: Look) -> Detected | None:
     if not ascii and form is Form.DATED:
         # Access logs are known by their structure, and clients send any bytes.
         look.require_characters()
-    return _LINES if form is None else _CERTAIN
+    # A header may be made of dates.
+    compared = form is None or (form is Form.DATED and has_columns(text))
+    return _LINES if compared else _CERTAIN
 
 
 def _refuse_others(text: bytes, look: Look) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from compactor.decoding import require_version
 from compactor.destination import LOG_METADATA, output_name
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
-from compactor.layout import FIRST_SCHEME_NAME, IDENTITY_NAME, PARTITIONS, identity_key
+from compactor.layout import IDENTITY_NAME, identity_key
 from compactor.log.stored import some_entries
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
@@ -34,7 +34,7 @@ WAY_OUT = (
 )
 _VERSION = 1
 # Below a state that nobody has worked with yet, what another state has there.
-_OTHER_STATE = re.compile(r"(.+/)(?:identity\.json|schemes/\d{20}\.json)", re.DOTALL)
+_OTHER_STATE = re.compile(r"(.+/)identity\.json", re.DOTALL)
 # Enough to meet one: a new state holds the records of few runs.
 _PAGES_LOOKED_AT = 10
 _OUTPUTS_LOOKED_AT = 20
@@ -85,7 +85,7 @@ def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
     """The identity of a run's state, made where it has none yet.
 
     Raises:
-        IntegrityError: there is none, and yet entries name one.
+        IntegrityError: there is none, and yet there are entries, which name one.
         InvalidInput: the state is that of another destination.
     """
     bucket, key = identity_key(settings)
@@ -143,37 +143,26 @@ def check_new_state(settings: Settings, store: ObjectStore) -> None:
         IntegrityError: entries name an identity already, so that the marker was lost.
         InvalidInput: the state contains another one, or lies in it.
     """
-    state = settings.state
-    # Versions before identities gave nested destinations nested states. These go on, unless the
-    # logs of one would be taken for those of the other.
-    grown = exists(store, state.bucket, state.prefix + FIRST_SCHEME_NAME)
-    refuse_states_around(settings, store, logs_only=grown)
-    if not grown:
-        _refuse_states_below(settings, store)
+    refuse_states_around(settings, store)
+    _refuse_states_below(settings, store)
     _refuse_lost_marker(settings, store)
 
 
-def refuse_states_around(settings: Settings, store: ObjectStore, *, logs_only: bool) -> None:
-    """Refuse a state that lies in another one.
-
-    Args:
-        settings: of the run.
-        store: where the state is.
-        logs_only: only where its logs would be taken for those of the other.
+def refuse_states_around(settings: Settings, store: ObjectStore) -> None:
+    """Refuse a state that lies in another one, whose clean-up would take its logs for its own.
 
     Raises:
         InvalidInput: it does.
     """
     state = settings.state
     for place in states_around(state.prefix):
-        among_logs = state.prefix.removeprefix(place).startswith(PARTITIONS)
-        if (among_logs or not logs_only) and is_state(store, state.bucket, place):
+        if is_state(store, state.bucket, place):
             raise _nested(settings, f"s3://{state.bucket}/{place}")
 
 
 def marker_keys(prefixes: Iterable[str]) -> list[str]:
     """Keys by which a state below one of these prefixes is known."""
-    return [prefix + name for prefix in prefixes for name in (IDENTITY_NAME, FIRST_SCHEME_NAME)]
+    return [prefix + IDENTITY_NAME for prefix in prefixes]
 
 
 def states_of_source(prefix: str) -> list[str]:
@@ -189,7 +178,7 @@ def states_around(prefix: str) -> list[str]:
 
 def is_state(store: ObjectStore, bucket: str, prefix: str) -> bool:
     """True when the logs of some destination are known to lie below this prefix."""
-    return any(exists(store, bucket, key) for key in marker_keys([prefix]))
+    return exists(store, bucket, prefix + IDENTITY_NAME)
 
 
 def exists(store: ObjectStore, bucket: str, key: str) -> bool:
@@ -264,8 +253,7 @@ def _refuse_states_below(settings: Settings, store: ObjectStore) -> None:
 
 def _refuse_lost_marker(settings: Settings, store: ObjectStore) -> None:
     for commit in some_entries(settings.state, store):
-        if commit.log_id:
-            require_identity(settings, store, commit.log_id)
+        require_identity(settings, store, commit.log_id)
 
 
 def _nested(settings: Settings, other: str) -> InvalidInput:

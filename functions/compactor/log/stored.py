@@ -26,7 +26,7 @@ _NAME = re.compile(
     re.DOTALL,
 )
 _LOGS_LOOKED_AT = 3
-OF_A_STATE = (f"/{layout.IDENTITY_NAME}", f"/{layout.FIRST_SCHEME_NAME}")
+_OF_A_STATE = f"/{layout.IDENTITY_NAME}"
 # What decoding raises when the bytes are not those that were written.
 DAMAGE = (
     ValueError,
@@ -300,7 +300,7 @@ def _damaged(bucket: str, key: str, why: object) -> IntegrityError:
 
 def _refuse_other_state(state: S3Uri, key: str) -> None:
     """Nothing below the partitions of a state is called like the marker of one."""
-    if key.endswith(OF_A_STATE):
+    if key.endswith(_OF_A_STATE):
         accepted = f"a prefix without another state in it, as s3://{state.bucket}/{key} is of one"
         raise InvalidInput("s3_state_uri", state.uri, accepted)
 

@@ -23,12 +23,12 @@ class Witness(msgspec.Struct, frozen=True, kw_only=True):
     """Which commit the entry of its number is.
 
     Attributes:
-        log_id: identity of the log; empty where the entry names none.
+        log_id: identity of the log.
     """
 
     version: int = WITNESS_VERSION
     commit_id: str
-    log_id: str = ""
+    log_id: str
 
 
 _decode = decoder(Witness)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from compactor.formats.documents import is_one_of
 from compactor.formats.lines import BOM
+from compactor.formats.log_lines import form_of
 from compactor.formats.refusal import refused
 from compactor.model import Quarantined, QuarantineReason, SourceObject
 
@@ -61,7 +62,7 @@ class SharedLines:
         if len(self._sources) == 1:
             # All begin alike, as below headers: nothing less than the line itself speaks for it.
             return any(line in _below(one) for one in samples)
-        if any(is_one_of(line, _below(one)) for one in samples):
+        if form_of(line) or any(is_one_of(line, _below(one)) for one in samples):
             return True
         # Where it is all that such sources hold, and others hold another line each.
         alone = len(samples) == min(len(self._sources[line]), _SAMPLES_EACH)

@@ -1,4 +1,4 @@
-"""Verify: what went in came out, before the commit; and the same for commits of the past."""
+"""Verify: what went in came out, before the commit; and the same for commits that were made."""
 
 from __future__ import annotations
 

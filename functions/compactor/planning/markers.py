@@ -1,8 +1,9 @@
 """Names by which a prefix shows that a table or a registry owns what lies below it. Pure.
 
 Sources: Delta Lake protocol (``_delta_log/``); Apache Iceberg table specification and its file
-names (``metadata/``); Apache Hudi (``.hoodie/``); Spark's FileStreamSinkLog (``_spark_metadata/``);
-OCI image layout (``oci-layout``, ``blobs/sha256/``); CNCF Distribution (``docker/registry/v2/``).
+names (``metadata/``); Apache Hudi (``.hoodie/``); Apache Paimon's file layout (``schema/``);
+Spark's FileStreamSinkLog (``_spark_metadata/``); OCI image layout (``oci-layout``,
+``blobs/sha256/``); CNCF Distribution (``docker/registry/v2/``).
 """
 
 from __future__ import annotations
@@ -17,22 +18,25 @@ Roots = Mapping[str, SkipReason]
 
 #: Levels that mark the prefix in which they lie.
 LEVELS = (".hoodie/", "_delta_log/", "_spark_metadata/")
-#: The level that marks it where it has a file of Iceberg's.
-ICEBERG = "metadata/"
+#: Levels that mark it where they have a file of Iceberg's or of Paimon's.
+PERHAPS = ("metadata/", "schema/")
 #: The object that marks it.
 LAYOUT = "oci-layout"
 _ICEBERG_FILE = (
     r"(?:[^/]*\.metadata\.json(?:\.gz)?|version-hint\.text|snap-\d+-[^/]*\.avro|[^/]*-m\d+\.avro)"
 )
+_PERHAPS = rf"metadata/{_ICEBERG_FILE}\Z|schema/schema-\d+\Z"
 _TABLE = "|".join(re.escape(level) for level in LEVELS)
 _DIGEST = r"(?:[0-9a-f]{2}/)?[0-9a-f]{64}(?:/|\Z)"
 # In a registry, what is owned ends with the name, but for an image layout.
 _ROOT = re.compile(
-    rf"(?:^|(?<=/))(?:(?P<table>{_TABLE}|{ICEBERG}{_ICEBERG_FILE}\Z)|(?P<layout>{LAYOUT}\Z)"
+    rf"(?:^|(?<=/))(?:(?P<table>{_TABLE}|{_PERHAPS})|(?P<layout>{LAYOUT}\Z)"
     rf"|(?P<registry>docker/registry/v2/|blobs/sha256/(?={_DIGEST})))"
 )
 # Names in a level that say nothing of it.
-_TELLING_LEVELS = re.compile(rf"(?:^|/)(?:{_TABLE}|{ICEBERG}\Z|docker/registry/v2/|blobs/sha256/)")
+_TELLING_LEVELS = re.compile(
+    rf"(?:^|/)(?:{_TABLE}|(?:{'|'.join(PERHAPS)})\Z|docker/registry/v2/|blobs/sha256/)"
+)
 
 
 def root_in(key: str) -> tuple[str, SkipReason] | None:

@@ -13,10 +13,11 @@ from threading import Lock
 
 from compactor.errors import InvalidInput
 from compactor.model import Listing, SkipReason
-from compactor.planning.markers import ICEBERG, LAYOUT, LEVELS, Roots, owner_of, root_in, roots_in
+from compactor.planning.markers import LAYOUT, LEVELS, PERHAPS, Roots, owner_of, root_in, roots_in
 from compactor.ports import KeyPage, ObjectStore
 
 _PAGES = 2
+_NAMES = (*LEVELS, *PERHAPS, LAYOUT)
 # 1.7 KB each.
 _MOST_LOOKS = 10_000
 # Of more levels than this the objects between the first and the last are listed instead.
@@ -135,11 +136,13 @@ class Surroundings:
         names = {name for page in pages for name in _names(page, level)}
         if len(pages) == _PAGES:
             last = max(names, default="")
-            wanted = (name for name in (*LEVELS, ICEBERG, LAYOUT) if name > last)
+            wanted = (name for name in _NAMES if name > last)
             names |= {name for name in wanted if self._is_there(level, name)}
         if LAYOUT in names:
             return SkipReason.REGISTRY
-        if not names.isdisjoint(LEVELS) or (ICEBERG in names and self._is_iceberg(level)):
+        if not names.isdisjoint(LEVELS) or any(
+            self._has_a_tables_file(level + name) for name in PERHAPS if name in names
+        ):
             return SkipReason.TABLE
         return None
 
@@ -149,8 +152,8 @@ class Surroundings:
             name.endswith("/") or one.key == level + name for one in first.objects
         )
 
-    def _is_iceberg(self, level: str) -> bool:
-        first = next(self._pages(level + ICEBERG), KeyPage((), ()))
+    def _has_a_tables_file(self, level: str) -> bool:
+        first = next(self._pages(level), KeyPage((), ()))
         return any(root_in(one.key) is not None for one in first.objects)
 
     def _pages(self, prefix: str) -> Iterator[KeyPage]:
@@ -160,7 +163,7 @@ class Surroundings:
 def places_above(prefix: str) -> list[str]:
     """The prefixes that are listed, a level at a time, to know what owns all below a prefix."""
     above = [level for level in _levels(prefix) if level != prefix]
-    return [level + name for level in above for name in ("", *LEVELS, ICEBERG, LAYOUT)]
+    return [level + name for level in above for name in ("", *_NAMES)]
 
 
 def _levels(key: str) -> Iterable[str]:
@@ -170,4 +173,6 @@ def _levels(key: str) -> Iterable[str]:
 
 def _names(page: KeyPage, level: str) -> Iterator[str]:
     yield from (one.removeprefix(level) for one in page.prefixes)
-    yield from (one.key.removeprefix(level) for one in page.objects)
+    # Some stores ignore a delimiter.
+    names = (one.key.removeprefix(level).partition("/") for one in page.objects)
+    yield from (name + slash for name, slash, _ in names)

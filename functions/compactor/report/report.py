@@ -37,6 +37,7 @@ from compactor.report.left import (
 from compactor.report.nothing import nothing_to_do
 from compactor.report.page import render
 from compactor.report.shown import Shown
+from compactor.report.skipped import hint_of
 from compactor.report.so_far import SoFar, Time, read_so_far, write_so_far
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -339,7 +340,10 @@ def _shown(result: RunReport) -> Shown:
     lines = [line for line in (result.headline, result.cause) if line]
     if result.resting.partitions:
         lines.append(result.resting.line)
-    lines += [f"left alone: {one.objects:,}, {why}" for why, one in sorted(result.skipped.items())]
+    lines += [
+        f"left alone: {one.objects:,}, {why}{hint_of(why)}"
+        for why, one in sorted(result.skipped.items())
+    ]
     lines += [
         f"left alone: {one.objects:,}, {why}, such as {one.example}"
         for why, one in result.left_alone.items()

@@ -50,7 +50,7 @@ _TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
             "spell that out in a pattern of include if it should be compacted",
         ),
         SkipReason.TABLE: (
-            "files of a table (Delta, Iceberg, Hudi, Spark's sink), whose own log names them",
+            "files of a table (Delta, Iceberg, Hudi, Paimon, Spark's sink), whose log names them",
             "compactor tables plan shows what compacting Delta and Iceberg tables brings",
         ),
         SkipReason.REGISTRY: (
@@ -112,6 +112,11 @@ def why_left(
         way = f"{when or 'a later run takes them'}, or give {given}"
     way = _GIVEN.sub(lambda one: _given(one[1], one[2], typed=typed), way)
     return what.format_map(values), way.format_map(values)
+
+
+def hint_of(reason: str) -> str:
+    """The command for objects of this reason, as the end of a line; empty for most reasons."""
+    return f"; {_TOLD[SkipReason.TABLE][1]}" if reason == SkipReason.TABLE else ""
 
 
 _AGES = ("settle_seconds", "open_partition_seconds")

@@ -258,7 +258,7 @@ def _acceptance(look: Look, batch: Sequence[NamedOutput], *, releases: bool) -> 
     lacking = {place: one for place, one in look.lacking.items() if place not in added}
     unknown = _by_place(doubtful)
     return Acceptance(
-        version=look.table.version,
+        table_version=look.table.version,
         absent=[one for place, one in lacking.items() if place not in unknown],
         doubtful=doubtful,
         releases_sources=releases,

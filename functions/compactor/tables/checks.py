@@ -110,6 +110,20 @@ def require_apart(table: TableState, settings: Settings) -> None:
             )
 
 
+def require_writable(table: TableState, address: str) -> None:
+    """Make sure that the table asks nothing of its writers that a commit of outputs cannot keep.
+
+    Args:
+        table: as it was read.
+        address: of the table, for a person.
+
+    Raises:
+        InvalidInput: it does; says in one sentence what.
+    """
+    if table.refusal:
+        raise InvalidInput("table", address, table.refusal)
+
+
 def _s3(location: str) -> str:
     for scheme in ("s3a://", "s3n://"):
         if location.startswith(scheme):

@@ -51,14 +51,14 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     It describes the table as it is with this entry, whatever the entries before it say.
 
     Attributes:
-        version: of the table that was looked at.
+        table_version: of the table that was looked at, for a person.
         absent: outputs that entries name, this one included, and that the table does not have.
         doubtful: outputs of which the table's history no longer shows whether it has their rows.
         releases_sources: clean-up may delete the sources of both.
         outputs: how many others entries name.
     """
 
-    version: str
+    table_version: str
     absent: list[NamedOutput]
     doubtful: list[NamedOutput]
     releases_sources: bool
@@ -184,7 +184,7 @@ class TableLogState:
         through: by path, how far the partition's commit log has been gone through.
         entries: those after the checkpoint, by number.
         given: what entries after the checkpoint name, by bucket and key.
-        outputs: how many all entries name and the table is to have.
+        outputs: how many entries name and the table is to have.
         accepted: number of the last acceptance; 0 where there is none.
         missing: by bucket and key, outputs that the table does not have, or perhaps not, since
             that acceptance.

@@ -37,6 +37,7 @@ class TableState:
             of the table. Empty when nothing contradicts it.
         handle: the catalog's own: what an append is conditional on.
         properties: of the table, where the catalog tells them.
+        refusal: what would be accepted instead, where no file can be added to the table at all.
     """
 
     uuid: str
@@ -46,6 +47,27 @@ class TableState:
     fault: str = ""
     handle: object = field(default=None, compare=False, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    refusal: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings:
+    """Which outputs a table has, as far as its own history shows.
+
+    Attributes:
+        present: those that are its data files now.
+        passed: those that came into it after ``number``, and have been rewritten or deleted since.
+        number: up to which entry of our log the last of its ancestors that says so had everything;
+            0 where none ever did; None where its history no longer goes back so far.
+        others: its other data files.
+        other_rows: that these hold, as far as they are counted.
+    """
+
+    present: frozenset[str]
+    passed: frozenset[str]
+    number: int | None
+    others: int
+    other_rows: int
 
 
 class TableContents(Protocol):
@@ -68,26 +90,6 @@ class TableContents(Protocol):
             IntegrityError: metadata is damaged.
         """
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Holdings:
-    """Which outputs a table has, as far as its own history shows.
-
-    Attributes:
-        present: those that are its data files now.
-        passed: those that came into it after ``number``, and have been rewritten or deleted since.
-        number: up to which entry of our log the last of its ancestors that says so had everything;
-            0 where none ever did; None where its history no longer goes back so far.
-        others: its other data files.
-        other_rows: that these hold, as far as they are counted.
-    """
-
-    present: frozenset[str]
-    passed: frozenset[str]
-    number: int | None
-    others: int
-    other_rows: int
 
 
 class TableCatalog(Protocol):
@@ -156,17 +158,6 @@ class TableCatalog(Protocol):
         """
         ...
 
-    def contents(self, table: TableState) -> TableContents:
-        """The files of a table.
-
-        Args:
-            table: as it was read.
-
-        Raises:
-            IntegrityError: its rows are merged, so no file of it proves an output.
-        """
-        ...
-
     def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
         """Which of these outputs the table has.
 
@@ -176,5 +167,16 @@ class TableCatalog(Protocol):
 
         Raises:
             InvalidInput: nothing can be said of a table whose rows have a key.
+        """
+        ...
+
+    def contents(self, table: TableState) -> TableContents:
+        """The files of a table.
+
+        Args:
+            table: as it was read.
+
+        Raises:
+            IntegrityError: its rows are merged, so no file of it proves an output.
         """
         ...

@@ -20,7 +20,12 @@ from compactor.errors import InvalidInput, TableConflict, TransientStoreError
 from compactor.log.identity import read_identity
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings.settings import Settings
-from compactor.tables.checks import require_apart, require_known, require_table
+from compactor.tables.checks import (
+    require_apart,
+    require_known,
+    require_table,
+    require_writable,
+)
 from compactor.tables.entries import NamedOutput, TableEntry, TableLogState
 from compactor.tables.leftover import Leftover, leftovers
 from compactor.tables.log import Draft, TableLog
@@ -28,8 +33,10 @@ from compactor.tables.port import TableCatalog, TableFile, TableState
 from compactor.tables.receipts import TableReceipt, write_receipt
 from compactor.tables.upserts import UpsertCounts, key_of
 
-# Each lost try brings a commit of another writer.
+# A lost race brings a commit of another writer.
 _MOST_TRIES = 60
+# Where the table stays at one version, nothing was lost to anybody.
+_MOST_AT_ONE_VERSION = 8
 _LONGEST_WAIT = 20.0
 _FIRST_WAIT = 0.1
 
@@ -102,8 +109,9 @@ def check_table(settings: Settings, store: ObjectStore, catalog: TableCatalog) -
 
     Raises:
         IntegrityError: it is not what its log says.
-        InvalidInput: another table has outputs of this destination, it lies where outputs do, or it
-            is not there and may not be made.
+        InvalidInput: another table has outputs of this destination, it lies where outputs do, it
+            asks of its writers what a commit of outputs cannot keep, or it is not there and may
+            not be made.
     """
     identity = read_identity(settings, store)
     state = TableLog(store, settings, identity.log_id).load() if identity else TableLogState()
@@ -113,6 +121,7 @@ def check_table(settings: Settings, store: ObjectStore, catalog: TableCatalog) -
         _require_wanted(settings, catalog)
     else:
         require_apart(table, settings)
+        require_writable(table, catalog.address)
     if table is None or table.last <= state.last:
         # Otherwise a publisher came in between, and the one of this run looks again.
         require_known(table, state, catalog.address)
@@ -184,10 +193,12 @@ class _Publisher:
 
         Raises:
             IntegrityError: it is not what the log says.
+            InvalidInput: nothing may be added to it any more.
         """
         table = self._work.catalog.load(self._log_id)
         if table is not None:
             require_apart(table, self._work.settings)
+            require_writable(table, self._work.catalog.address)
             if table.last > self._state.last:
                 # Somebody named and published more since the log was read.
                 self._log.refresh(self._state)
@@ -256,9 +267,15 @@ class _Publisher:
         )
 
     def _bring_in(self, table: TableState) -> TableState:
-        """Commit what is named and not in yet, until the table says that it is in."""
+        """Commit what is named and not in yet, until the table says that it is in.
+
+        Raises:
+            TableConflict: it keeps refusing, and nobody else has changed it.
+            TransientStoreError: others were first too often, or nobody answers.
+        """
         wait = _FIRST_WAIT
         doubt: TableConflict | TransientStoreError | None = None
+        unmoved = 0
         for _ in range(_MOST_TRIES):
             require_known(table, self._state, self._work.catalog.address)
             entries = self._next_entries(table)
@@ -273,7 +290,10 @@ class _Publisher:
             else:
                 self._work.pause(wait)
                 wait = min(2 * wait, _LONGEST_WAIT)
-            table = self._looked_again()
+            before, table = table, self._looked_again()
+            unmoved = unmoved + 1 if doubt is not None and table.version == before.version else 0
+            if doubt is not None and unmoved >= _MOST_AT_ONE_VERSION:
+                raise doubt
             if not isinstance(doubt, TableConflict):
                 self._count([one for one in entries if one.number <= table.last])
         raise TransientStoreError(

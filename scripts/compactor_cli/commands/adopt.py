@@ -12,11 +12,11 @@ from math import inf
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.model import Partition
-from compactor.past.adopt import Adoption, adopt, begin, find_outputs
 from compactor.runs.given import PartitionRun
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
 from compactor.tables.log import table_log_there
+from compactor.verification.adopt import Adoption, adopt, begin, find_outputs
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure, nobody_to_ask
 from compactor_cli.commands.store import open_store

@@ -33,6 +33,7 @@ from compactor.planning.seconds import ATHENA, Stored, outputs_of, seconds, sour
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for, prices_from
 from compactor.report.nothing import nothing_to_do
+from compactor.report.skipped import hint_of
 from compactor.runs.earlier import open_pending
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
@@ -336,7 +337,7 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
         print_line(f"for Spark: {item.path or '(root)'}, at least {least}")
     for reason, objects in sorted(skips(found, forecasts).items()):
         such = _example(reason, found, forecasts)
-        print_line(f"skipped: {counted(objects, 'object')}, {reason}{such}")
+        print_line(f"skipped: {counted(objects, 'object')}, {reason}{such}{hint_of(reason)}")
 
 
 def reading(forecasts: Iterable[Forecast]) -> tuple[float, float]:

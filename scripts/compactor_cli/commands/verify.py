@@ -16,11 +16,11 @@ from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
 from compactor.log.entries import Commit
 from compactor.log.stored import StoredLog
 from compactor.outputs.verify import check_commit, check_heads
-from compactor.past.deep import Finding, examine
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.shown import visible
 from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
+from compactor.verification.deep import Finding, examine
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store

@@ -15,8 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-# Today's name, and that of earlier versions.
-HANDLERS = ("compactor_handlers.compact_partition", "compactor_handlers.compact_partition")
+HANDLERS = ("compactor_handlers.compact_partition",)
 _LIMIT_SECONDS = 900
 
 

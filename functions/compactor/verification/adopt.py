@@ -40,7 +40,6 @@ from compactor.model import CompactionPlan, Listing, ObjectGroup, Signature, Sou
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import is_published, withdraw
-from compactor.past.rehearsal import Rehearsal
 from compactor.planning.dialects import Dialects
 from compactor.planning.listing import Onward, take_listing
 from compactor.planning.packing import packing_class
@@ -48,6 +47,7 @@ from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectHead, ObjectStore
 from compactor.runs.given import PartitionRun
 from compactor.settings.settings import Settings
+from compactor.verification.rehearsal import Rehearsal
 
 # Between the plan of a run and the upload of one of its outputs; and how many moments are tried.
 _BEFORE_SECONDS = 900.0

@@ -1,4 +1,4 @@
-"""A commit of the past, read as the destination's readers read it, beside its sources.
+"""A published commit, read as the destination's readers read it, beside its sources.
 
 ``verify`` proves that every source can be given back from its output. That says nothing of what
 a reader sees: a row that was taken for a header, and dropped, comes back from the manifest. Here
@@ -18,7 +18,6 @@ from compactor.log.manifest import ManifestRow
 from compactor.model import Format
 from compactor.outputs import slices
 from compactor.outputs.twice import declared_by
-from compactor.past.originals import JUDGED_BYTES, Originals, head_of, seen_in
 from compactor.ports import ObjectStore
 from compactor.second_reading import (
     HEADED,
@@ -35,6 +34,7 @@ from compactor.second_reading import (
     read,
 )
 from compactor.settings.settings import Settings
+from compactor.verification.originals import JUDGED_BYTES, Originals, head_of, seen_in
 
 ROWS_DROPPED = "rows_dropped"
 RECORDS_GLUED = "records_glued"
