@@ -8,6 +8,7 @@ import msgspec
 
 from compactor.decoding import decoder
 from compactor.errors import IntegrityError
+from compactor.maintenance.holder import given_holder
 from compactor.maintenance.lease import LeaseHeld, Leases
 from compactor.maintenance.optimizers import switched_on
 from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
@@ -34,7 +35,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         return {**plan, "engine": NONE, "reason": reason}
     try:
         lease = Leases(run.store, run.state, CLOCK).take(
-            table_of(event), run.run_id, engine=plan["engine"]
+            table_of(event), run.run_id, engine=plan["engine"], holder=given_holder()
         )
     except LeaseHeld as held:
         return {**plan, "engine": NONE, "reason": str(held)}

@@ -16,8 +16,6 @@ from compactor_spark.log_store import use_conditional_commits
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-#: What pyiceberg calls the catalog; a catalog in a database keeps tables under that name.
-CATALOG = "compactor"
 _EXTENSIONS = "spark.sql.extensions"
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _ICEBERG_EXTENSION = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -88,7 +86,7 @@ def table_session(
 
 def table_name(address: TableAddress) -> str:
     """What the table is called in such a session: a URI, or catalog, namespace and name."""
-    return address.uri if address.kind == DELTA else ".".join((CATALOG, *address.name))
+    return address.uri if address.kind == DELTA else ".".join((address.catalog, *address.name))
 
 
 def _require_jars(session: SparkSession, address: TableAddress) -> None:
@@ -108,7 +106,7 @@ def iceberg_settings(
     address: TableAddress, client: S3Client, warehouse: str, *, deletes: bool = True
 ) -> dict[str, str]:
     """What a session is told of the catalog of an Iceberg table; see :func:`table_session`."""
-    catalog = f"spark.sql.catalog.{CATALOG}"
+    catalog = f"spark.sql.catalog.{address.catalog}"
     said = {
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",

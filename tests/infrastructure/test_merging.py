@@ -70,11 +70,11 @@ def keyed(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_spark_alone_changes_tables_with_a_key_and_whoever_publishes_looks_at_both(
+def test_spark_alone_changes_tables_with_a_key_and_three_functions_look_at_both(
     keyed: str, deployed: Deployed
 ) -> None:
     found = deployed(keyed)
-    lookers = [_function(found, one) for one in ("publish_table", "clean_up")]
+    lookers = [_function(found, one) for one in ("discover", "publish_table", "clean_up")]
 
     for arn in (account_arn("glue", one) for one in _RESOURCES):
         for action in ("GetTable", "GetDatabase", "CreateTable", "UpdateTable"):

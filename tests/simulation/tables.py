@@ -106,6 +106,16 @@ class TableWorld:
         self.s3.seed(SOURCE, name, "".join(lines).encode())
         return f"a producer puts {name}"
 
+    def arrive_unfit(self, partition: Partition) -> str:
+        """An output with these records does not fit the table before that is changed."""
+        said = self.arrive(partition)
+        self.table.poison |= {self._next - 2, self._next - 1}
+        return f"{said}, with a column of another type"
+
+    def take_all(self) -> str:
+        self.table.takes_all = True
+        return "the table takes every output from here on"
+
     def lose_uploads(self, kept: Collection[str]) -> str:
         """A lifecycle rule aborts the uploads that are not among these."""
         for upload_id, key in self.s3.unfinished_uploads(LAKE).items():
@@ -337,6 +347,19 @@ class TableWorld:
         if self.in_sources() and not (self.acts or self.table.forgot):
             raise Violation(f"clean-up left {sorted(self.in_sources())}")
 
+    def must_have_what_fits(self) -> None:
+        """Whatever does not fit keeps no other output out.
+
+        Raises:
+            Violation: it does.
+        """
+        poison = set() if self.table.takes_all else self.table.poison
+        there = set(self.table.records())
+        for key, body in self.s3.contents(LAKE, DATA).items():
+            records = set(records_in(body))
+            if not records & poison and records - there:
+                raise Violation(f"{key} fits, and is not in the table")
+
     def kept(self) -> object:
         """What a run and a publisher with nothing to do leave as it is."""
         log = self.s3.contents(LAKE, "_compactor/compacted/table/")
@@ -489,6 +512,9 @@ class TableSchedule(Schedule):
                 # Sources of an output that is named for a void commit wait for the next output.
                 self.tell(self.world.arrive(partition))
             self._to_rest(partition)
+        self._finish(self.world.publisher())
+        self.world.must_have_what_fits()
+        self.tell(self.world.take_all())
         faults = getattr(self._finish(self.world.publisher()).answer, "faults", ())
         if faults:
             raise Violation(f"a publisher leaves {faults}")
@@ -507,6 +533,9 @@ class TableSchedule(Schedule):
 
     def _arrive(self) -> None:
         self.tell(self.world.arrive(self._choices.one_of(PARTITIONS)))
+
+    def _arrive_unfit(self) -> None:
+        self.tell(self.world.arrive_unfit(self._choices.one_of(PARTITIONS)))
 
     def _start_worker(self) -> None:
         self._start(self.world.worker(self._choices.one_of(PARTITIONS)))
@@ -541,8 +570,8 @@ class TableSchedule(Schedule):
             self._named_before.add(partition)
 
     def _publish_listed(self, logs: Sequence[StoredLog]) -> None:
-        """An earlier version of the publisher has listed these, and does not look again."""
-        self.tell("a publisher of an earlier version, with an older list")
+        """A publisher that has listed these before, and does not look again."""
+        self.tell("a publisher with an older list, that does not look again")
         with (
             _look_at_the_log_once(),
             patch("compactor.tables.leftover.all_logs", lambda *_: logs),
@@ -575,6 +604,8 @@ class TableSchedule(Schedule):
         world = self.world
         events: dict[str, Callable[[], object]] = {
             "late arrival": self._arrive,
+            "late arrival that does not fit": self._arrive_unfit,
+            "table takes every output": lambda: self.tell(world.take_all()),
             "another worker": self._start_worker,
             "another publisher": self._start_publisher,
             "clean-up": self._start_cleaner,
@@ -674,6 +705,15 @@ def _take_each_replacement_for_another_output() -> Iterator[None]:
 
 
 @contextmanager
+def _take_what_was_set_aside_for_given() -> Iterator[None]:
+    with patch(
+        "compactor.tables.entries.TableLogState.names",
+        lambda state, path, sequence: sequence <= state.reached(path),
+    ):
+        yield
+
+
+@contextmanager
 def _pass_void_commits_alone() -> Iterator[None]:
     with patch("compactor.tables.leftover._settled", lambda *_: True):
         yield
@@ -767,6 +807,7 @@ TABLE_NOTICED: Mapping[str, int] = {
     "look at what took the rows": 75,
     "a history that tells all": 46,
     "earlier metadata of what expired": 29,
+    "sources of what was set aside": 1,
 }
 
 TABLE_MUTATIONS: Mapping[str, TableMutation] = {
@@ -790,6 +831,7 @@ TABLE_MUTATIONS: Mapping[str, TableMutation] = {
     "look at what took the rows": TableMutation(applied=_stop_at_the_first_rewrite),
     "a history that tells all": TableMutation(applied=_believe_what_nothing_tells_of),
     "earlier metadata of what expired": TableMutation(applied=_count_ancestors_that_are_known),
+    "sources of what was set aside": TableMutation(applied=_take_what_was_set_aside_for_given),
 }
 
 

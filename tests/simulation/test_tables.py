@@ -25,6 +25,7 @@ EVENTS = {
     "clean-up",
     "commit replaced between two publishers",
     "late arrival",
+    "late arrival that does not fit",
     "publishers with lists of different age",
     "retention passes",
     "rows deleted by a user",
@@ -35,6 +36,7 @@ EVENTS = {
     "table compacted and expired",
     "table overwritten by a user",
     "table rolled back by a user",
+    "table takes every output",
 }
 
 

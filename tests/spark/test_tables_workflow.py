@@ -98,10 +98,27 @@ def test_small_files_of_both_formats_become_few_and_every_row_stays(
             assert one["foretold"]["files"] == one["files"]
         assert tables[0]["undo"] == f"{_FILES - 1}"
         _check_iceberg(iceberg, tables[1]["undo"])
-        table = DeltaTable(uri, storage_options=options)
-        assert len(table.file_uris()) == 2
-        ids = table.to_pyarrow_table()["id"].to_pylist()
-        assert sorted(ids) == [*range(_FILES * _ROWS)]
+        _check_delta(uri, options, 2)
+        where = ["--state-uri", state, "--endpoint-url", s3.endpoint_url, "--log", str(log)]
+        _undo_both(iceberg, uri, options, where)
+
+
+def _check_delta(uri: str, options: dict[str, str], files: int) -> None:
+    """So many files, with every row."""
+    table = DeltaTable(uri, storage_options=options)
+    assert len(table.file_uris()) == files
+    ids = table.to_pyarrow_table()["id"].to_pylist()
+    assert sorted(ids) == [*range(_FILES * _ROWS)]
+
+
+def _undo_both(iceberg: TableAddress, uri: str, options: dict[str, str], where: list[str]) -> None:
+    """The files of before are there again, with every row."""
+    for name in (TABLE, iceberg.text):
+        assert cli.main(["tables", "undo", name, "--yes", *where]) == 0
+    _check_delta(uri, options, 2 * _FILES)
+    scan = iceberg_catalog(iceberg, S3Store(make_client())).load_table(iceberg.name).scan()
+    assert len(list(scan.plan_files())) == 2 * _FILES
+    assert sorted(scan.to_arrow()["id"].to_pylist()) == [*range(_FILES * _ROWS)]
 
 
 def _write_small_files(uri: str, options: dict[str, str]) -> None:
@@ -115,7 +132,7 @@ def _write_small_files(uri: str, options: dict[str, str]) -> None:
 
 def _write_small_files_of_iceberg(directory: Path) -> TableAddress:
     """The same in a catalog of this machine."""
-    address = parse_table(f"sql:sqlite:///{directory}/catalog.db#silver.orders")
+    address = parse_table(f"sql:sqlite:///{directory}/catalog.db#prod:silver.orders")
     # It must outlive the catalog.
     store = S3Store(make_client())
     catalog = iceberg_catalog(address, store)

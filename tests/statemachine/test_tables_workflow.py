@@ -195,7 +195,10 @@ def test_what_is_left_says_why(good: tuple[Ran, list[str]]) -> None:
     whys = {one.table: one.why for one in good[0].report.tables}
 
     assert whys[NOT_WORTH_IT] == "it does not pay"
-    assert whys[ANOTHERS] == f"run another works on {ANOTHERS} with spark"
+    assert whys[ANOTHERS] == (
+        f"run another works on {ANOTHERS} with spark; if it has ended, --name another goes on"
+        " with it"
+    )
     assert whys[OWNED].startswith("Glue owns it: its optimizers compaction are on")
 
 

@@ -36,6 +36,7 @@ from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
 from compactor.maintenance.history import Looks
+from compactor.maintenance.holder import Holder
 from compactor.maintenance.lease import Lease
 from compactor.maintenance.looks import Look, Maintained
 from compactor.maintenance.optimizers import OptimizerLooks
@@ -69,6 +70,7 @@ from compactor.tables.entries import (
     NamedOutput,
     PublishedMark,
     Reached,
+    SetAside,
     TableCheckpoint,
     TableEntry,
 )
@@ -102,6 +104,7 @@ OBJECTS: dict[str, Any] = {
     "NamedOutput": NamedOutput,
     "Acceptance": Acceptance,
     "Reached": Reached,
+    "SetAside": SetAside,
     "PublishedMark": PublishedMark,
     "TableCheckpoint": TableCheckpoint,
     "TableHint": TableHint,
@@ -140,6 +143,7 @@ OBJECTS: dict[str, Any] = {
     "Maintained": Maintained,
     "Superseded": Superseded,
     "Lease": Lease,
+    "Holder": Holder,
     "OptimizerLooks": OptimizerLooks,
     "Order": Order,
     "PartitionOrder": PartitionOrder,

@@ -25,9 +25,9 @@ from pyiceberg.types import (
 )
 
 from compactor.catalogs.file_io import properties_of
-from compactor.catalogs.iceberg_catalogs import CATALOG_NAME
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
+from compactor.settings.tables import CATALOG_NAME
 
 #: Where the files of tables lie, as in the bucket behind a table of S3 Tables.
 BUCKET = "tables"

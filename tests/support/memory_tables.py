@@ -99,6 +99,7 @@ class MemoryTable:
         own: rows of the table's own files; of a table without a key, numbers of records.
         numbers: by snapshot, or version, up to which entry the commit said that it has everything.
         forgot: a rewrite that nothing tells of any more.
+        poison: records whose outputs do not fit the table before ``takes_all`` is set.
     """
 
     def __init__(self, s3: MemoryStore, read: Reader) -> None:
@@ -107,6 +108,8 @@ class MemoryTable:
         self.own: dict[str, tuple[Any, ...]] = {}
         self.numbers: dict[int, int] = {}
         self.forgot = False
+        self.poison: set[Any] = set()
+        self.takes_all = False
         self._read = read
         self._rows: dict[str, int] = {}
         self._names = itertools.count(1)
@@ -428,7 +431,9 @@ def _state(
     table: MemoryTable, last: int, version: str, fault: str, handle: int | None
 ) -> TableState:
     properties = dict(table.properties)
-    return TableState(table.uuid, "s3://tables/t", last, version, fault, handle, properties)
+    shape = "wide" if table.takes_all else "narrow"
+    place = "s3://tables/t"
+    return TableState(table.uuid, place, last, version, fault, handle, properties, shape=shape)
 
 
 def commit_with_number(
@@ -532,10 +537,18 @@ class MemoryCatalog:
 
         self.ask("table_create", make)
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        for one in files:
-            if one.key in self.misfits and not evolve:
-                raise self.misfits[one.key]
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
+        found = {one: str(self.misfits[one.key]) for one in files if one.key in self.misfits}
+        if evolve:
+            found = {}
+        poison: set[Any] = set() if self.table.takes_all else self.table.poison
+        there = [one for one in files if one.key in self.table.s3.contents(one.bucket)]
+        for one in there:
+            if poison & self.table.records_of(Files(frozenset({(one.bucket, one.key)}))).keys():
+                found[one] = "a column is of another type"
+        return found
 
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool

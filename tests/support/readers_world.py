@@ -70,7 +70,7 @@ class Lake:
         self.world.runs += 1
         run = self.world.clean_up_run(readers=ReaderGate(lambda _: self.catalog))
         receipt = record_clean_up(run, CleanUpReceipt(run.path, run.run_id))
-        self.unsafe = receipt.unsafe
+        self.unsafe, self.warnings = receipt.unsafe, receipt.warnings
         assert receipt.status == "done"
         return receipt.counts.deleted
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,10 +28,15 @@ from compactor.tables.leftover import leftovers
 from compactor.tables.log import Draft, TableLog
 from compactor.tables.port import TableFile
 from tests.support.aws_server import aws_server
+from tests.support.parquet_outputs import parquet
 from tests.support.table_places import Place
 
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
+
+from deltalake import Field
+from deltalake.schema import PrimitiveType
+from pyiceberg.types import StringType
 
 A, B = (Partition("source", f"logs/{name}/", f"{name}/") for name in "ab")
 LAKE = "lake"
@@ -179,8 +185,8 @@ def test_columns_that_a_table_has_not_are_refused_or_added(place):
     place.commit(A, id=[1])
     place.publish()
     place.commit(B, id=[2], name=["x"], place=[{"lat": 1.5}])
-    with pytest.raises(InvalidInput, match="column name \\(string\\)"):
-        place.publish()
+    (fault,) = place.publish().faults
+    assert "column name (string)" in fault
     log = TableLog(place.store, place.settings, place.log_id)
     assert log.load().last == 1
     place.settings = replace(place.settings, schema_evolution="add_columns")
@@ -207,8 +213,8 @@ def test_a_column_of_another_type_is_told_by_name_and_types(place, column, said)
         # Iceberg has times of day.
         assert place.publish().outputs == 1
         return
-    with pytest.raises(InvalidInput, match=said):
-        place.publish()
+    (fault,) = place.publish().faults
+    assert said in fault
     assert place.rows() == Counter([1])
 
 
@@ -237,20 +243,109 @@ def test_an_output_that_is_no_parquet_is_told(place):
     place.publish()
     key = f"{place.settings.destination.prefix}text.parquet"
     place.store.put(place.bucket, key, b"no parquet at all, but text")
-    state = place.state()
-    with pytest.raises(InvalidInput, match="whose outputs are all Parquet"):
-        place.catalog.require_fit(state, [TableFile(place.bucket, key, 27, None)], evolve=False)
+    file = TableFile(place.bucket, key, 27, None)
+    found = place.catalog.unfit(place.state(), [file], evolve=False)
+    assert "whose outputs are all Parquet" in found[file]
 
 
 def test_an_output_with_other_rows_than_its_commit_says_is_told(place):
     place.commit(A, id=[1])
     place.publish()
     file = place.put("more", pa.table({"id": [2, 3]}))._replace(rows=1)
-    with pytest.raises(IntegrityError, match="has 2 rows, its commit says 1"):
-        place.catalog.require_fit(place.state(), [file], evolve=False)
+    found = place.catalog.unfit(place.state(), [file], evolve=False)
+    assert "has 2 rows, its commit says 1" in found[file]
     gone = file._replace(key=f"{place.settings.destination.prefix}gone.parquet")
     with pytest.raises(IntegrityError, match="is gone"):
-        place.catalog.require_fit(place.state(), [gone], evolve=False)
+        place.catalog.unfit(place.state(), [gone], evolve=False)
+
+
+def test_outputs_that_do_not_fit_keep_no_other_out_and_come_in_once_they_do(place):
+    place.commit(A, id=[1])
+    place.publish()
+    place.commit(A, id=["text"])
+    place.commit(A, id=[2], x=["new"])
+    place.commit(A, id=[3])
+    place.commit(B, id=[4])
+    first = place.publish()
+    assert (first.status, first.outputs, len(first.faults)) == ("done", 2, 2)
+    assert place.rows() == Counter([1, 3, 4])
+    # Another writer adds the column that one of them has.
+    handle: Any = place.state().handle
+    if place.kind == "delta":
+        handle.alter.add_columns([Field("x", PrimitiveType("string"))])
+    else:
+        with handle.update_schema() as update:
+            update.add_column("x", StringType())
+    second = place.publish()
+    assert (second.outputs, len(second.faults)) == (1, 1)
+    assert "column id is string" in second.faults[0]
+    assert place.publish().outputs == 0
+    assert place.rows() == Counter([1, 2, 3, 4])
+    assert place.rows("x") == Counter(["new", None, None, None])
+
+
+def test_outputs_with_columns_that_exclude_each_other_are_not_both_added(place):
+    place.commit(A, id=[1])
+    place.publish()
+    place.settings = replace(place.settings, schema_evolution="add_columns")
+    place.commit(A, id=[2], x=["text"])
+    place.commit(B, id=[3], x=[3])
+    receipt = place.publish()
+    assert (receipt.outputs, len(receipt.faults)) == (1, 1)
+    assert place.rows() == Counter([1, 2])
+
+
+def test_an_output_with_a_footer_that_nothing_reads_keeps_no_other_out(place, monkeypatch):
+    place.commit(A, id=[1])
+    place.publish()
+
+    def odd(table: pa.Table, **_: object) -> bytes:
+        body = bytearray(parquet(table))
+        length = int.from_bytes(body[-8:-4], "little")
+        body[-8 - length : -8] = b"\xff" * length
+        return bytes(body)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tests.support.parquet_outputs.parquet", odd)
+        place.commit(A, id=[2])
+    place.commit(A, id=[3])
+    receipt = place.publish()
+    assert (receipt.outputs, len(receipt.faults)) == (1, 1)
+    assert "whose outputs are all Parquet" in receipt.faults[0]
+    assert place.rows() == Counter([1, 3])
+
+
+def test_statistics_that_a_library_cannot_read_keep_no_other_out(place, monkeypatch):
+    place.commit(A, id=[1])
+    place.publish()
+    place.commit(A, id=[2, 22])
+    place.commit(A, id=[3])
+    name = {"delta": "delta.statistics_of"}.get(
+        place.kind, "data_files.data_file_statistics_from_parquet_metadata"
+    )
+    module, _, function = name.partition(".")
+    real = getattr(importlib.import_module(f"compactor.catalogs.{module}"), function)
+
+    def reads(footer: Any, *given: Any) -> Any:
+        if footer.num_rows == 2:
+            raise OverflowError("date value out of range")
+        return real(footer, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"compactor.catalogs.{name}", reads)
+        receipt = place.publish()
+    assert (receipt.outputs, len(receipt.faults)) == (1, 1)
+    assert "OverflowError: date value out of range" in receipt.faults[0]
+    assert place.rows() == Counter([1, 3])
+
+
+def test_a_table_is_made_without_the_outputs_that_no_table_takes(place):
+    place.commit(A, id=[1], big=pa.array([1], pa.uint64()))
+    place.commit(B, id=[2])
+    receipt = place.publish()
+    assert (receipt.outputs, len(receipt.faults)) == (1, 1)
+    assert "big" in receipt.faults[0]
+    assert place.rows() == Counter([2])
 
 
 # What others do to a table.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from compactor.maintenance import places
 from compactor.maintenance.history import keep_look
+from compactor.maintenance.lease import Leases
 from compactor.maintenance.looks import Look
 from compactor.maintenance.orders import read_order
 from compactor.maintenance.receipts import (
@@ -24,6 +26,7 @@ from compactor.maintenance.watching import Watched, note_maintenance
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
+from compactor_cli.local.spark_submit import SparkMissing
 from tests.support.memory_store import ManualClock, MemoryStore
 
 STATE = parse_location("s3://lake/_maintenance/")
@@ -40,7 +43,20 @@ def store(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
     opened = "compactor_cli.commands.tables_history.open_store"
     monkeypatch.setattr(opened, lambda endpoint_url, bucket: store)
     monkeypatch.setattr("time.time", lambda: NOW)
+    there(monkeypatch, lambda: SparkMissing("no pyspark here"))
     return store
+
+
+def there(monkeypatch: pytest.MonkeyPatch, found: Callable[[], object]) -> None:
+    """What is found as the Spark of this machine."""
+
+    def find() -> object:
+        what = found()
+        if isinstance(what, Exception):
+            raise what
+        return what
+
+    monkeypatch.setattr("compactor_cli.commands.tables_undo.find_spark", find)
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
@@ -154,6 +170,65 @@ def test_an_undo_shows_what_would_happen_and_orders_it_once(capsys, store):
     assert again["order"] == f"s3://{order_key[0]}/{order_key[1]}"
     write_receipt(receipt("r1.undo", undo="", partitions=[]), STATE, store)
     assert "run r1.undo did" in told(capsys, "undo", *WHERE, "--yes", code=2)
+
+
+@pytest.fixture
+def spark(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> list[MaintenanceReceipt]:
+    """A Spark of this machine, which leaves these receipts, one a job."""
+    left: list[MaintenanceReceipt] = []
+
+    def submit(_: object, arguments: Sequence[str], on_line: object) -> str:
+        script, option, uri = arguments[-3:]
+        assert (Path(script).name, option) == ("maintain_tables.py", "--order")
+        assert store.head("lake", uri.removeprefix("s3://lake/")) is not None
+        lease = Leases(store, STATE, ManualClock(NOW)).look(TABLE)
+        assert lease is not None
+        assert lease.run_id == "r1.undo"
+        done = left.pop(0)
+        write_receipt(done, STATE, store)
+        return "exit status 1" if done.error else ""
+
+    there(monkeypatch, object)
+    monkeypatch.setattr("compactor_cli.commands.tables_undo.LocalSpark.submit", submit)
+    return left
+
+
+def test_an_undo_is_carried_out_where_spark_is(capsys, store, spark):
+    leave(store, receipt())
+    spark.append(receipt("r1.undo", undo="", partitions=[], at="19"))
+    out = told(capsys, "undo", *WHERE, "--yes")
+    assert f"undone: {NAME} is at version 19" in out
+    lease = Leases(store, STATE, ManualClock(NOW)).look(TABLE)
+    assert lease is not None
+    assert lease.run_id == ""
+    assert "run r1.undo did" in told(capsys, "undo", *WHERE, "--yes", code=2)
+
+
+def test_an_undo_that_spark_refuses_fails_with_its_reason(capsys, store, spark):
+    leave(store, receipt())
+    refused = receipt("r1.undo", status="failed", undo="", partitions=[])
+    refused.error, refused.cause = "TableConflict", "somebody has committed version 18"
+    spark.append(refused)
+    line = told(capsys, "undo", *WHERE, "--yes", code=1)
+    assert "not undone: TableConflict: somebody has committed version 18" in line
+    # It may be asked for again.
+    spark.append(receipt("r1.undo", undo="", partitions=[], at="19"))
+    assert json.loads(told(capsys, "undo", *WHERE, "--yes", "--json"))["at"] == "19"
+
+
+def test_a_table_that_another_run_works_on_is_not_undone(capsys, store, spark):
+    leave(store, receipt())
+    Leases(store, STATE, ManualClock(NOW)).take(TABLE, "r7", engine="spark")
+    line = told(capsys, "undo", *WHERE, "--yes", code=1)
+    assert f"run r7 works on {NAME} with spark" in line
+    assert not [key for key in store.contents("lake") if key.endswith(".order.json")]
+
+
+def test_without_spark_the_order_is_left_and_how_it_is_carried_out(capsys, store):
+    leave(store, receipt())
+    out = told(capsys, "undo", *WHERE, "--yes")
+    assert "not undone yet, no pyspark here; ordered: s3://lake/" in out
+    assert "spark-submit maintain_tables.py --order s3://lake/" in out
 
 
 def test_who_says_no_orders_nothing(capsys, store, monkeypatch):

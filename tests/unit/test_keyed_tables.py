@@ -215,7 +215,7 @@ def test_a_table_with_a_key_is_written_by_spark_alone() -> None:
     state = said(0)
     for write in (
         lambda: catalog.create([]),
-        lambda: catalog.require_fit(state, [], evolve=True),
+        lambda: catalog.unfit(state, [], evolve=True),
         lambda: catalog.append(state, [], 1, evolve=True),
     ):
         with pytest.raises(InvalidInput, match="the Spark job of a run"):

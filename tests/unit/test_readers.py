@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from compactor.cleaning.partition import decide
 from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.log.at_rest import read_rest
 from compactor.model import Partition
+from compactor.readers.gate import ReaderGate
 from compactor.readers.outcome import Outcome
 from compactor.readers.port import CatalogEntry
 from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh
@@ -20,6 +22,7 @@ from compactor.runs.given import PartitionRun
 from compactor.runs.partition import record_partition
 from compactor.runs.receipts import Counts
 from compactor.runs.receipts import read as read_receipt
+from compactor_cli.commands import clean_up
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_readers import planned, read, shown
 from tests.support.memory_store import Call, Crashed
@@ -102,9 +105,34 @@ def test_clean_up_waits_for_the_grace_of_the_last_switch() -> None:
     lake.refresh()
     lake.clock.advance(HOUR - 1)
     assert lake.clean_up() == 0
+    (line,) = lake.warnings
+    assert "sources that are past retention wait: 3,600 seconds (reader_grace_seconds)" in line
     lake.clock.advance(2)
     assert lake.clean_up() == 2
+    assert lake.warnings == []
     assert lake.each_once()
+
+
+def test_the_command_line_says_that_clean_up_waits_for_the_grace(capsys) -> None:
+    lake = closed()
+    lake.clock.advance(8 * DAY)
+    lake.refresh()
+    run = lake.world.clean_up_run(readers=ReaderGate(lambda _: lake.catalog))
+    decision = decide(run)
+    assert (decision.due, decision.waiting) == ([], 1)
+    clean_up._show([decision], lake.world.settings, lake.store)
+    out = capsys.readouterr().out
+    assert "nothing to delete yet: readers of 1 commit past retention are waited for" in out
+    assert "warning: sources that are past retention wait" in out
+
+
+def test_clean_up_says_that_the_table_shows_the_sources_still() -> None:
+    lake = closed()
+    lake.refresh()
+    lake.catalog.partitions.clear()
+    lake.clock.advance(8 * DAY)
+    assert lake.clean_up() == 0
+    assert "shows them still: compactor table refresh switches it" in lake.warnings[0]
 
 
 def test_a_source_that_a_list_names_is_not_deleted_though_it_is_compacted() -> None:

@@ -573,14 +573,13 @@ def test_a_feature_is_kept_or_refused_before_anything_is_done(feature, place, tm
         assert TableLog(place.store, place.settings, place.log_id).load().last == 0
         return
     look()
-    rows, counted = place.rows(), (place.state().rows or 0, counted_by_duckdb(place, tmp_path))
+    rows, counted = place.rows(), counted_by_duckdb(place, tmp_path)
     assert place.publish().rows == 2
     place.commit(A, id=[3])
     assert place.publish().rows == 1
     assert place.publish().rows == 0
     assert place.rows() == rows + Counter([1, 2, 3])
-    found = (place.state().rows or 0, counted_by_duckdb(place, tmp_path))
-    assert [after - before for before, after in zip(counted, found, strict=True)] == [3, 3]
+    assert counted_by_duckdb(place, tmp_path) == counted + 3
 
 
 def test_the_document_has_the_same_rows(repo_root):
@@ -616,8 +615,8 @@ def test_an_output_without_a_value_that_the_table_requires_is_refused(
     file = place.put("more", pa.table(columns), **given)
     loaded = place.catalog.load("log")
     assert loaded is not None
-    with pytest.raises(InvalidInput, match=said):
-        place.catalog.require_fit(loaded, [file], evolve=True)
+    found = place.catalog.unfit(loaded, [file], evolve=True)
+    assert said in found[file]
 
 
 def test_what_is_added_to_a_change_data_feed_is_told_by_it(endpoint, tmp_path):

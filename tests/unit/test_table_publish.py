@@ -427,18 +427,6 @@ def test_a_table_is_not_made_where_that_is_not_wanted(tables):
 # Outputs that do not fit, or are not there.
 
 
-def test_an_output_that_does_not_fit_is_told_before_anything_is_named(tables):
-    tables.compact("a.json")
-    (key,) = tables.store.contents("lake", "compacted/")
-    tables.catalog.misfits[key] = InvalidInput("schema_evolution", "refuse", "no column x")
-    with pytest.raises(InvalidInput, match="no column x"):
-        tables.publish()
-    assert tables.log_keys == []
-    tables.world.settings = replace(tables.world.settings, schema_evolution="add_columns")
-    assert tables.publish().status == "done"
-    tables.must_have_all()
-
-
 def test_an_output_that_is_committed_and_not_readable_yet_is_left_to_the_next_publisher(tables):
     tables.compact("a.json")
     tables.world.add("b.json", '{{"id": "{}"}}')

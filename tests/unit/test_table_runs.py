@@ -13,16 +13,18 @@ import pyarrow as pa
 import pytest
 
 from compactor import layout
+from compactor.catalogs.opening import open_catalog
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
 from compactor.stores.s3 import S3Store, make_client
+from compactor.tables.port import TableFile
 from compactor.whole.again import RETRIES
-from compactor_handlers import publish_table, report, runtime
+from compactor_handlers import discover, publish_table, report, runtime
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_tables import ADDRESS, IcebergTable, MemoryCatalog
 from tests.support.moto_server import moto_server
-from tests.support.parquet_outputs import commit_rows
+from tests.support.parquet_outputs import commit_rows, parquet
 from tests.support.world import records_in
 from tests.unit.test_handlers import STARTED, Context, answer_of, emitted
 from tests.unit.test_whole_run import World
@@ -209,6 +211,26 @@ def test_the_function_brings_in_what_is_committed_and_says_when_time_is_up(
     )
     reported = answer_of(report.handler, {**event, "started_at": STARTED})
     assert reported["table"]["outputs"] == 1
+
+
+def test_discovery_refuses_a_table_that_cannot_take_outputs_and_writes_nothing(
+    s3: str, tmp_path: Path
+) -> None:
+    given = settings(table=f"sql:sqlite:///{tmp_path}/catalog.db#lake.events")
+    store = S3Store(make_client(s3))
+    store.put("source", f"{PARTITION.prefix}a.json", b"{}\n")
+    body = parquet(pa.table({"id": [1]}))
+    store.put("lake", "first.parquet", body)
+    catalog: Any = open_catalog(given, store)
+    catalog.create([TableFile("lake", "first.parquet", len(body), 1)])
+    handle = catalog._catalog.load_table(catalog._address.name)
+    with handle.transaction() as transaction:
+        transaction.set_properties({"encryption.key-id": "arn:key"})
+    before = [one.key for page in store.list_objects("lake", "") for one in page]
+    asked = {"input": given.to_dict(), "run_id": "run-1", "started_at": STARTED}
+    with pytest.raises(InvalidInput, match="expected an Iceberg table without encryption"):
+        answer_of(discover.handler, asked)
+    assert [one.key for page in store.list_objects("lake", "") for one in page] == before
 
 
 def test_a_run_that_never_came_to_its_table_has_failed(s3: str) -> None:

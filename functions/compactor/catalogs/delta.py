@@ -33,7 +33,7 @@ from compactor.catalogs.delta_columns import (
 from compactor.catalogs.delta_contents import delta_contents
 from compactor.catalogs.delta_demands import refusal_of
 from compactor.catalogs.delta_history import DeltaHistory
-from compactor.catalogs.misfits import require_no_past
+from compactor.catalogs.misfits import noted, require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
 from compactor.ports import ObjectStore
@@ -111,6 +111,7 @@ class DeltaCatalog:
             refusal=refusal_of(table),
             properties=dict(table.metadata().configuration),
             handle=table,
+            shape=table.schema().to_json(),
         )
 
     def _fault(self, table: DeltaTable, last: int) -> str:
@@ -162,15 +163,38 @@ class DeltaCatalog:
             (files[number].uri, delta_schema(schema, files[number].uri)) for number, schema in found
         ]
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        handle = _handle(table)
-        schema = handle.schema()
-        for where, other in self._schemas(files):
-            self._require_no_past(handle, other, where)
-            require_fit(schema, other, where, evolve=evolve)
-        for one, footer in zip(files, self._footers.of(files), strict=True):
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
+        """See the port."""
+        for one in files:
             self._path(one)
-            require_values(schema, footer, one.uri)
+        handle = _handle(table) if table is not None else None
+        schema = handle.schema() if handle is not None else None
+        found = self._footers.unreadable(files)
+        for one in files:
+            with noted(found, one):
+                if one not in found:
+                    schema = self._with_columns_of(one, handle, schema, evolve=evolve)
+        return found
+
+    def _with_columns_of(
+        self, one: TableFile, handle: DeltaTable | None, schema: Schema | None, *, evolve: bool
+    ) -> Schema | None:
+        """The columns of the table with those of a file; None before there is a table.
+
+        Raises:
+            InvalidInput: they do not fit.
+        """
+        (footer,) = self._footers.of([one])
+        ((where, columns),) = self._schemas([one])
+        self._added(one, footer)
+        if handle is None or schema is None:
+            return None
+        self._require_no_past(handle, columns, where)
+        require_fit(schema, columns, where, evolve=evolve)
+        require_values(schema, footer, one.uri)
+        return merged(schema, columns)
 
     def _require_no_past(self, handle: DeltaTable, output: Schema, where: str) -> None:
         """The log is gone through only where the output has a column that the table has not."""

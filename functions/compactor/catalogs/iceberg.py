@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import (
     CommitFailedException,
@@ -26,6 +27,7 @@ from pyiceberg.exceptions import (
     TableAlreadyExistsError,
     ValidationError,
 )
+from pyiceberg.manifest import DataFile
 from pyiceberg.schema import Schema, assign_fresh_schema_ids, index_name_by_id
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table import Table, TableProperties, Transaction
@@ -39,7 +41,7 @@ from compactor.catalogs.columns import iceberg_schema, misfits, require_values
 from compactor.catalogs.data_files import DataFiles
 from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.catalogs.iceberg_contents import iceberg_contents
-from compactor.catalogs.misfits import require_fit, require_no_past
+from compactor.catalogs.misfits import noted, require_fit, require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.catalogs.partitions import (
     partition_of,
@@ -84,6 +86,8 @@ class IcebergCatalog:
         self._footers = Footers(store)
         self._opened = catalog
         self._log_id = ""
+        # By the columns and partitioning of the table.
+        self._described: tuple[str, dict[TableFile, DataFile]] = ("", {})
 
     @property
     def address(self) -> str:
@@ -122,6 +126,7 @@ class IcebergCatalog:
             refusal=_refusal(table.metadata),
             properties=dict(table.metadata.properties),
             handle=table,
+            shape=_shape(table.metadata),
         )
 
     def _number(self, metadata: TableMetadata) -> int:
@@ -208,14 +213,51 @@ class IcebergCatalog:
             for number, schema in found
         ]
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        metadata = _handle(table).metadata
-        schema = metadata.schema().as_struct()
-        for where, one in self._schemas(files):
-            _require_no_past(one, metadata, where)
-            require_fit(list(misfits(schema, one.as_struct())), where, evolve=evolve)
-            require_names_apart([column.name for column in one.fields], metadata, where)
-        self._require_one_partition(files, metadata)
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
+        """See the port. Columns are added to a transaction that is never committed."""
+        found = self._footers.unreadable(files)
+        staged = _handle(table).transaction() if table is not None else None
+        taken: set[pa.Schema] = set()
+        for one in files:
+            with noted(found, one):
+                if one not in found:
+                    self._take(staged, one, taken, evolve=evolve)
+        if staged is not None:
+            self._describe(staged.table_metadata, files, found)
+        return found
+
+    def _describe(
+        self, metadata: TableMetadata, files: Sequence[TableFile], found: dict[TableFile, str]
+    ) -> None:
+        """Make the entries of files, which an append to the same columns takes as they are."""
+        data_files = DataFiles(metadata)
+        self._described = _shape(metadata), {}
+        for one in files:
+            with noted(found, one):
+                if one not in found:
+                    (footer,) = self._footers.of([one])
+                    require_values(metadata.schema(), footer, one.uri)
+                    self._described[1][one] = data_files.of(one, footer)
+
+    def _take(
+        self, staged: Transaction | None, one: TableFile, taken: set[pa.Schema], *, evolve: bool
+    ) -> None:
+        """Add the columns of a file to those of the table, once each schema.
+
+        Raises:
+            InvalidInput: they do not fit.
+        """
+        ((_, arrow),) = schemas_of(self._footers.of([one]))
+        if arrow in taken:
+            return
+        schema = iceberg_schema(arrow, one.uri)
+        if staged is not None:
+            names = [column.name for column in schema.fields]
+            require_names_apart(names, staged.table_metadata, one.uri)
+            _add_columns(staged, schema, one.uri, evolve=evolve)
+        taken.add(arrow)
 
     def _require_one_partition(self, files: Sequence[TableFile], metadata: TableMetadata) -> None:
         """Also before a table is made: it would keep a partitioning that does not do."""
@@ -244,6 +286,7 @@ class IcebergCatalog:
             # Of a snapshot that was expired since it was read, the manifests are gone as well.
             raise TableConflict(str(error)) from error
         self._footers.forget()
+        self._described = ("", {})
         return f"snapshot {made.snapshot_id}" if made is not None else ""
 
     def _evolve(
@@ -251,13 +294,7 @@ class IcebergCatalog:
     ) -> None:
         """The columns that the table has not, and names for all: our files have no ids."""
         for where, schema in self._schemas(files):
-            _require_no_past(schema, transaction.table_metadata, where)
-            known = transaction.table_metadata.schema().as_struct()
-            found = list(misfits(known, schema.as_struct()))
-            require_fit(found, where, evolve=evolve)
-            if found:
-                with transaction.update_schema() as update:
-                    update.union_by_name(assign_fresh_schema_ids(schema))
+            _add_columns(transaction, schema, where, evolve=evolve)
         metadata = transaction.table_metadata
         if metadata.name_mapping() is None:
             names = iceberg_history.name_mapping(metadata).model_dump_json()
@@ -269,9 +306,12 @@ class IcebergCatalog:
         token = f"{PREFIX}{self._log_id}"
         summary = {f"{token}.last": str(number)}
         data_files = DataFiles(transaction.table_metadata)
+        shape, known = self._described
+        if shape != _shape(transaction.table_metadata):
+            known = {}
         with transaction.update_snapshot(snapshot_properties=summary).fast_append() as producer:
             for file, footer in files:
-                producer.append_data_file(data_files.of(file, footer))
+                producer.append_data_file(known.get(file) or data_files.of(file, footer))
         made = transaction.table_metadata.current_snapshot()
         assert made is not None  # noqa: S101 - it was added just now
         said = {
@@ -310,6 +350,25 @@ def _require_no_past(schema: Schema, metadata: TableMetadata, where: str) -> Non
     if past:
         names = index_name_by_id(assign_fresh_schema_ids(schema)).values()
         require_no_past(names, past, where)
+
+
+def _add_columns(transaction: Transaction, schema: Schema, where: str, *, evolve: bool) -> None:
+    """Take the columns of an output along that the table has not.
+
+    Raises:
+        InvalidInput: they do not fit, or may not be added.
+    """
+    _require_no_past(schema, transaction.table_metadata, where)
+    known = transaction.table_metadata.schema().as_struct()
+    found = list(misfits(known, schema.as_struct()))
+    require_fit(found, where, evolve=evolve)
+    if found:
+        with transaction.update_schema() as update:
+            update.union_by_name(assign_fresh_schema_ids(schema))
+
+
+def _shape(metadata: TableMetadata) -> str:
+    return f"{metadata.schema().model_dump_json()}\n{metadata.spec().model_dump_json()}"
 
 
 def _handle(table: TableState) -> Table:

@@ -9,9 +9,6 @@ from compactor.catalogs.file_io import properties_of
 from compactor.ports import ObjectStore
 from compactor.settings.tables import TableAddress
 
-#: What pyiceberg's configuration and environment call the catalog.
-CATALOG_NAME = "compactor"
-
 
 def iceberg_catalog(address: TableAddress, store: ObjectStore) -> Catalog:
     """The catalog that an address names.
@@ -28,4 +25,4 @@ def iceberg_catalog(address: TableAddress, store: ObjectStore) -> Catalog:
     if address.uri:
         given["uri"] = address.uri
     with translated(address.text):
-        return load_catalog(CATALOG_NAME, **given)
+        return load_catalog(address.catalog, **given)

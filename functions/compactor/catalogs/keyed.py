@@ -6,7 +6,7 @@ first. Nothing is written here.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -65,7 +65,9 @@ class KeyedCatalog:
         """Not here."""
         self._refuse()
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
         """Not here."""
         self._refuse()
 

@@ -31,7 +31,6 @@ from pyiceberg.table.snapshots import Snapshot
 
 from compactor.catalogs.answers import error_code, translated
 from compactor.catalogs.file_io import place_of, properties_of
-from compactor.catalogs.iceberg_catalogs import CATALOG_NAME
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.inventory.rows import UNLISTED, Row
 from compactor.ports import ObjectStore
@@ -183,7 +182,8 @@ def _loaded(address: TableAddress, store: ObjectStore) -> Table:
                 namespace = ".".join(address.name[:-1])
                 location = metadata_location(address.uri, namespace, address.name[-1])
                 return StaticTable.from_metadata(location, properties)
-            catalog = load_catalog(CATALOG_NAME, type=address.kind, uri=address.uri, **properties)
+            given = {"type": address.kind, "uri": address.uri, **properties}
+            catalog = load_catalog(address.catalog, **given)
             return catalog.load_table(address.name)
     except (NoSuchIcebergTableError, NoSuchTableError, NoSuchNamespaceError):
         raise _no_table(address) from None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from compactor.catalogs.parquet import nulls_in
 from compactor.errors import InvalidInput
+from compactor.tables.port import TableFile
 
 
 class Misfit(NamedTuple):
@@ -84,3 +86,21 @@ def require_no_past(columns: Iterable[str], past: Mapping[str, str], where: str)
                 " sources with it into another s3_destination_uri"
             )
             raise InvalidInput("table", one, accepted)
+
+
+@contextmanager
+def noted(found: dict[TableFile, str], file: TableFile) -> Iterator[None]:
+    """Note why a file does not fit instead of raising it.
+
+    Whatever a library says of one file must not keep the others out; nothing here asks the store.
+
+    Args:
+        found: where the reason goes.
+        file: that is looked at.
+    """
+    try:
+        yield
+    except InvalidInput as error:
+        found[file] = str(error)
+    except Exception as error:
+        found[file] = f"{file.uri}: {type(error).__name__}: {' '.join(str(error).split())}"

@@ -43,10 +43,33 @@ class Footers:
             IntegrityError: an output is gone, or has other rows than its commit says.
         """
         waiting = [one for one in files if one.uri not in self._known]
+        if not waiting:
+            return [self._known[one.uri] for one in files]
         with ThreadPoolExecutor(_READERS) as pool:
             for one, found in zip(waiting, pool.map(self._read, waiting), strict=True):
                 self._known[one.uri] = found
         return [self._known[one.uri] for one in files]
+
+    def unreadable(self, files: Sequence[TableFile]) -> dict[TableFile, str]:
+        """Files without a footer that can be used, each with the reason.
+
+        Raises:
+            IntegrityError: an output is gone.
+        """
+        found: dict[TableFile, str] = {}
+        waiting = [one for one in files if one.uri not in self._known]
+        with ThreadPoolExecutor(_READERS) as pool:
+            for one, why in zip(waiting, pool.map(self._why_unreadable, waiting), strict=True):
+                if why:
+                    found[one] = why
+        return found
+
+    def _why_unreadable(self, one: TableFile) -> str:
+        try:
+            self._known[one.uri] = self._read(one)
+        except (InvalidInput, _OtherRows) as error:
+            return str(error)
+        return ""
 
     def forget(self) -> None:
         """Give the memory back."""
@@ -54,19 +77,18 @@ class Footers:
 
     def _read(self, one: TableFile) -> Any:
         try:
-            metadata = pq.read_metadata(pa.BufferReader(MAGIC + self._tail(one)))
+            footer = MAGIC + self._tail(one)
         except ObjectMissing:
             raise IntegrityError(f"{one.uri} is gone, and is not in the table yet") from None
-        except (UnreadableSource, pa.ArrowException) as error:
-            accepted = (
-                f"a destination whose outputs are all Parquet; {one.uri} is none"
-                f" ({' '.join(str(error).split())})"
-            )
-            raise InvalidInput("s3_destination_uri", one.uri, accepted) from None
+        except UnreadableSource as error:
+            raise _no_parquet(one, error) from None
+        try:
+            metadata = pq.read_metadata(pa.BufferReader(footer))
+        except (pa.ArrowException, OSError) as error:
+            # OSError is what pyarrow raises for Thrift that it cannot read.
+            raise _no_parquet(one, error) from None
         if one.rows is not None and metadata.num_rows != one.rows:
-            raise IntegrityError(
-                f"{one.uri} has {metadata.num_rows} rows, its commit says {one.rows}"
-            )
+            raise _OtherRows(f"{one.uri} has {metadata.num_rows} rows, its commit says {one.rows}")
         return metadata
 
     def _tail(self, one: TableFile) -> bytes:
@@ -78,6 +100,18 @@ class Footers:
         if needed > looked_at:
             tail = read(one.bucket, one.key, one.size - needed, needed)
         return bytes(tail[len(tail) - needed :])
+
+
+class _OtherRows(IntegrityError):
+    """An output has other rows than its commit says."""
+
+
+def _no_parquet(one: TableFile, error: Exception) -> InvalidInput:
+    accepted = (
+        f"a destination whose outputs are all Parquet; {one.uri} is none"
+        f" ({' '.join(str(error).split())})"
+    )
+    return InvalidInput("s3_destination_uri", one.uri, accepted)
 
 
 def schemas_of(footers: Sequence[Any]) -> list[tuple[int, pa.Schema]]:

@@ -131,6 +131,7 @@ class Examined:
         etag: of the proven output; empty without one.
         fault: why its sources must stay, in one line; empty when they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may come.
+        waits: why query engines may read its sources still; empty where they may not.
     """
 
     commit: Commit
@@ -138,6 +139,7 @@ class Examined:
     etag: str = ""
     fault: str = ""
     elsewhere: bool = False
+    waits: str = ""
 
     @property
     def bytes(self) -> int:
@@ -190,8 +192,8 @@ def examine(
 ) -> Examined | None:
     """Decide about one entry; None when its sources are still to be kept.
 
-    That is while retention has not passed by the store's clock, a rule says so, the output is not
-    in the destination's table yet, or query engines may still read one of them.
+    That is while retention has not passed by the store's clock, a rule says so, or the output is
+    not in the destination's table yet.
 
     Raises:
         IntegrityError: the entry is not what it was when the log was read.
@@ -204,16 +206,16 @@ def examine(
         return Examined(commit, elsewhere=True)
     if _is_left_by_a_rule(run, sources):
         return None
-    waits = table is not None and not (table.has(run.path, commit) or table.releases(commit))
-    if sources and commit.output is not None and waits:
+    look = _Look(run, log, table)
+    if sources and look.waits_for(commit):
         return None
     found = Examined(commit, sources)
     try:
         if _is_read(run, sources):
-            return None
+            return Examined(commit, waits=run.readers.reason(run.settings))
     except IntegrityError as error:
         return _unsafe(run, found, error)
-    return _examine_output(_Look(run, log, table), entry, found)
+    return _examine_output(look, entry, found)
 
 
 def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
@@ -251,6 +253,13 @@ class _Look(NamedTuple):
     run: CleanUpRun
     log: StoredLog
     table: TableProof | None
+
+    def waits_for(self, commit: Commit) -> bool:
+        """The output of a commit is to come into the table, or is missing there."""
+        table = self.table
+        if table is None or commit.output is None:
+            return False
+        return not (table.has(self.run.path, commit) or table.releases(commit))
 
 
 def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | None:
@@ -322,11 +331,11 @@ def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None)
     if head is not None:
         proven = run.only.get(commit.sequence, "") if run.only is not None else ""
         return proof.prove(commit, output, head, run.store, proven)
-    if table is not None and table.releases(commit):
-        return None
-    if not is_in:
+    if is_in:
+        return proof.prove_account(output, run.store)
+    if table is None or not table.releases(commit):
         raise IntegrityError(f"s3://{output.bucket}/{output.key} is missing")
-    return proof.prove_account(output, run.store)
+    return None
 
 
 def _prove_origins(look: _Look, commit: Commit) -> None:
@@ -345,8 +354,10 @@ def _prove_origins(look: _Look, commit: Commit) -> None:
 
 
 def _prove_origin(look: _Look, origin: Commit, output: Output) -> None:
-    if look.table is not None and not look.table.has(look.run.path, origin):
-        raise IntegrityError(f"commit {origin.sequence} is not in {look.table.address} yet")
+    if look.waits_for(origin):
+        raise IntegrityError(
+            f"commit {origin.sequence}, which has its content, is not in the table"
+        )
     _prove(look, origin, output, look.run.store.head(output.bucket, output.key))
 
 

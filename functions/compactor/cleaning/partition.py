@@ -22,7 +22,7 @@ from compactor.cleaning.due import (
     with_table,
 )
 from compactor.cleaning.orphans import find_orphans
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.receipts import CleanUpReceipt, waiting_line
 from compactor.cleaning.records import write_record
 from compactor.conditions import RACING_DELETES
 from compactor.errors import CompactorError, IntegrityError
@@ -50,6 +50,7 @@ class Decision:
         due: commits whose sources would be deleted.
         unsafe: one line for each commit whose output did not check out.
         elsewhere: commits whose sources lie in another source.
+        waiting: commits whose sources query engines may read still; the reason is a warning.
         orphans: uploads that no commit names, and that would be aborted.
         error: why nothing of the partition would be touched; empty otherwise.
     """
@@ -59,6 +60,7 @@ class Decision:
     unsafe: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     elsewhere: int = 0
+    waiting: int = 0
     orphans: int = 0
     error: str = ""
 
@@ -98,6 +100,10 @@ def _add(decision: Decision, examined: Examined) -> None:
         decision.unsafe.append(examined.fault)
     elif examined.elsewhere:
         decision.elsewhere += 1
+    elif examined.waits:
+        decision.waiting += 1
+        line = waiting_line(examined.waits)
+        decision.warnings += [line] if line not in decision.warnings else []
     else:
         # Also without sources: that nothing is left to delete is still to be recorded.
         sequence, count = examined.commit.sequence, len(examined.sources)
@@ -186,11 +192,8 @@ def _go_through(
 
 
 def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: Examined) -> None:
-    if found.fault:
-        if found.fault not in receipt.unsafe:
-            receipt.unsafe.append(found.fault)
-        return
-    if found.elsewhere:
+    if found.fault or found.elsewhere or found.waits:
+        _note_kept(receipt, found)
         return
     commit = found.commit
     if found.sources and cleanup.is_cloudtrail(commit):
@@ -206,6 +209,15 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
         key = log.record_key_of(commit.sequence)
         is_first = write_record(run.store, log.state.bucket, key, record)
         receipt.counts.commits += bool(found.sources) and is_first
+
+
+def _note_kept(receipt: CleanUpReceipt, found: Examined) -> None:
+    """Why the sources of an entry stay."""
+    if found.fault:
+        if found.fault not in receipt.unsafe:
+            receipt.unsafe.append(found.fault)
+    elif found.waits:
+        receipt.warn(waiting_line(found.waits))
 
 
 def _count(receipt: CleanUpReceipt, deleted: Deleted) -> None:

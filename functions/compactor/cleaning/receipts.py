@@ -121,6 +121,11 @@ class CleanUpReceipt:
         self.counts.requests = dict(Counter(self.counts.requests) + Counter(dict(made)))
 
 
+def waiting_line(why: str) -> str:
+    """That sources past retention wait for the readers of a table."""
+    return f"sources that are past retention wait: {why}"
+
+
 _decode = decoder(CleanUpReceipt)
 
 

@@ -6,7 +6,8 @@ otherwise, and are told by members that all of their kind have.
 Sources: RFC 7946 (GeoJSON), the TopoJSON specification, the Jupyter notebook format, HTTP
 Archive 1.2, the OpenAPI Specification, CycloneDX, SPDX 2, SARIF 2.1.0, glTF 2.0, JSON-LD 1.1,
 JSON Schema 2020-12, Apache Avro 1.12, Source Map (ECMA-426), npm's package.json and
-package-lock.json, Terraform's state, AWS CloudFormation templates, the Kubernetes API conventions,
+package-lock.json, Terraform's state, AWS CloudFormation templates, IAM's policy grammar, the
+Amazon States Language, the Kubernetes API conventions,
 the OCI image specification 1.1, Docker Image Manifest V2, Apache Iceberg's table specification,
 the Delta Lake protocol, Apache Hudi's timeline.
 """
@@ -25,6 +26,7 @@ _MARKS = re.compile(
     rb"|meshes|scenes|@graph|lockfileVersion|terraform_version|serial|format-version"
     rb"|tableSizeBytes|partitionToWriteStats|AWSTemplateFormatVersion|Resources|apiVersion"
     rb"|\$schema|properties|fields|symbols|fixed|mappings|(?:dev|peer)?[dD]ependencies|scripts"
+    rb"|private|license|engines|exports|repository|Statement|StartAt"
     rb'|schemaVersion|imageLayoutVersion|rootfs)"'
 )
 _members = msgspec.json.Decoder(Members)
@@ -47,6 +49,8 @@ _KINDS = (
     ("the checksums of a Delta table's version", ("tableSizeBytes", "numFiles", "numMetadata")),
     ("a commit of a Hudi table", ("partitionToWriteStats",)),
     ("a CloudFormation template", ("AWSTemplateFormatVersion",)),
+    ("a policy of IAM", ("Version", "Statement")),
+    ("a state machine of Step Functions", ("StartAt", "States")),
     ("a source map", ("version", "sources", "mappings")),
     ("an OCI image manifest", ("schemaVersion", "config", "layers")),
     ("an OCI image index", ("schemaVersion", "manifests")),
@@ -60,6 +64,8 @@ _KUBERNETES_LOGS = re.compile(r"Event|AdmissionReview")
 # What Avro's named types have beside their name.
 _AVRO = {"record": "fields", "error": "fields", "enum": "symbols", "fixed": "size"}
 _PACKAGE = ("dependencies", "devDependencies", "peerDependencies", "scripts")
+# Beside a name and a version; no log has them.
+_PUBLISHED = frozenset({"private", "license", "engines", "exports", "repository"})
 # Actions of a commit of Delta's, each with members that it always has.
 _ACTIONS: Mapping[str, frozenset[str]] = {
     "commitInfo": frozenset({"operation"}),
@@ -134,6 +140,8 @@ def _is_avro(members: Members) -> bool:
 
 
 def _is_package(members: Members) -> bool:
+    if members.keys() >= {"name", "version"} and not _PUBLISHED.isdisjoint(members):
+        return True
     return "name" in members and any(_is_object(members, one) for one in _PACKAGE)
 
 

@@ -9,7 +9,7 @@ planning   what is done to a table: selecting, costs, choosing (pure, but for th
 orders     what a run wants done with one table, for whoever does it
 receipts   what became of it
 ending     the end of a table: outcome, history, and the table given back
-lease      who works on a table now: one run
+lease      who works on a table now: one run; holder: by which process
 athena     what Athena is asked, and what its answers mean (pure); athena_work carries it out
 optimizers what Glue's optimizers are set to, and what they did
 snapshots  what an Iceberg table's metadata file says; written: who touched a partition (pure)

@@ -3,8 +3,9 @@
 A lease is one object a table. It is taken by If-None-Match where there was none, and by If-Match
 from one that ended, was given back, or is of the same run: so a run that was stopped goes on when
 it is started again by its own name, and a run that died keeps nobody out for longer than its lease
-says. A store that ignores If-Match on PutObject lets two runs take a lease that has ended at the
-very same moment; the tables' own commits then tell them apart.
+says; where its process was on this machine, not at all. A store that ignores If-Match on PutObject
+lets two runs take a lease that has ended at the very same moment; the tables' own commits then tell
+them apart.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 from compactor.decoding import decoded, decoder, numbered
 from compactor.errors import AlreadyExists, CompactorError, ObjectMissing, SourceChanged
 from compactor.maintenance import places
+from compactor.maintenance.holder import Holder, has_ended
 from compactor.model import SourceObject
 from compactor.ports import Clock, ObjectStore
 from compactor.settings.tables import TableAddress
@@ -40,6 +42,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         engine: that does the work.
         since, until: UNIX seconds.
         died: runs that had it before, have not given it back, and of which no history tells yet.
+        holder: the process of the run; None where that is no process of a machine.
     """
 
     table: str
@@ -48,17 +51,23 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     since: float = 0.0
     until: float = 0.0
     died: tuple[str, ...] = ()
+    holder: Holder | None = None
 
     def keeps_out(self, run_id: str, now: float) -> bool:
-        """Whether another run must wait."""
-        return bool(self.run_id) and self.run_id != run_id and now < self.until + _GRACE_SECONDS
+        """Whether another run must wait: not for a process of this machine that has ended."""
+        ours = not self.run_id or self.run_id == run_id or now >= self.until + _GRACE_SECONDS
+        return not ours and not (self.holder is not None and has_ended(self.holder))
 
 
 class LeaseHeld(CompactorError):
     """Another run works on the table: leave it, and come again."""
 
     def __init__(self, lease: Lease) -> None:
-        super().__init__(f"run {lease.run_id} works on {lease.table} with {lease.engine}")
+        by = f", {lease.holder.line}" if lease.holder is not None else ""
+        super().__init__(
+            f"run {lease.run_id} works on {lease.table} with {lease.engine}{by}; if it has ended,"
+            f" --name {lease.run_id} goes on with it"
+        )
         self.lease = lease
 
 
@@ -87,9 +96,22 @@ class Leases:
         return found[0] if found else None
 
     def take(
-        self, table: TableAddress, run_id: str, *, engine: str, seconds: float = LEASE_SECONDS
+        self,
+        table: TableAddress,
+        run_id: str,
+        *,
+        engine: str,
+        holder: Holder | None = None,
+        seconds: float = LEASE_SECONDS,
     ) -> Lease:
         """Take a table, or go on with it, from now for so many seconds.
+
+        Args:
+            table: that is taken.
+            run_id: of the run.
+            engine: that does the work.
+            holder: the process of the run, where that is one.
+            seconds: after which the lease ends by itself.
 
         Raises:
             LeaseHeld: another run has it.
@@ -106,6 +128,7 @@ class Leases:
                 since=found[0].since if found and ours else now,
                 until=now + seconds,
                 died=_died(found[0], run_id) if found else (),
+                holder=holder,
             )
             if self._written(table, lease, found[1] if found else None):
                 return lease

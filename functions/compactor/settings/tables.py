@@ -9,16 +9,19 @@ import msgspec
 from compactor.settings.uris import S3Uri, parse_location
 
 TABLE_ACCEPTED = (
-    "glue:DATABASE.TABLE, rest:URI#NAMESPACE.TABLE, sql:URI#NAMESPACE.TABLE or"
+    "glue:DATABASE.TABLE, rest:URI#NAMESPACE.TABLE, sql:URI#CATALOG:NAMESPACE.TABLE or"
     " delta:s3://bucket/prefix/"
 )
 INVENTORY_TABLE_ACCEPTED = (
-    "s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE, rest:URI#NAMESPACE.TABLE or sql:URI#NAMESPACE.TABLE"
+    "s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE, rest:URI#NAMESPACE.TABLE or"
+    " sql:URI#CATALOG:NAMESPACE.TABLE"
 )
 DELTA = "delta"
 S3TABLES = "s3tables"
 #: What the table of keys is called, behind the name of the table of rows.
 KEYS_SUFFIX = "__keys"
+#: What pyiceberg's configuration and Spark's call a catalog whose address does not name it.
+CATALOG_NAME = "compactor"
 ICEBERG_CATALOGS = ("glue", "rest", "sql")
 # A namespace, and a table in it.
 _PAIR = 2
@@ -38,11 +41,14 @@ class TableAddress(msgspec.Struct, frozen=True):
         uri: of the catalog; empty for Glue. Of a Delta table, its location; of one of S3 Tables,
             the ARN of the table bucket.
         name: namespace and table of an Iceberg table, from the outside in; else empty.
+        catalog: name of the catalog. One in a database keeps its tables under its name, so that of
+            two catalogs in one database each has tables of its own.
     """
 
     kind: str
     uri: str = ""
     name: tuple[str, ...] = ()
+    catalog: str = CATALOG_NAME
 
     @property
     def text(self) -> str:
@@ -50,6 +56,8 @@ class TableAddress(msgspec.Struct, frozen=True):
         if self.kind == DELTA:
             return f"{DELTA}:{self.uri}"
         name = ".".join(self.name)
+        if self.catalog != CATALOG_NAME:
+            name = f"{self.catalog}:{name}"
         return f"{self.kind}:{self.uri}#{name}" if self.uri else f"{self.kind}:{name}"
 
     @property
@@ -57,7 +65,8 @@ class TableAddress(msgspec.Struct, frozen=True):
         """Of a table whose rows have a key: where the table of its keys is."""
         if self.kind == DELTA:
             return TableAddress(DELTA, f"{self.uri.rstrip('/')}{KEYS_SUFFIX}/")
-        return TableAddress(self.kind, self.uri, (*self.name[:-1], self.name[-1] + KEYS_SUFFIX))
+        name = (*self.name[:-1], self.name[-1] + KEYS_SUFFIX)
+        return msgspec.structs.replace(self, name=name)
 
     @property
     def location(self) -> S3Uri | None:
@@ -106,10 +115,13 @@ def parse_inventory_table(text: object) -> TableAddress:
 
 def _iceberg(kind: str, rest: str, accepted: str) -> TableAddress:
     uri, _, name = rest.rpartition("#")
+    catalog = CATALOG_NAME
+    if kind == "sql" and ":" in name:
+        catalog, _, name = name.partition(":")
     names = tuple(name.split("."))
     fits = len(names) == _PAIR if kind == "glue" else len(names) >= _PAIR
     if bool(uri) == (kind == "glue") or not fits:
         raise ValueError(accepted)
-    if not all(_NAME.fullmatch(one) for one in names):
+    if not all(_NAME.fullmatch(one) for one in (*names, catalog)):
         raise ValueError(f"{accepted}; names have letters, digits, _ and -")
-    return TableAddress(kind, uri, names)
+    return TableAddress(kind, uri, names, catalog)

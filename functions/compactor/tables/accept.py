@@ -229,7 +229,9 @@ def _try(
     """
     files = [_file(one) for one in batch]
     evolve = work.settings.schema_evolution == "add_columns"
-    work.catalog.require_fit(look.table, files, evolve=evolve)
+    unfit = work.catalog.unfit(look.table, files, evolve=evolve)
+    if unfit:
+        raise InvalidInput("table", work.catalog.address, next(iter(unfit.values())))
     log = TableLog(work.store, work.settings, _log_id(work))
     state, number = look.log, look.log.last + 1
     draft = Draft(

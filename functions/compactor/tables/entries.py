@@ -38,11 +38,41 @@ class NamedOutput(msgspec.Struct, frozen=True, kw_only=True):
     rows: int | None
 
 
-class Reached(msgspec.Struct, frozen=True):
-    """How far a partition's commit log has been gone through: to this entry of it."""
+class SetAside(msgspec.Struct, frozen=True, kw_only=True):
+    """An output that did not fit the table: it is in no entry, and its sources stay.
+
+    Attributes:
+        sequence, commit_id: of its commit.
+        bucket, key: of the output.
+        reason: why it does not fit, for a person.
+        tried: digest of the table's columns, its partitioning and the settings that decided; with
+            another one the output is tried again.
+    """
 
     sequence: int
     commit_id: str
+    bucket: str
+    key: str
+    reason: str
+    tried: str
+
+    @property
+    def line(self) -> str:
+        """Which output, and why, for a person."""
+        return f"s3://{self.bucket}/{self.key} is not in the table: {self.reason}"
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """How far a partition's commit log has been gone through: to this entry of it.
+
+    Attributes:
+        sequence, commit_id: of that entry.
+        aside: outputs up to there that no entry of the table log names.
+    """
+
+    sequence: int
+    commit_id: str
+    aside: tuple[SetAside, ...] = ()
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,9 +285,24 @@ class TableLogState:
         found = self.through.get(path)
         return found.sequence if found else 0
 
+    def aside(self, path: str) -> tuple[SetAside, ...]:
+        """Outputs of a partition that were passed over because they do not fit the table."""
+        found = self.through.get(path)
+        return found.aside if found else ()
+
+    @property
+    def aside_lines(self) -> dict[tuple[str, int], str]:
+        """By partition and commit: a line for each output that is set aside."""
+        return {
+            (path, one.sequence): one.line
+            for path, reached in self.through.items()
+            for one in reached.aside
+        }
+
     def names(self, path: str, sequence: int) -> bool:
         """True when an entry names the output of this commit."""
-        return sequence <= self.reached(path)
+        passed_over = any(one.sequence == sequence for one in self.aside(path))
+        return sequence <= self.reached(path) and not passed_over
 
     def is_in(self, path: str, sequence: int, last: int) -> bool:
         """True when a table that has everything up to entry ``last`` has this output."""

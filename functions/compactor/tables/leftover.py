@@ -4,14 +4,19 @@ A partition's commit log is read in its order, and only as far as its outputs ca
 worker has committed and not published yet, the next run publishes, and the next publisher names.
 After the outputs, the log is asked for entries written meanwhile: a commit whose upload was lost
 may have been replaced by one with the same output, which makes that of both readable.
+
+An output that was set aside because it did not fit is found again once the table or the settings
+are others, unless a later entry of its log makes it void.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
+
+from msgspec.structs import replace
 
 from compactor import layout
 from compactor.errors import IntegrityError
@@ -21,7 +26,7 @@ from compactor.log.witness import read_witness
 from compactor.outputs.publish import is_published
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
-from compactor.tables.entries import NamedOutput, Reached, TableLogState
+from compactor.tables.entries import NamedOutput, Reached, SetAside, TableLogState
 
 # Entries are read and outputs are looked at side by side.
 _READERS = 16
@@ -32,26 +37,39 @@ class Leftover:
     """What one partition has for the table.
 
     Attributes:
-        after: the entry of its log that the table log had reached when this was found.
-        outputs: in the order of its log.
-        reached: the last entry that was gone through; None where nothing was.
+        before: how far the table log had gone through its log when this was found.
+        outputs: in the order of its log; those set aside earlier that are tried again come first.
+        reached: how far its log is gone through with these; None where there is nothing new.
         fault: why the rest of the partition is left, in one line; empty when nothing is.
     """
 
     path: str
-    after: int
+    before: Reached | None
     outputs: list[NamedOutput] = field(default_factory=list)
     reached: Reached | None = None
     fault: str = ""
 
+    @property
+    def after(self) -> int:
+        """The last entry of its log that the table log had gone through."""
+        return self.before.sequence if self.before else 0
 
-def leftovers(state: TableLogState, settings: Settings, store: ObjectStore) -> Iterator[Leftover]:
+    @property
+    def aside(self) -> tuple[SetAside, ...]:
+        """What was set aside before."""
+        return self.before.aside if self.before else ()
+
+
+def leftovers(
+    state: TableLogState, settings: Settings, store: ObjectStore, tried: str = ""
+) -> Iterator[Leftover]:
     """Every partition with entries that the table log does not reach, in the order of paths.
 
     Args:
         state: what the table log says.
         settings: where the state lies.
         store: where it is.
+        tried: what was set aside with another digest is found again; empty for nothing of it.
 
     Raises:
         InvalidInput: the state cannot be listed.
@@ -60,20 +78,26 @@ def leftovers(state: TableLogState, settings: Settings, store: ObjectStore) -> I
     logs = [
         log
         for log in all_logs(settings.state, store)
-        if max(log.entries, default=0) > state.reached(log.path) or log.missing
+        if max(log.entries, default=0) > state.reached(log.path)
+        or log.missing
+        or _tried_again(state.aside(log.path), tried)
     ]
     with ThreadPoolExecutor(_READERS) as pool:
         waiting = iter(logs)
         while batch := list(islice(waiting, _READERS)):
-            yield from pool.map(lambda log: _of_partition(log, state, store), batch)
+            yield from pool.map(lambda log: _of_partition(log, state, store, tried), batch)
 
 
-def _of_partition(log: StoredLog, state: TableLogState, store: ObjectStore) -> Leftover:
+def _tried_again(aside: Iterable[SetAside], tried: str) -> list[SetAside]:
+    return [one for one in aside if tried and one.tried != tried]
+
+
+def _of_partition(log: StoredLog, state: TableLogState, store: ObjectStore, tried: str) -> Leftover:
     reached = state.through.get(log.path)
-    found = Leftover(log.path, reached.sequence if reached else 0)
+    found = Leftover(log.path, reached)
     try:
         _require_same_log(log, reached, store)
-        _go_through(log, state, found, store)
+        _go_through(log, state, found, store, tried)
     except IntegrityError as error:
         found.fault = _told(log, error)
     if not found.outputs and not found.fault:
@@ -81,9 +105,10 @@ def _of_partition(log: StoredLog, state: TableLogState, store: ObjectStore) -> L
     try:
         replaced = _replaced_since(log, store)
     except IntegrityError as error:
-        return Leftover(log.path, found.after, fault=_told(log, error))
-    if max(replaced, default=0) > found.after:
-        return _of_partition(one_log(log.state, log.path, store), state, store)
+        return Leftover(log.path, reached, fault=_told(log, error))
+    passed_over = {one.sequence for one in found.aside}
+    if any(one > found.after or one in passed_over for one in replaced):
+        return _of_partition(one_log(log.state, log.path, store), state, store, tried)
     return found
 
 
@@ -102,18 +127,21 @@ def _replaced_since(log: StoredLog, store: ObjectStore) -> list[int]:
     return found
 
 
-def _go_through(log: StoredLog, state: TableLogState, found: Leftover, store: ObjectStore) -> None:
+def _go_through(
+    log: StoredLog, state: TableLogState, found: Leftover, store: ObjectStore, tried: str
+) -> None:
     if log.missing:
         raise IntegrityError(f"{log.where} has no entry {log.missing[0]}")
     tail = [_read(log, number, store) for number in sorted(log.entries) if number > found.after]
     replaced_by = {one.replaces: one.sequence for one in tail if one.replaces is not None}
+    _find_again(log, found, replaced_by, store, tried)
     outputs: list[NamedOutput] = []
     # A void entry is passed together with what replaces it: otherwise the next publisher would
     # believe that the table was given its output.
     until = 0
     for commit in tail:
         until = max(until, replaced_by.get(commit.sequence, 0))
-        given = _is_given(commit, log, found.after, state, store)
+        given = _is_given(commit, log, found, state, store)
         if commit.output is not None and not given and commit.sequence not in replaced_by:
             if not is_published(commit.output, store):
                 return
@@ -121,7 +149,37 @@ def _go_through(log: StoredLog, state: TableLogState, found: Leftover, store: Ob
         if _settled(commit, until):
             found.outputs += outputs
             outputs = []
-            found.reached = Reached(commit.sequence, commit.commit_id)
+            void = {one for one, by in replaced_by.items() if by <= commit.sequence}
+            found.reached = Reached(commit.sequence, commit.commit_id, _still_aside(found, void))
+
+
+def _find_again(
+    log: StoredLog,
+    found: Leftover,
+    replaced_by: Mapping[int, int],
+    store: ObjectStore,
+    tried: str,
+) -> None:
+    """What was set aside comes first where it is tried again, is not void, and can be read."""
+    for one in _tried_again(found.aside, tried):
+        commit = _read(log, one.sequence, store)
+        if commit.commit_id != one.commit_id or commit.output is None:
+            raise IntegrityError(
+                f"entry {one.sequence} of {log.where} is not the one whose output was set aside:"
+                " bring the state back from a backup or its earlier versions"
+            )
+        if one.sequence not in replaced_by and is_published(commit.output, store):
+            found.outputs.append(_named(commit, commit.output, log.path))
+    if found.outputs and found.before is not None:
+        found.reached = replace(found.before, aside=_still_aside(found, ()))
+
+
+def _still_aside(found: Leftover, void: Collection[int]) -> tuple[SetAside, ...]:
+    """What was set aside, but for what is tried again, and for void commits."""
+    again = {one.sequence for one in found.outputs}
+    return tuple(
+        one for one in found.aside if one.sequence not in again and one.sequence not in void
+    )
 
 
 def _settled(commit: Commit, until: int) -> bool:
@@ -163,7 +221,7 @@ def _require_same_log(log: StoredLog, reached: Reached | None, store: ObjectStor
 
 
 def _is_given(
-    commit: Commit, log: StoredLog, after: int, state: TableLogState, store: ObjectStore
+    commit: Commit, log: StoredLog, found: Leftover, state: TableLogState, store: ObjectStore
 ) -> bool:
     """True when the table was given this very output, for a commit that was replaced since.
 
@@ -172,7 +230,9 @@ def _is_given(
             under the same key.
     """
     output, replaced = commit.output, commit.replaces
-    passed = replaced if replaced is not None and replaced <= after else None
+    aside = {one.sequence for one in found.aside}
+    was_passed = replaced is not None and replaced <= found.after and replaced not in aside
+    passed = replaced if was_passed else None
     given = _read(log, passed, store).output if passed is not None else None
     if given is not None and not (output is not None and _is_same(given, output)):
         raise IntegrityError(

@@ -83,5 +83,6 @@ def _look_at(
     if table is not None and table.last > state.last:
         log.refresh(state)
     require_known(table, state, catalog.address)
+    receipt.add_aside(state.aside_lines)
     if table is not None:
         receipt.last, receipt.at = table.last, table.version

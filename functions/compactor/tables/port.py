@@ -38,6 +38,7 @@ class TableState:
         handle: the catalog's own: what an append is conditional on.
         properties: of the table, where the catalog tells them.
         refusal: what would be accepted instead, where no file can be added to the table at all.
+        shape: what decides which outputs fit it, as text: columns and partitioning.
     """
 
     uuid: str
@@ -48,6 +49,7 @@ class TableState:
     handle: object = field(default=None, compare=False, repr=False)
     properties: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     refusal: str = ""
+    shape: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,16 +126,18 @@ class TableCatalog(Protocol):
         """
         ...
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        """Make sure that these files can be appended.
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
+        """Which of these files cannot be appended, each with the reason; no others are.
 
         Args:
-            table: as it was read.
-            files: outputs.
+            table: as it was read; None before it is made: then a file is unfit that no table takes.
+            files: outputs, in the order in which they would be appended.
             evolve: columns that the table has not may be added.
 
         Raises:
-            InvalidInput: names the column and both types.
+            InvalidInput: the table takes no file at all.
         """
         ...
 

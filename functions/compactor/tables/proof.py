@@ -44,7 +44,7 @@ class TableProof:
     contents: TableContents | None = None
 
     def has(self, path: str, commit: Commit) -> bool:
-        """True when the output of this commit is in the table."""
+        """True when the output of this commit was brought into the table."""
         if self.table is None or self._is_missing(commit):
             return False
         return self.log.is_in(path, commit.sequence, self.table.last)

@@ -1,7 +1,8 @@
 """Publish to the table: name what is left over, and bring all that is named into the table.
 
 read the log -> read the table -> compare them -> bring in what is named and not in yet
--> entry of the table log for what is left over -> its witness -> the table's commit
+-> set aside what does not fit -> entry of the table log for what is left over -> its witness
+-> the table's commit
 
 The table says with each commit of ours, in that very commit, up to which entry it has everything.
 So whoever is killed after an entry, or never hears the answer to a commit, leaves to the next one
@@ -13,8 +14,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 
 from compactor.errors import InvalidInput, TableConflict, TransientStoreError
 from compactor.log.identity import read_identity
@@ -26,7 +28,7 @@ from compactor.tables.checks import (
     require_table,
     require_writable,
 )
-from compactor.tables.entries import NamedOutput, TableEntry, TableLogState
+from compactor.tables.entries import NamedOutput, Reached, SetAside, TableEntry, TableLogState
 from compactor.tables.leftover import Leftover, leftovers
 from compactor.tables.log import Draft, TableLog
 from compactor.tables.port import TableCatalog, TableFile, TableState
@@ -39,6 +41,9 @@ _MOST_TRIES = 60
 _MOST_AT_ONE_VERSION = 8
 _LONGEST_WAIT = 20.0
 _FIRST_WAIT = 0.1
+_REASON_CHARACTERS = 500
+# Another number, and whatever is set aside is tried again: for when outputs are judged otherwise.
+_JUDGED_BY = "1"
 
 
 def _pause(longest: float) -> None:
@@ -144,8 +149,8 @@ def publish_table(work: Publishing, receipt: TableReceipt) -> None:
 
     Raises:
         IntegrityError: the table, or a log, is not what it was; nothing was touched.
-        InvalidInput: an output does not fit the table, or the table is not there and may not be
-            made; nothing of it is in the table log.
+        InvalidInput: the table takes no outputs, or is not there and may not, or cannot, be made of
+            these; nothing of it is in the table log.
         TransientStoreError: nobody answered, or others were first too often.
     """
     started = work.clock.now()
@@ -169,6 +174,8 @@ class _Publisher:
         self._log = TableLog(work.store, work.settings, log_id)
         self._state = TableLogState()
         self._key = key_of(work.settings)
+        # By partition and commit: outputs that do not fit, whether an entry says so yet or not.
+        self._refused: dict[tuple[str, int], str] = {}
 
     def publish(self) -> None:
         self._state = self._log.load()
@@ -180,11 +187,17 @@ class _Publisher:
         while left:
             left = False
             self._receipt.faults.clear()
-            for batch in self._batches():
-                table = table or self._made(batch)
-                self._require_fit(table, batch)
-                left |= not self._name(batch, table)
+            self._refused.clear()
+            for batch in self._batches(table):
+                fitting = self._fitting(table, batch)
+                if not any(one.outputs for one in fitting):
+                    continue
+                if table is None:
+                    table = self._made(fitting)
+                    fitting = self._fitting(table, batch)
+                left |= not self._name(fitting, table)
                 table = self._bring_in(table)
+        self._receipt.add_aside(self._refused | self._state.aside_lines)
         if table is not None:
             self._receipt.last, self._receipt.at = table.last, table.version
 
@@ -218,11 +231,12 @@ class _Publisher:
             raise TransientStoreError(f"{work.catalog.address} was made, and is not there yet")
         return made
 
-    def _batches(self) -> Iterator[list[Leftover]]:
+    def _batches(self, table: TableState | None) -> Iterator[list[Leftover]]:
         """What is left over, as much at a time as one commit of the table takes."""
         work = self._work
         batch: list[Leftover] = []
-        for one in leftovers(self._state, work.settings, work.store):
+        tried = self._tried(table)
+        for one in leftovers(self._state, work.settings, work.store, tried):
             if one.fault:
                 self._receipt.faults.append(one.fault)
             if one.outputs:
@@ -233,9 +247,25 @@ class _Publisher:
         if batch:
             yield batch
 
-    def _require_fit(self, table: TableState, batch: Sequence[Leftover]) -> None:
+    def _tried(self, table: TableState | None) -> str:
+        """Digest of what decides which outputs fit; empty before there is a table."""
+        if table is None:
+            return ""
+        decides = (table.shape, self._work.settings.schema_evolution, _JUDGED_BY)
+        return sha256("\n".join(decides).encode()).hexdigest()[:16]
+
+    def _fitting(self, table: TableState | None, batch: Sequence[Leftover]) -> list[Leftover]:
+        """The same partitions; outputs that do not fit are set aside, with the reason."""
         evolve = self._work.settings.schema_evolution == "add_columns"
-        self._work.catalog.require_fit(table, _files_of(batch), evolve=evolve)
+        unfit = self._work.catalog.unfit(table, _files_of(batch), evolve=evolve)
+        if not unfit:
+            return list(batch)
+        tried = self._tried(table)
+        fitting = [_with_aside(one, unfit, tried) for one in batch]
+        for one in fitting:
+            aside = one.reached.aside if one.reached is not None else ()
+            self._refused |= {(one.path, each.sequence): each.line for each in aside}
+        return fitting
 
     def _name(self, batch: Sequence[Leftover], table: TableState) -> bool:
         """Write entries for what is left over; False where others named some of it meanwhile."""
@@ -247,8 +277,11 @@ class _Publisher:
             waiting = [one for one in waiting if not _overtaken(one, self._state)]
             # Or somebody has accepted another table meanwhile.
             require_known(table, self._state, self._work.catalog.address)
+            if not any(one.outputs for one in waiting):
+                # An entry without outputs would be a commit that gives the table nothing.
+                break
             part, rest = _first(waiting, self._work.entry_outputs)
-            if part and self._log.append(self._state, self._draft(part, table)):
+            if self._log.append(self._state, self._draft(part, table)):
                 waiting = rest
         return all(_is_named(one, self._state) for one in batch)
 
@@ -349,18 +382,46 @@ def _first(waiting: Sequence[Leftover], most: int) -> tuple[list[Leftover], list
     """As many partitions as one entry takes, and the others; one partition is never divided."""
     outputs = 0
     for number, one in enumerate(waiting):
-        outputs += len(one.outputs)
-        if number and outputs > most:
+        if outputs and outputs + len(one.outputs) > most:
             return list(waiting[:number]), list(waiting[number:])
+        outputs += len(one.outputs)
     return list(waiting), []
 
 
 def _overtaken(one: Leftover, state: TableLogState) -> bool:
-    return state.reached(one.path) != one.after
+    return state.through.get(one.path) != one.before
 
 
 def _is_named(one: Leftover, state: TableLogState) -> bool:
-    return one.reached is None or state.reached(one.path) >= one.reached.sequence
+    """Whether the table log went as far as this, by whomever: also in what was set aside."""
+    if not one.outputs or one.reached is None:
+        return True
+    aside = {each.sequence for each in one.reached.aside}
+    left = {each.sequence for each in state.aside(one.path)}
+    return state.reached(one.path) >= one.reached.sequence and left <= aside
+
+
+def _with_aside(one: Leftover, unfit: Mapping[TableFile, str], tried: str) -> Leftover:
+    """A partition without the outputs that do not fit, which its log is passed by with."""
+    aside = [
+        SetAside(
+            sequence=each.sequence,
+            commit_id=each.commit_id,
+            bucket=each.bucket,
+            key=each.key,
+            reason=unfit[_file_of(each)][:_REASON_CHARACTERS],
+            tried=tried,
+        )
+        for each in one.outputs
+        if _file_of(each) in unfit
+    ]
+    if not aside or one.reached is None:
+        return one
+    fitting = [each for each in one.outputs if _file_of(each) not in unfit]
+    known = (*one.reached.aside, *aside)
+    by_sequence = tuple(sorted(known, key=lambda each: each.sequence))
+    reached = Reached(one.reached.sequence, one.reached.commit_id, by_sequence)
+    return replace(one, outputs=fitting, reached=reached)
 
 
 def _files_of(batch: Iterable[Leftover]) -> list[TableFile]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from compactor import layout
@@ -12,6 +14,7 @@ from compactor.settings.settings import Settings
 from compactor.tables.upserts import UpsertCounts
 
 RECEIPT_VERSION = 1
+_REPORTED = 100
 
 
 class TableReceipt(msgspec.Struct, kw_only=True):
@@ -27,7 +30,8 @@ class TableReceipt(msgspec.Struct, kw_only=True):
         last: up to which entry of the table log the table has everything.
         at: version of the table then.
         upserts: what became of the records, where rows have a key; else None.
-        faults: a line for each partition of which something is left.
+        faults: a line for each partition of which something is left, and for each output that does
+            not fit the table.
         error, cause: class name and text of what ended a failed call.
     """
 
@@ -45,6 +49,17 @@ class TableReceipt(msgspec.Struct, kw_only=True):
     faults: list[str] = msgspec.field(default_factory=list)
     error: str = ""
     cause: str = ""
+
+    def add_aside(self, lines: Mapping[tuple[str, int], str]) -> None:
+        """Add outputs that do not fit the table to the faults.
+
+        Args:
+            lines: by partition and commit.
+        """
+        shown = [f"{at[0] or '(root)'}: {lines[at]}" for at in sorted(lines)]
+        self.faults += shown[:_REPORTED]
+        if len(shown) > _REPORTED:
+            self.faults.append(f"and {len(shown) - _REPORTED:,} more outputs are not in the table")
 
     @property
     def causes(self) -> list[str]:

@@ -108,6 +108,9 @@ def _nothing_due(decisions: Sequence[Decision], settings: Settings, store: Objec
         commits = counted(elsewhere, "commit")
         where = f"none of {commits} past retention is of {settings.s3_source_uri}"
         return f"nothing to delete: {where}; is this the source of these outputs?"
+    if waiting := sum(one.waiting for one in decisions):
+        commits = counted(waiting, "commit")
+        return f"nothing to delete yet: readers of {commits} past retention are waited for"
     try:
         require_state(settings.state, store)
     except InvalidInput as error:

@@ -10,12 +10,15 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from compactor import layout
 from compactor.catalogs.readers import open_readers
 from compactor.clock import SystemClock
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.search import Search, dates_of
 from compactor.errors import InvalidInput
+from compactor.log.identity import read_identity
 from compactor.log.stored import each_log
 from compactor.model import Format, Partition
 from compactor.ports import ObjectStore
@@ -31,6 +34,8 @@ from compactor.readers.shows import location_of
 from compactor.readers.states import Held, Shown
 from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.settings import Settings
+from compactor.tables.leftover import leftovers
+from compactor.tables.log import TableLog, table_log_there
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import EXIT_FAILED
 from compactor_cli.commands.store import open_store
@@ -122,6 +127,8 @@ def _refresh(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     settings, store = _begin(args)
+    if settings.reader_table is None:
+        return _show_sink(settings, store, as_json=args.json)
     catalog, clock = open_readers(_table(settings)), SystemClock()
     found = []
     for path in _paths(args, settings, store):
@@ -134,6 +141,36 @@ def _show(args: argparse.Namespace) -> int:
     print_table(_table(settings), heads, [_row(one) for one in found[:_SHOWN_ROWS]])
     if len(found) > _SHOWN_ROWS:
         print_line(f"and {len(found) - _SHOWN_ROWS:,} more; --json has them all")
+    return 0
+
+
+def _show_sink(settings: Settings, store: ObjectStore, *, as_json: bool) -> int:
+    """The table that runs give their outputs to, by its log; the table itself is not asked."""
+    identity = read_identity(settings, store)
+    if identity is None or not table_log_there(store, settings):
+        accepted = f"--reader-table {READER_TABLE_ACCEPTED}; no run gave outputs to a table yet"
+        raise InvalidInput("reader_table", None, accepted)
+    state = TableLog(store, settings, identity.log_id).load()
+    with progress("looking for outputs"):
+        waiting = sum(len(one.outputs) for one in leftovers(state, settings, store))
+    aside = [
+        {"path": path, **msgspec.structs.asdict(one)}
+        for path, reached in sorted(state.through.items())
+        for one in reached.aside
+    ]
+    if as_json:
+        known = {"table": state.table, "outputs": state.outputs}
+        print(json.dumps({**known, "waiting": waiting, "set_aside": aside}))
+        return 0
+    print_line(f"{state.table}: {counted(state.outputs, 'output')} given")
+    print_line(f"{counted(waiting, 'output')} for the next run")
+    if aside:
+        print_line(
+            f"{counted(len(aside), 'output')} set aside; their sources are kept, and a run tries"
+            " them again when the table or the settings change"
+        )
+    for at, line in sorted(state.aside_lines.items()):
+        print_line(f"  {at[0] or '(root)'}: {line}")
     return 0
 
 
@@ -246,7 +283,7 @@ def _expire(args: argparse.Namespace) -> int:
 
 def _begin(args: argparse.Namespace) -> tuple[Settings, ObjectStore]:
     given = options.fields_from(args)
-    if args.action in ("show", "refresh", "ddl", "expire") and "reader_table" not in given:
+    if args.action in ("refresh", "ddl", "expire") and "reader_table" not in given:
         raise InvalidInput("reader_table", None, f"--reader-table {READER_TABLE_ACCEPTED}")
     settings = Settings.from_input(given)
     return settings, open_store(args.endpoint_url, settings.state.bucket)
@@ -280,7 +317,11 @@ def _paths(args: argparse.Namespace, settings: Settings, store: ObjectStore) -> 
 
 
 ACTIONS: Mapping[str, Action] = {
-    "show": Action("show what readers see of each partition, and what they do not", _show),
+    "show": Action(
+        "show what readers see of each partition, and what they do not; without --reader-table"
+        " which outputs the run's own table has, and which do not fit it",
+        _show,
+    ),
     "refresh": Action("let readers see each record once, as it is now", _refresh),
     "ddl": Action("print the table for Athena or Hive; writes nothing", _ddl),
     "expire": Action("delete the lists that no partition shows any more", _expire),

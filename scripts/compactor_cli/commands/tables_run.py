@@ -7,7 +7,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from compactor.errors import InvalidInput
+from compactor.maintenance.holder import HOLDER_VARIABLE, this_process
 from compactor.maintenance.report import TablesReport, read_report
 from compactor.maintenance.request import MaintenanceRequest, read_request
 from compactor.settings.tables import TableAddress, parse_table
@@ -94,7 +97,8 @@ def _given(args: argparse.Namespace) -> dict[str, Any]:
 def _carry_out(
     args: argparse.Namespace, given: Mapping[str, Any], request: MaintenanceRequest, run_id: str
 ) -> WorkflowResult:
-    environment = {**_ENGINES_HERE, **table_packages(_kinds(request))}
+    holder = {HOLDER_VARIABLE: msgspec.json.encode(this_process()).decode()}
+    environment = {**_ENGINES_HERE, **holder, **table_packages(_kinds(request))}
     engine = EngineOptions(
         definition=TABLES_DEFINITION,
         bridges=TABLES_BRIDGES,

@@ -1,4 +1,4 @@
-"""``compactor tables undo``: an order for Spark to take back what the last run rewrote."""
+"""``compactor tables undo``: take back what the last run rewrote, by the Spark of this machine."""
 
 from __future__ import annotations
 
@@ -6,21 +6,30 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from compactor.catalogs.opening import require_installed
+from compactor.clock import SystemClock
+from compactor.maintenance.holder import this_process
+from compactor.maintenance.lease import LeaseHeld, Leases
 from compactor.maintenance.orders import write_order
-from compactor.maintenance.receipts import DONE
+from compactor.maintenance.receipts import DONE, read_receipt
 from compactor.maintenance.undoing import Undoable, find_undoable
 from compactor.maintenance.watching import Watched
 from compactor.ports import TaggedStore
-from compactor.settings.tables import DELTA
+from compactor.settings.tables import DELTA, parse_table
 from compactor.sizes import human_bytes
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure, nobody_to_ask
 from compactor_cli.commands.tables_history import add_table, opened_from
 from compactor_cli.console import counted, print_error, print_line, progress
+from compactor_cli.local.engine import engine_environment, opened_log
+from compactor_cli.local.spark_jars import table_packages
+from compactor_cli.local.spark_job import LocalSpark, order_arguments
+from compactor_cli.local.spark_submit import SparkMissing, find_spark
 
 _SHOWN = 10
 
@@ -37,17 +46,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-n", "--dry-run", action="store_true", help="only show what would happen")
     parser.add_argument(
-        "-y", "--yes", action="store_true", help="order it without asking; needed in scripts"
+        "-y", "--yes", action="store_true", help="undo it without asking; needed in scripts"
+    )
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="append what Spark prints to this file"
     )
     options.add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find, show, ask, untag, order.
+    """Find, show, ask, untag, order, carry out.
+
+    Without Spark on this machine the order is left for another one, and the output says how.
 
     Raises:
         InvalidInput: there is nothing to undo, or nobody can be asked.
-        Failure: the answer was no.
+        Failure: the answer was no, another run works on the table, or Spark refused or failed.
     """
     asked = sys.stdin.isatty() and not args.json
     if not (args.dry_run or args.yes or asked):
@@ -56,17 +70,74 @@ def run(args: argparse.Namespace) -> int:
     found = find_undoable(watched, time.time(), args.run_id)
     if not args.json:
         _show(found)
-    uri, untagged = "", 0
+    done = _Done()
     if not args.dry_run:
         if not args.yes and not _agreed():
             raise Failure("nothing was ordered")
+        done = _undo(args, found, watched, store)
+    if args.json:
+        print(json.dumps(_document(found, done), indent=2))
+    elif done.uri:
+        _report(found, done)
+    if done.failure:
+        raise Failure(f"not undone: {done.failure}")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What became of an undo.
+
+    Attributes:
+        uri: of the order; empty where none was written.
+        untagged: files that come back to life.
+        missing: what this machine lacks to carry it out; empty where it has all.
+        failure: why it failed; empty where it did not.
+        at: version of the table after it.
+    """
+
+    uri: str = ""
+    untagged: int = 0
+    missing: str = ""
+    failure: str = ""
+    at: str = ""
+
+
+def _undo(args: argparse.Namespace, found: Undoable, watched: Watched, store: TaggedStore) -> _Done:
+    """While the table is this run's, as of any other that changes it."""
+    leases = Leases(watched.store, watched.state, SystemClock())
+    try:
+        leases.take(watched.table, found.run_id, engine="spark", holder=this_process())
+    except LeaseHeld as held:
+        raise Failure(f"not undone: {held}") from None
+    try:
         untagged = _untag(watched, store)
         uri = write_order(found.order(), watched.state, watched.store)
-    if args.json:
-        print(json.dumps(_document(found, uri, untagged), indent=2))
-    elif uri:
-        _tell(uri, untagged)
-    return 0
+        try:
+            find_spark()
+        except SparkMissing as missing:
+            return _Done(uri, untagged, missing=missing.what)
+        failure = _carried_out(args, found, uri)
+        receipt = read_receipt(watched.state, found.run_id, watched.table.text, watched.store)
+        if receipt is not None and receipt.error:
+            failure = f"{receipt.error}: {receipt.cause}"
+        return _Done(uri, untagged, failure=failure, at=receipt.at if receipt else "")
+    finally:
+        leases.release(watched.table, found.run_id)
+
+
+def _carried_out(args: argparse.Namespace, found: Undoable, uri: str) -> str:
+    """Run the order here; returns why it failed, empty when it did not."""
+    packages = table_packages([parse_table(found.receipt.table)])
+    environment = engine_environment(packages, args.endpoint_url)
+    with opened_log(args.log) as log, progress("undoing") as bar:
+        spark = LocalSpark(environment, log)
+        try:
+            return spark.submit(
+                order_arguments(found.run_id, uri), lambda line: bar.show(0, text=line)
+            )
+        finally:
+            spark.stop()
 
 
 def _untag(watched: Watched, store: TaggedStore) -> int:
@@ -107,14 +178,17 @@ def _agreed() -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _tell(uri: str, untagged: int) -> None:
-    if untagged:
-        print_line(f"untagged: {counted(untagged, 'file')} that come back to life")
-    print_line(f"ordered: {uri}")
-    print_line("Spark carries it out: maintain_tables.py with this URI as its argument")
+def _report(found: Undoable, done: _Done) -> None:
+    if done.untagged:
+        print_line(f"untagged: {counted(done.untagged, 'file')} that come back to life")
+    if done.missing:
+        print_line(f"not undone yet, {done.missing}; ordered: {done.uri}")
+        print_line(f"where Spark is: spark-submit maintain_tables.py --order {done.uri}")
+    elif not done.failure:
+        print_line(f"undone: {found.receipt.table} is at version {done.at}")
 
 
-def _document(found: Undoable, uri: str, untagged: int) -> dict[str, Any]:
+def _document(found: Undoable, done: _Done) -> dict[str, Any]:
     receipt = found.receipt
     return {
         "table": receipt.table,
@@ -123,6 +197,8 @@ def _document(found: Undoable, uri: str, untagged: int) -> dict[str, Any]:
         "until": receipt.undo_until,
         "partitions": len(receipt.of(DONE)),
         "files": sum(one.files for one in receipt.of(DONE)),
-        "untagged": untagged,
-        "order": uri or None,
+        "untagged": done.untagged,
+        "order": done.uri or None,
+        "at": done.at or None,
+        "error": done.failure or done.missing or None,
     }

@@ -41,6 +41,22 @@ def job_arguments(run_id: str, run_uri: str) -> Sequence[str]:
     )
 
 
+def order_arguments(run_id: str, order_uri: str) -> Sequence[str]:
+    """The same for the order of a table's maintenance."""
+    return (
+        "spark-submit",
+        "--name",
+        f"s3-compactor-tables-{run_id}",
+        "--conf",
+        "spark.driver.memory=4g",
+        "--conf",
+        "spark.driver.maxResultSize=0",
+        str(spark_script("maintain_tables.py")),
+        "--order",
+        order_uri,
+    )
+
+
 def follow(job: Child, on_line: Callable[[str], None]) -> int:
     """Pass progress lines on until the job ends; returns its exit code, -1 for a killed one."""
     try:
@@ -68,9 +84,13 @@ class LocalSpark:
 
     def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
         """Run the job to its end; returns why it failed, empty when it did not."""
+        return self.submit(job_arguments(run_id, run_uri), on_line)
+
+    def submit(self, arguments: Sequence[str], on_line: Callable[[str], None]) -> str:
+        """The same for any job that spark-submit takes."""
         try:
             spark = find_spark()
-            command = local_command(job_arguments(run_id, run_uri), spark, self._environment)
+            command = local_command(arguments, spark, self._environment)
         except (SparkMissing, InvalidInput) as error:
             return str(error)
         job = self._begin()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -111,6 +111,7 @@ class SparkUpserts:
             version=str(both.rows.version),
             fault=both.fault,
             handle=both,
+            shape=both.rows.schema.json(),
         )
 
     def contents(self, table: TableState) -> TableContents:
@@ -124,11 +125,38 @@ class SparkUpserts:
         schema = self._checked(self._outputs(files)).schema
         self._engine.create(self._name, _of_rows(schema), {})
 
-    def require_fit(self, table: TableState, files: Sequence[TableFile], *, evolve: bool) -> None:
-        """See the port."""
-        both = _both(table)
-        outputs = self._checked(self._outputs(files), both.rows.schema.names)
-        added = self._added(both, outputs.schema)
+    def unfit(
+        self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> Mapping[TableFile, str]:
+        """See the port; where something does not fit, one job for each footer finds what."""
+        both = _both(table) if table is not None else None
+        try:
+            self._require_fit(both, self._outputs(files), evolve=evolve)
+        except InvalidInput:
+            return self._each_unfit(both, files, evolve=evolve)
+        return {}
+
+    def _each_unfit(
+        self, both: _Both | None, files: Sequence[TableFile], *, evolve: bool
+    ) -> dict[TableFile, str]:
+        found: dict[TableFile, str] = {}
+        taken: list[tuple[StructType, Sequence[str]]] = []
+        for one in files:
+            # Before there is a table, outputs that exclude each other are no reason to drop one.
+            more = [*(taken if both is not None else ()), *self._outputs([one]).alike]
+            try:
+                self._require_fit(both, Outputs((), more, None), evolve=evolve)
+            except InvalidInput as error:
+                found[one] = str(error)
+            else:
+                taken = more
+        return found
+
+    def _require_fit(self, both: _Both | None, outputs: Outputs, *, evolve: bool) -> None:
+        if both is None:
+            self._checked(outputs)
+            return
+        added = self._added(both, self._checked(outputs, both.rows.schema.names).schema)
         if added and not evolve:
             accepted = 'a column of the table, or schema_evolution "add_columns"'
             raise InvalidInput(
