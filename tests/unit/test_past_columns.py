@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from compactor.catalogs.iceberg_history import past_columns
-from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.tables.log import TableLog
 from tests.support.aws_server import aws_server
@@ -72,9 +72,10 @@ def last_entry(place: Place) -> int:
 
 
 def must_refuse(place: Place, said: str) -> None:
+    """The output is set aside, with the reason; nothing else keeps it out."""
     before = last_entry(place)
-    with pytest.raises(InvalidInput, match=said):
-        place.publish()
+    (line,) = place.publish().faults
+    assert re.search(said, line)
     assert last_entry(place) == before
 
 
@@ -218,4 +219,4 @@ def test_a_column_that_a_restore_took_back_was_not_dropped(make, tmp_path):
     place.state().handle.restore(before)
     catalog, state = place.catalog, place.state()
     file = place.put("more", pa.table({"id": [3], "other": ["y"]}))
-    catalog.require_fit(state, [file], evolve=True)
+    assert catalog.unfit(state, [file], evolve=True) == {}
