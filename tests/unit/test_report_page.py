@@ -101,7 +101,7 @@ def test_what_the_store_does_not_promise_stands_on_the_page_and_in_the_document(
     desk = Desk("a/")
     desk.receipt("a/")
     line = f"this store ignores {HOSTILE}"
-    document = {"unpartitioned": {"objects": 0, "bytes": 0}, "warnings": [line]}
+    document = {"version": 1, "unpartitioned": {"objects": 0, "bytes": 0}, "warnings": [line]}
     desk.write("discovery.json", msgspec.json.encode(document))
     found = desk.report()
     assert found.warnings == [line]
