@@ -142,7 +142,7 @@ def test_what_is_no_commit_is_refused(repository: Path, commit: str) -> None:
 
 
 def test_a_commit_without_a_worker_is_refused_by_what_it_lacks(repository: Path) -> None:
-    with pytest.raises(InvalidInput, match=f"--against: 'HEAD~1' .*{WORKER} or "):
+    with pytest.raises(InvalidInput, match=f"--against: 'HEAD~1' .*{WORKER}"):
         resolve(repository, "HEAD~1")
 
 
