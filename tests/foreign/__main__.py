@@ -5,6 +5,7 @@ python -m tests.foreign --groups 100000        named and drawn ones, until so ma
 python -m tests.foreign --processes 2 ...      in so many processes
 python -m tests.foreign --seed 7 ...           other ones
 python -m tests.foreign --shapes WORD ...      shapes with such names alone
+python -m tests.foreign --seed 7 --drawn 42    the drawn data set of a key such as drawn0042/
 
 Ends with 1 when anything is wrong.
 """
@@ -18,6 +19,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
 
+from tests.foreign.drawn import drawn_set
 from tests.foreign.figures import EACH_SHAPE, added, failures, in_batches, table, until
 from tests.foreign.structures import SHAPES
 
@@ -29,6 +31,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--groups", type=int, help="joined groups to read")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--drawn", type=int, help="number of one drawn data set")
     parser.add_argument("--shapes", nargs="*", default=[""], metavar="WORD")
     args = parser.parse_args(arguments)
     began = time.monotonic()
@@ -37,6 +40,8 @@ def main(arguments: list[str]) -> int:
         work = partial(until, -(-args.groups // args.processes), args.seed)
         with ProcessPoolExecutor(args.processes, mp_context=get_context("spawn")) as pool:
             tallies = added(pool.map(work, parts))
+    elif args.drawn is not None:
+        tallies = in_batches([drawn_set(args.seed, args.drawn)])
     else:
         shapes = [one for name, one in SHAPES.items() if any(word in name for word in args.shapes)]
         first = args.seed * 1_000_003

@@ -192,4 +192,4 @@ def drawn_set(seed: int, number: int) -> DataSet:
     kind = f"drawn: {columns}, {named}{first}{odd}"
     layout = drawn_layout(chance, number % 16)
     made = laid_out(f"drawn {seed} {number}", table.write, layout, number)
-    return replace(made, kind=kind)
+    return replace(made, kind=kind, name=f"drawn{number:04}")

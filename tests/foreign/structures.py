@@ -197,6 +197,19 @@ shape("header of duplicate names")(
 shape("header with blank names")(
     headed(("id", "", ""), lambda c: (str(c.randrange(9)), c.word(), c.word()))
 )
+
+
+@shape("header, an index without a name", expected=JOINED)
+def _index(place: Place) -> Content:
+    rows = some(place.chance, words)
+    return ("", "name", "size"), [(str(n), one, str(n * 7)) for n, (one, _) in enumerate(rows)]
+
+
+_TRAILING: Row = ("login", "upload", "")
+shape("header, lines that end in a delimiter")(headed(_TRAILING, lambda c: (c.iso(), c.ip(), "")))
+shape("no header, equal first rows of lines that end in a delimiter")(
+    unheaded(lambda c: (c.iso(), c.ip(), ""), _TRAILING)
+)
 shape("header, rows that are wider")(
     lambda place: (
         ("id", "name"),

@@ -112,12 +112,14 @@ class DataSet:
         kind: as the figures call it.
         sources: in no particular order.
         expected: what must become of it.
+        name: of its keys, where they have to show which it is.
         undecidable: no reader of the bytes alone could tell its first rows from a header.
     """
 
     kind: str
     sources: tuple[Source, ...]
     expected: Expected = Expected.EITHER
+    name: str = ""
     undecidable: bool = field(init=False)
 
     def __post_init__(self) -> None:

@@ -108,7 +108,7 @@ class Lake:
         )
         for bucket in ("source", "lake"):
             self.store.add_bucket(bucket)
-        self.sets = {f"set{n:04}": one for n, one in enumerate(sets)}
+        self.sets = {one.name or f"set{n:04}": one for n, one in enumerate(sets)}
         self.skipped: dict[str, str] = {}
 
     def run(self) -> str:

@@ -10,6 +10,7 @@ import gzip
 import io
 from collections.abc import Mapping
 
+import pandas
 import pytest
 
 from compactor.log.log import CommitLog
@@ -82,6 +83,19 @@ def test_a_header_that_every_source_has_is_kept_once(delimiter: str, name: str, 
     ]
 
 
+@pytest.mark.parametrize("index", [("a", "b"), (1, 2), ("2026-01-02", "2026-01-03")])
+def test_the_blank_name_of_an_index_of_pandas_is_part_of_a_header(
+    index: tuple[object, ...],
+) -> None:
+    frame = pandas.DataFrame({"city": ["rome", "oslo"], "size": [3.5, 4.5]}, index=index)
+    outputs, left = outcome(numbered(*[frame.to_csv().encode()] * 3))
+    assert not left
+    found = [
+        (str(one), *row) for one, row in zip(index, (("rome", "3.5"), ("oslo", "4.5")), strict=True)
+    ]
+    assert outputs == [[("", "city", "size"), *found * 3]]
+
+
 def test_a_header_alone_has_no_rows() -> None:
     sources = numbered(b"id,name\n", b"id,name\n1,a\n", b"id,name", b"id,name\n2,b\n3,c\n")
     outputs, left = outcome(sources)
@@ -123,6 +137,9 @@ def test_first_records_that_differ_and_read_as_rows_are_rows(firsts: tuple[bytes
         b"id,id\n1,2\n",
         b"# made by x,y\n1,2\n",
         b",offline\n7,1\n,2\n7,3\n",
+        b"login,upload,\n09:30,10.0.0.1,\n09:31,10.0.0.2,\n",
+        b"login,,upload\n1,2,10.0.0.1\n3,4,10.0.0.2\n",
+        b",login\n,1\n,2\n",
         b"\n1,2\n",
         b"id\n1\n2\n",
     ],

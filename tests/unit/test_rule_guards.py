@@ -413,6 +413,15 @@ GUARDS = (
         named,
     ),
     Guard(
+        "a blank field above blank values is a value of its column",
+        _removed(csv_evidence, "_value_fault", lambda *_: ""),
+        {
+            f"{n}.csv": b"login,upload,\n10:0%d,10.0.0.1,\n11:0%d,10.0.0.2,\n" % (n, n)
+            for n in range(3)
+        },
+        rows,
+    ),
+    Guard(
         "a record that begins a transmission is no header",
         _removed(csv_evidence, "_TAGS", frozenset()),
         {f"{n}.csv": b"HDR,ACME,EUR\nTRX,1001,10.%d\n" % n for n in range(3)},

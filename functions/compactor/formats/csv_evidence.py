@@ -4,7 +4,7 @@ No single file says whether its first record names columns or is a row. Several 
 
 | First records of the sampled sources of one shape | Decision |
 |---|---|
-| identical; different fields that look like names, none of which occurs as a value of its column; at least one column whose values are of a type, which no name is | a header |
+| identical; different fields that look like names (the first one may be blank: an index), none of which occurs as a value of its column; at least one column whose values are of a type, which no name is | a header |
 | different; those that several sources share occur below, too; each reads as a row: of the type of every typed column, or with a value of its own columns; and all together are written and ordered as the rows below | rows |
 | anything else, or fewer than three sources | undecided: such sources are left alone |
 
@@ -304,10 +304,11 @@ def _value_fault(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Why names may be values of the columns below them."""
     for number, name in enumerate(names):
         column = {row[number].strip() for row in rows if number < len(row)}
-        if name and name in column:
+        if name in column:
             return "it has a value of its own columns"
-        if not name and "" in column and len(column) > 1:
-            return "a column without a name has values in some records"
+        # pandas and R leave the name of an index blank, which comes first.
+        if not name and number:
+            return "a field of it after the first is blank"
     return ""
 
 
