@@ -22,7 +22,7 @@ from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.log.manifest import ManifestRow
-from compactor.log.rejects import RejectsSeen, Waiting, told
+from compactor.log.rejects import RejectsSeen, Waiting, describe
 from compactor.log.slices import SliceFacts
 from compactor.log.stored import all_logs
 from compactor.model import Compression, Format, Signature
@@ -169,7 +169,9 @@ def test_rejects_of_a_replay_wait_in_their_turn() -> None:
     for commit in log.newest_first(world.store):
         seen.add(commit)
     assert seen.waiting == [left]
-    assert told(seen.waiting).startswith("1 rejected record in no output: see s3://lake/_compactor")
+    assert describe(seen.waiting).startswith(
+        "1 rejected record in no output: see s3://lake/_compactor"
+    )
 
 
 def test_a_partition_without_sources_is_worked_on_while_its_rejects_may_fit() -> None:

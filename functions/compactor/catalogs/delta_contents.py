@@ -96,8 +96,8 @@ class _Reader:
             [self._name(one) for one in adds] if rewrites else (),
             sum(one for one in added_rows if one is not None) if None not in added_rows else None,
         )
-        told = f" ({operation})" if operation else ""
-        return TableChange(f"version {version}{told}", rewrites, [one_set])
+        suffix = f" ({operation})" if operation else ""
+        return TableChange(f"version {version}{suffix}", rewrites, [one_set])
 
     def _rows_of(self, one: Remove, rows: dict[bytes, int]) -> int | None:
         known = rows.get(self._digest(one))

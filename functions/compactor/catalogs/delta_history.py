@@ -42,8 +42,8 @@ class Version(NamedTuple):
         """The version that it was made from; None where a RESTORE does not say."""
         if self.operation != "RESTORE":
             return self.number - 1
-        told = [one.commit_info.parameter("version") for one in self.lines if one.commit_info]
-        text = str(told[0])
+        versions = [one.commit_info.parameter("version") for one in self.lines if one.commit_info]
+        text = str(versions[0])
         return int(text) if text.isdecimal() else None
 
     def transaction(self, application: str) -> int | None:

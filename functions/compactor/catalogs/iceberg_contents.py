@@ -85,8 +85,8 @@ class _Reader:
         self, snapshot: Snapshot, operation: Operation | None, history: History
     ) -> TableChange:
         rewrites = operation == Operation.REPLACE
-        told = f" ({operation.value})" if operation is not None else ""
-        at = f"snapshot {snapshot.snapshot_id}{told}"
+        suffix = f" ({operation.value})" if operation is not None else ""
+        at = f"snapshot {snapshot.snapshot_id}{suffix}"
         gathered = _Gathered(snapshot.snapshot_id, history.follows, rewrites=rewrites)
         with self._answers():
             try:

@@ -59,12 +59,12 @@ def require_values(columns: Iterable[str], footer: Any, where: str) -> None:
     for one in columns:
         nulls = nulls_in(footer, one)
         if nulls is None:
-            told = "without a count of its nulls"
+            fault = "without a count of its nulls"
         elif nulls:
-            told = f"without a value in {nulls:,} of {footer.num_rows:,} rows"
+            fault = f"without a value in {nulls:,} of {footer.num_rows:,} rows"
         else:
             continue
-        require_fit([Misfit(one, told, "required")], where, evolve=False)
+        require_fit([Misfit(one, fault, "required")], where, evolve=False)
 
 
 def require_no_past(columns: Iterable[str], past: Mapping[str, str], where: str) -> None:

@@ -108,7 +108,7 @@ def schema_digest(schema: str) -> str:
     return hashlib.blake2b(schema.encode(), digest_size=8).hexdigest()
 
 
-def told(waiting: Iterable[Rejects]) -> str:
+def describe(waiting: Iterable[Rejects]) -> str:
     """How many records wait and where, for a person; empty for none."""
     every = list(waiting)
     if not every:

@@ -52,8 +52,8 @@ def this_process() -> Holder:
 
 def given_holder() -> Holder | None:
     """The process of the run that these functions work for; None in a deployment."""
-    told = os.environ.get(HOLDER_VARIABLE)
-    return msgspec.json.decode(told, type=Holder) if told else None
+    given = os.environ.get(HOLDER_VARIABLE)
+    return msgspec.json.decode(given, type=Holder) if given else None
 
 
 def has_ended(holder: Holder) -> bool:

@@ -14,7 +14,7 @@ from compactor.errors import InvalidInput
 from compactor.log.columnar import Rejects
 from compactor.log.entries import Commit
 from compactor.log.rejects import RejectsSeen
-from compactor.log.rejects import told as told_of
+from compactor.log.rejects import describe as describe_rejects
 from compactor.log.stored import StoredLog
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
@@ -144,7 +144,7 @@ def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> lis
 
 def _print_rejects(rejects: Sequence[Rejects], wish: Wish) -> None:
     if rejects and not wish.originals:
-        print_error(f"left out: {told_of(rejects)}")
+        print_error(f"left out: {describe_rejects(rejects)}")
 
 
 class _Commits:

@@ -154,7 +154,7 @@ def _tell(done: Look, *, releases: bool) -> None:
 
 
 def _document(address: str, look: Look, done: Look | None) -> dict[str, Any]:
-    told = {
+    document = {
         "table": address,
         "fault": look.fault or None,
         "outputs": len(look.outputs),
@@ -170,6 +170,6 @@ def _document(address: str, look: Look, done: Look | None) -> dict[str, Any]:
         "gone": look.gone,
         "undecided": look.doubtful,
     }
-    return told | {
+    return document | {
         name: [f"s3://{one.bucket}/{one.key}" for one in outputs] for name, outputs in lists.items()
     }

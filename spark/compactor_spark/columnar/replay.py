@@ -56,17 +56,17 @@ def replay(
     nothing = PendingOutput(group=group, output=None, rows=(), later=group.sources)
     if _is_rejected_by_the_same(session, waiting, context):
         return nothing
-    told = [one for each in waiting for one in _lines(each.rejects, context.store)]
-    uris = list(dict.fromkeys(one["source"] for one in told))
+    lines = [one for each in waiting for one in _lines(each.rejects, context.store)]
+    uris = list(dict.fromkeys(one["source"] for one in lines))
     numbers = {uri: number for number, uri in enumerate(uris)}
-    slices = session.sparkContext.parallelize(list(_blocks(told, numbers)))
+    slices = session.sparkContext.parallelize(list(_blocks(lines, numbers)))
     blocks = session.createDataFrame(slices, BLOCK_SCHEMA, verifySchema=False)
     blocks = blocks.persist(StorageLevel.MEMORY_AND_DISK)
-    kinds = [*dict.fromkeys(_kind_of(one) for one in told)]
+    kinds = [*dict.fromkeys(_kind_of(one) for one in lines)]
     sources = [_source_of(uri) for uri in uris]
     try:
         # With other reasons they may become longer.
-        records = Records(blocks, kinds, len(told), sources, most_rejected=2 * group.size)
+        records = Records(blocks, kinds, len(lines), sources, most_rejected=2 * group.size)
         rows = rows_of(session, records, group, context)
         if rows.frame.isEmpty():
             return nothing
@@ -102,9 +102,9 @@ def _lines(rejects: Rejects, store: ObjectStore) -> list[dict[str, Any]]:
     return found
 
 
-def _blocks(told: Sequence[dict[str, Any]], numbers: dict[str, int]) -> Iterator[Block]:
+def _blocks(lines: Sequence[dict[str, Any]], numbers: dict[str, int]) -> Iterator[Block]:
     """A block for each record, which says where in its source it is."""
-    for number, one in enumerate(told):
+    for number, one in enumerate(lines):
         kind, record = _kind_of(one), one["record"].encode("utf-8", "surrogateescape")
         fault = fault_of(kind.kind, record)
         yield Block(
