@@ -153,6 +153,7 @@ _POSING = [(("begin", "zero"), ("1", "x"), ("2", "y"))] * 3
         ([(("begin", "zero"), ("null", "x"), ("", "y"))] * 3, False),
         ([(("7", "zero"), ("1", "x"))] * 3, False),
         ([(("begin", "zero"), ("1", "x"), ("offline", "y"))] * 3, False),
+        ([(("begin", "zero"), ("1", "x"), ("missing", "y"))] * 3, False),
     ],
 )
 def test_first_rows_pose_as_a_header_to_the_letter_of_the_rule_alone(sources, is_posed):
