@@ -25,6 +25,7 @@ Shape = tuple[str, int]
 
 # Fewer sources show no header.
 _ENOUGH = 3
+# No words of prose such as "missing": where a column has one, another may be its value.
 _NULLS = frozenset(("", "-", "--", "?", "\\n", "n/a", "#n/a", "na", "nan", "nil", "none", "null"))
 _TIMES = (
     *("%Y-%m-%d", "%m/%d/%Y", "%d.%m.%Y", "%Y-%m", "%b %Y", "%H:%M", "%H:%M:%S"),
