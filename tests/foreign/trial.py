@@ -58,7 +58,7 @@ class Tally:
             :class:`DataSet`; they count as nothing else.
         miscounted: outputs whose commit counts other records than they have.
         unexpected: data sets that had to be joined or left alone, and were not.
-        unread: outputs that one reader refuses, as it refuses one of their sources.
+        unread: times that a reader misreads an output, as it misreads one of its sources.
         shown: some of what is wrong, in words.
     """
 
@@ -358,7 +358,8 @@ def _faults(joined: Sequence[_Joined], duck: DuckDb) -> Iterator[tuple[_Joined, 
                 continue
             sort = "wrong" if all(_reads(read, each) for each in one.sources) else "unread"
             yield one, sort, f"{reader}: {_difference(rows, expected)}"
-            break
+            if sort == "wrong":
+                break
 
 
 def _is_posed(one: _Joined, duck: DuckDb) -> bool:
