@@ -117,4 +117,11 @@ def laid_out(
                 wave=number % 3 // 2 if layout.waves > 1 else 0,
             )
         )
-    return DataSet(kind, tuple(sources), expected if layout.plain else Expected.EITHER)
+    certain = layout.plain and not _share_a_first_value(sources)
+    return DataSet(kind, tuple(sources), expected if certain else Expected.EITHER)
+
+
+def _share_a_first_value(sources: list[Source]) -> bool:
+    """Sources without a header happen to begin with a value that is equal, as headers may be."""
+    firsts = [one.first for one in sources if one.header is None]
+    return any(len(set(column)) < len(column) for column in zip(*firsts, strict=False))

@@ -9,22 +9,30 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from ipaddress import ip_address
+from time import strptime, struct_time
 from typing import Literal
+from uuid import UUID
 
 Row = tuple[str, ...]
 
-_WORD = re.compile(r"[^\W\d][\w .-]*")
-_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|[A-Z][a-z]{2} \d{4}")
-# Truth values, and words for nothing.
-_NO_NAMES = frozenset(
-    (
-        *("true", "false", "yes", "no", "on", "off"),
-        *("null", "none", "nan", "na", "nil", "unknown", "undefined", "missing"),
-    )
+# A delimiter and a number of fields.
+Shape = tuple[str, int]
+
+# Fewer sources show no header.
+_ENOUGH = 3
+# No words of prose such as "missing": where a column has one, another may be its value.
+_NULLS = frozenset(("", "-", "--", "?", "\\n", "n/a", "#n/a", "na", "nan", "nil", "none", "null"))
+_TIMES = (
+    *("%Y-%m-%d", "%m/%d/%Y", "%d.%m.%Y", "%Y-%m", "%b %Y", "%H:%M", "%H:%M:%S"),
+    *("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S.%fZ"),
 )
+_MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[a-z]+")
+_PATH = re.compile(r"(?:https?:/)?/\S*")
 
 
 class Expected(StrEnum):
@@ -97,6 +105,18 @@ class Source:
         return max(0, self.form.blank - (not self.form.ended)) if self.first else 0
 
     @property
+    def shape(self) -> Shape:
+        """Of its records, as the first one shows it."""
+        return self.form.delimiter, len(self.first)
+
+    @property
+    def headed(self) -> Source:
+        """The same bytes, with its first row taken for a header."""
+        if self.header is not None or not self.rows:
+            return self
+        return replace(self, header=self.rows[0], rows=self.rows[1:])
+
+    @property
     def first(self) -> Row:
         """Its first record; empty where there is none."""
         if self.header is not None:
@@ -113,48 +133,88 @@ class DataSet:
         sources: in no particular order.
         expected: what must become of it.
         name: of its keys, where they have to show which it is.
-        undecidable: no reader of the bytes alone could tell its first rows from a header.
+        posed: shapes of which no reader of the bytes alone could tell first rows from a header.
     """
 
     kind: str
     sources: tuple[Source, ...]
     expected: Expected = Expected.EITHER
     name: str = ""
-    undecidable: bool = field(init=False)
+    posed: frozenset[Shape] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "undecidable", _is_undecidable(self.sources))
+        object.__setattr__(self, "posed", _posed(self.sources))
 
 
-def _is_undecidable(sources: Sequence[Source]) -> bool:
-    """Rows without a header that are, field by field, what files with a header look like.
+def _posed(sources: Sequence[Source]) -> frozenset[Shape]:
+    """The shapes whose first rows are, to the letter, what the product documents as a header.
 
-    Every source of the first wave begins with the identical row of different fields, none comes
-    again in its column, and one is a word where the others of its column are numbers or the like.
+    Three sources or more begin with the identical line and have no header in truth. Its fields
+    differ, none comes again in its column, and the values of one column are of a type that its
+    first one is not.
     """
-    some = [one for one in sources if not one.wave and one.first]
-    if not some or any(one.header is not None for one in some):
-        return False
-    shapes = {(one.form.delimiter, len(one.first)) for one in some}
-    return any(_poses(some, *shape) for shape in shapes)
-
-
-def _poses(sources: Sequence[Source], delimiter: str, width: int) -> bool:
-    some = [one for one in sources if (one.form.delimiter, len(one.first)) == (delimiter, width)]
-    first = some[0].first
-    if any(one.first != first for one in some) or len(set(first)) < width:
-        return False
-    rest = [row for one in some for row in one.rows[1:] if len(row) == width]
-    columns = [set(column) for column in zip(*rest, strict=True)]
-    if any(name in column for name, column in zip(first, columns, strict=False)):
-        return False
-    return any(
-        not _is_measured(name) and column and all(map(_is_measured, column - {""}))
-        for name, column in zip(first, columns, strict=False)
+    some = [one for one in sources if one.first]
+    shapes = {one.shape for one in some}
+    return frozenset(
+        shape for shape in shapes if _poses([one for one in some if one.shape == shape])
     )
 
 
-def _is_measured(text: str) -> bool:
-    """It is no word: a number, a date, an address, an ID, a truth value, or nothing."""
-    is_value = text.lower() in _NO_NAMES or _ID.fullmatch(text) is not None
-    return is_value or _WORD.fullmatch(text) is None
+def _poses(sources: Sequence[Source]) -> bool:
+    at_first = [one for one in sources if not one.wave]
+    # Too few wait for what comes later.
+    some = at_first if len(at_first) >= _ENOUGH else sources
+    lines = {(one.first, one.form.quoting) for one in some}
+    if len(some) < _ENOUGH or len(lines) > 1 or any(one.header is not None for one in some):
+        return False
+    names = [name.strip() for name in some[0].first]
+    columns = [
+        {row[number].strip() for one in some for row in one.rows[1:] if number < len(row)}
+        for number in range(len(names))
+    ]
+    if len(set(names)) < len(names) or any(map(set.__contains__, columns, names)):
+        return False
+    return any(
+        name.lower() not in _NULLS and not _type(name) and _is_typed(column)
+        for name, column in zip(names, columns, strict=True)
+    )
+
+
+def _is_typed(column: set[str]) -> bool:
+    types = {_type(value) for value in column if value.lower() not in _NULLS}
+    return len(types) == 1 and "" not in types
+
+
+def _type(text: str) -> str:
+    """What Python's own readers of values take it for; empty for a text."""
+    for name, read in _READERS.items():
+        try:
+            read(text)
+        except ValueError:
+            continue
+        return name
+    return "mail" if _MAIL.fullmatch(text) else "path" if _PATH.fullmatch(text) else ""
+
+
+def _number(text: str) -> float:
+    return float(text.removeprefix("$").removesuffix("%").replace(",", ""))
+
+
+def _truth(text: str) -> bool:
+    return bool(("false", "true").index(text.lower()))
+
+
+def _time(text: str) -> struct_time:
+    for form in _TIMES:
+        with suppress(ValueError):
+            return strptime(text, form)
+    raise ValueError(text)
+
+
+_READERS: dict[str, Callable[[str], object]] = {
+    "number": _number,
+    "truth value": _truth,
+    "time": _time,
+    "address": ip_address,
+    "ID": UUID,
+}

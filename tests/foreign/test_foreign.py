@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
 import sys
 from dataclasses import replace
@@ -94,8 +95,11 @@ def _source(number: int, header: tuple[str, ...] | None) -> Source:
     ("truth", "fault"),
     [
         # The bytes are those of a header and rows; the truth is another one.
-        (lambda one: replace(one, header=None, rows=(one.first, *one.rows)), "Python"),
-        (lambda one: replace(one, rows=one.rows[1:]), "Python"),
+        (lambda one: replace(one, rows=one.rows[1:]), "wrong"),
+        # No reader could tell, and then no more than that may be wrong.
+        (lambda one: replace(one, header=None, rows=(one.first, *one.rows)), "posed"),
+        (lambda one: replace(one, header=None, rows=(one.first, *one.rows[1:])), "wrong"),
+        (lambda one: replace(one, header=None, rows=(one.first, *one.rows, one.rows[0])), "wrong"),
     ],
 )
 def test_an_output_with_other_rows_than_its_sources_is_noticed(monkeypatch, truth, fault):
@@ -103,11 +107,68 @@ def test_an_output_with_other_rows_than_its_sources_is_noticed(monkeypatch, trut
     bodies = {one.path: one.body for one in sources}
     monkeypatch.setattr(Source, "body", property(lambda one: bodies[one.path]))
     assert not failures(judged([_set(*sources)], DuckDb()))
-    lied = [truth(one) for one in sources]
-    # Headerless in truth, and exactly as with a header: nobody can tell, which is counted apart.
+    found = judged([_set(*map(truth, sources))], DuckDb())["a kind"]
+    assert (found.wrong, found.posed) == ((1, 0) if fault == "wrong" else (0, 1))
+    assert f"{fault}: " in found.shown[0]
+    assert "Python" in found.shown[0]
+
+
+@pytest.mark.parametrize(("end", "other"), [("\n", "\r\n"), ("\r\n", "\n")])
+def test_an_output_with_other_line_ends_than_its_data_set_is_noticed(monkeypatch, end, other):
+    # Lines without an end, each alone in its source: the others of the data set show it.
+    cut, whole = Form(end=end, ended=False), Form(end=end)
+    rows = [((str(n), "x", "2026-01-02"), ("7", "x", "2026-01-03")) for n in range(8)]
+    sources = [
+        *(Source(f"{DAYS[0]}{n}.csv", None, one[:1], cut) for n, one in enumerate(rows[:2])),
+        *(Source(f"{DAYS[1]}{n}.csv", None, one, whole) for n, one in enumerate(rows[2:])),
+    ]
+    assert not failures(judged([_set(*sources)], DuckDb()))
+    bodies = {one.path: one.body for one in sources}
+    monkeypatch.setattr(Source, "body", property(lambda one: bodies[one.path]))
+    lied = [replace(one, form=replace(one.form, end=other)) for one in sources]
     found = judged([_set(*lied)], DuckDb())["a kind"]
-    assert found.wrong + found.posed == 1
-    assert fault in found.shown[0]
+    # The sources of the other output show line ends, and DuckDB refuses them as it does the output.
+    assert (found.groups, found.wrong, found.unread) == (2, 1, 1)
+    assert "DuckDB" in found.shown[0]
+
+
+_POSING = [(("begin", "zero"), ("1", "x"), ("2", "y"))] * 3
+
+
+@pytest.mark.parametrize(
+    ("sources", "is_posed"),
+    [
+        (_POSING, True),
+        ([(("", "zero"), ("a", "1"), ("b", "null"))] * 3, True),
+        (_POSING[:2], False),
+        ([*_POSING, (("begin", "one"), ("3", "z"))], False),
+        ([(("begin", "begin"), ("1", "x"))] * 3, False),
+        ([*_POSING, (("begin", "zero"), ("3", "zero"))], False),
+        # In a row of another width, and a blank field.
+        ([*_POSING, (("begin", "zero"), ("begin", "x", "y"))], False),
+        ([(("begin", ""), ("1", ""))] * 3, False),
+        # Text, values of two types, no values, and a first field of the same type.
+        ([(("begin", "zero"), ("one", "x"))] * 3, False),
+        ([(("begin", "zero"), ("1", "x"), ("2026-01-02", "y"))] * 3, False),
+        ([(("begin", "zero"), ("null", "x"), ("", "y"))] * 3, False),
+        ([(("7", "zero"), ("1", "x"))] * 3, False),
+        ([(("begin", "zero"), ("1", "x"), ("offline", "y"))] * 3, False),
+        ([(("begin", "zero"), ("1", "x"), ("missing", "y"))] * 3, False),
+    ],
+)
+def test_first_rows_pose_as_a_header_to_the_letter_of_the_rule_alone(sources, is_posed):
+    made = [Source(f"{DAYS[0]}{n}.csv", None, rows, Form()) for n, rows in enumerate(sources)]
+    assert _set(*made).posed == ({(",", 2)} if is_posed else set())
+    quoted = replace(made[-1], form=Form(quoting=csv.QUOTE_ALL))
+    assert not _set(*made[:-1], quoted).posed
+    assert not _set(*made[:-1], made[-1].headed).posed
+
+
+def test_what_poses_as_a_header_is_joined_as_one_and_counted_apart():
+    name = "no header, equal first rows of words over numbers (nobody can tell)"
+    (found,) = in_batches(SHAPES[name].data_set(variant) for variant in range(5)).values()
+    assert found.posed
+    assert not found.wrong
 
 
 def test_tallies_add_up_and_the_table_has_them():

@@ -10,8 +10,8 @@ from __future__ import annotations
 import gzip
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from compactor import layout
@@ -54,10 +54,11 @@ class Tally:
         empty: sources without a record.
         left: sources left alone, by reason.
         wrong: outputs in which a reader sees other rows than in their sources, and sources gone.
-        posed: wrong ones of data sets that nobody could tell, see :class:`DataSet`.
+        posed: outputs that would be right if first rows were the headers that they look like, see
+            :class:`DataSet`; they count as nothing else.
         miscounted: outputs whose commit counts other records than they have.
         unexpected: data sets that had to be joined or left alone, and were not.
-        unread: outputs that one reader refuses, as it refuses one of their sources.
+        unread: times that a reader misreads an output, as it misreads one of its sources.
         shown: some of what is wrong, in words.
     """
 
@@ -199,7 +200,12 @@ class _Joined:
     @cached_property
     def told(self) -> Told:
         """The truth that its readers are told."""
-        return _told(self.sources, self.body or b"")
+        return _told(self.sources, _ends(self.each.sources) or {"\n"})
+
+    @property
+    def headed(self) -> _Joined:
+        """The same output of sources whose first rows are headers."""
+        return replace(self, sources=tuple(one.headed for one in self.sources))
 
     @property
     def header(self) -> Row:
@@ -212,17 +218,24 @@ class _Joined:
         return [row for one in self.sources for row in one.rows]
 
 
-def _told(sources: Sequence[Source], output: bytes = b"") -> Told:
+def _ends(sources: Sequence[Source]) -> set[str]:
+    """The line ends that sources show: one line without an end, alone in its source, shows none."""
     some = [one for one in sources if one.first]
-    ends = {one.form.end for one in some if one.form.ended or len(one.rows) > (not one.header)}
-    if not ends and b"\n" in output:
-        # Lines without an end, each alone in its source: they end as their data set does.
-        ends = {"\r\n" if output.endswith(b"\r\n") else "\n"}
+    return {one.form.end for one in some if one.form.ended or len(one.rows) > (not one.header)}
+
+
+def _told(sources: Sequence[Source], usual: Set[str] = frozenset()) -> Told:
+    """The truth of some sources.
+
+    Args:
+        usual: line ends of their data set, for sources that show none.
+    """
+    ends = _ends(sources) or usual
     width = max((len(row) for one in sources for row in (*one.rows, one.first) if row), default=1)
     return Told(
         header=any(one.header is not None for one in sources),
         delimiter=sources[0].form.delimiter,
-        end=ends.pop() if len(ends) == 1 else "",
+        end="".join(ends) if len(ends) == 1 else "",
         width=max(width, 1),
     )
 
@@ -241,7 +254,7 @@ def judged(sets: Sequence[DataSet], duck: DuckDb, **given: object) -> dict[str, 
         joined += outputs
     for one, found, fault in _faults(joined, duck):
         tally = tallies[one.each.kind]
-        sort = "posed" if one.each.undecidable else found
+        sort = "posed" if found != "unread" and _is_posed(one, duck) else found
         setattr(tally, sort, getattr(tally, sort) + 1)
         tally.shown.append(f"{sort}: {one.key}: {fault}")
     if trouble or unclaimed:
@@ -345,7 +358,14 @@ def _faults(joined: Sequence[_Joined], duck: DuckDb) -> Iterator[tuple[_Joined, 
                 continue
             sort = "wrong" if all(_reads(read, each) for each in one.sources) else "unread"
             yield one, sort, f"{reader}: {_difference(rows, expected)}"
-            break
+            if sort == "wrong":
+                break
+
+
+def _is_posed(one: _Joined, duck: DuckDb) -> bool:
+    """Whether all that is wrong is that no reader could tell first rows from a header."""
+    posed = all(each.shape in one.each.posed for each in one.sources if each.first)
+    return posed and all(sort == "unread" for _, sort, _ in _faults([one.headed], duck))
 
 
 def _by_python(one: _Joined, expected: Rows) -> str:

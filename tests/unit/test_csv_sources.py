@@ -140,6 +140,7 @@ def test_first_records_that_differ_and_read_as_rows_are_rows(firsts: tuple[bytes
         b"login,upload,\n09:30,10.0.0.1,\n09:31,10.0.0.2,\n",
         b"login,,upload\n1,2,10.0.0.1\n3,4,10.0.0.2\n",
         b",login\n,1\n,2\n",
+        b"opened,offline\nx,1\ny,missing\nz,2\n",
         b"\n1,2\n",
         b"id\n1\n2\n",
     ],

@@ -16,9 +16,9 @@ NULL = "null"
 TEXT = ""
 
 _LONGEST = 512
-_NULL = re.compile(
-    r"|--?|\\n|\?|n/a|na|nan|nil|none|null|#n/a|unknown|missing|undefined|unavailable|no data"
-)
+#: Words for no value. Where a column has one, another word may be a value, too.
+NULL_WORDS = ("unknown", "missing", "undefined", "unavailable", "no data")
+_NULL = re.compile(r"|--?|\\n|\?|n/a|na|nan|nil|none|null|#n/a|" + "|".join(NULL_WORDS))
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"

@@ -18,12 +18,12 @@ import hashlib
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import combinations, islice, pairwise
 from typing import NamedTuple
 from unicodedata import category
 
-from compactor.formats.column_types import NULL, TEXT, column_type, type_of
+from compactor.formats.column_types import NULL, NULL_WORDS, TEXT, column_type, type_of
 from compactor.formats.delimited import ends_within_quotes, first_record_of
 
 #: Sources of one shape that a decision takes.
@@ -294,16 +294,21 @@ def _header_fault(names: Sequence[str], rows: Sequence[Sequence[str]], types: Se
             return f"its field {name[:40]!r} does not look like the name of a column"
     if len({name.lower() for name in trimmed}) < len(trimmed):
         return "two fields of it are equal"
-    if fault := _value_fault(trimmed, rows):
+    below = [{row[n].strip() for row in rows if n < len(row)} for n in range(len(trimmed))]
+    if fault := _value_fault(trimmed, below):
         return fault
-    typed = [name for name, type in zip(trimmed, types, strict=True) if name and type]
+    found = zip(trimmed, types, below, strict=True)
+    typed = any(name and type and not _has_words(column) for name, type, column in found)
     return "" if typed else "no column has values of a type that its name is not"
 
 
-def _value_fault(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _has_words(column: Iterable[str]) -> bool:
+    return any(value.lower() in NULL_WORDS for value in column)
+
+
+def _value_fault(names: Sequence[str], columns: Sequence[Set[str]]) -> str:
     """Why names may be values of the columns below them."""
-    for number, name in enumerate(names):
-        column = {row[number].strip() for row in rows if number < len(row)}
+    for number, (name, column) in enumerate(zip(names, columns, strict=True)):
         if name in column:
             return "it has a value of its own columns"
         # pandas and R leave the name of an index blank, which comes first.
