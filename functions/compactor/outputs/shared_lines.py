@@ -60,9 +60,10 @@ class SharedLines:
     def _is_one_of_the_lines(self, line: bytes) -> bool:
         samples = self._samples.get(line, [])
         if len(self._sources) == 1:
-            # All begin alike, as below headers: nothing less than the line itself speaks for it,
-            # and not as the last one, where a table that was cut or joined may repeat its header.
-            return any(line in _below(one.rstrip(_BLANKS))[:-1] for one in samples)
+            # All begin alike, as below headers: nothing less than the line itself speaks for it.
+            # As the last line of some alone it may be a header that was written once more.
+            below = [_below(one.rstrip(_BLANKS)) for one in samples]
+            return any(line in lines[:-1] for lines in below) or all(line in one for one in below)
         if form_of(line) or any(is_one_of(line, _below(one)) for one in samples):
             return True
         # Where it is all that such sources hold, and others hold another line each.
