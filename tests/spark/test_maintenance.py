@@ -535,13 +535,21 @@ def test_each_transform_and_type_finds_the_files_of_its_partition(tables: SparkS
     for wrong in (("i", "identity", "x"), ("m", "month", "2026"), ("k", "bucket", "1")):
         with pytest.raises(InvalidInput):
             engine._tasks(found, version, PartitionOrder("", where=(Condition(*wrong),)))
-    # Nobody rewrites what an order of an older division names.
+    # What an older spec has, and the present one not, is no condition for a rewrite.
     tables.sql("ALTER TABLE lake.db.u DROP PARTITION FIELD i")
     order = Order(run_id="r", table="glue:db.u", engine="spark")
-    whole = PartitionOrder("one", where=tuple(Condition(*one) for one in _WHERE))
-    assert "older division" in engine.unfit(whole, order)
-    newer = PartitionOrder("one", spec=1, where=whole.where[1:])
-    assert "older division" in engine.unfit(newer, order)
+    conditions = [Condition(*one) for one in _WHERE]
+    for unfit, why in (
+        (conditions[:1], "older partition spec"),
+        (conditions[-1:], "bucket[4] of k, no range of it"),
+        ([one for one in conditions if one.column == "v"], "truncate[2] of v, no range of it"),
+        ([Condition("st", "void", None)], "void of st, no range of it"),
+        ([Condition("gone", "day", A)], "no column gone"),
+        ([], "no partitions"),
+    ):
+        assert why in engine.unfit(PartitionOrder("one", where=tuple(unfit)), order)
+    newer = PartitionOrder("one", spec=1, where=tuple(conditions[1:]))
+    assert "older partition spec" in engine.unfit(newer, order)
 
 
 def _as_ddl(column: str, transform: str) -> str:

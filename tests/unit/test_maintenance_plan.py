@@ -27,6 +27,8 @@ from compactor.sizes import GIB, MIB, TIB
 # 2026-11-10 12:00 UTC.
 NOW = 1_794_312_000.0
 HOUR, DAY = 3_600.0, 86_400.0
+DAY_1, DAY_2 = (PartitionValue("day", "identity", text) for text in "12")
+KIND_A = PartitionValue("kind", "identity", "a")
 
 
 def partition(
@@ -132,20 +134,96 @@ def test_a_run_rewrites_what_gains_most_for_its_bytes_and_no_more():
     assert lefts["day=4"].endswith("it has more to")
 
 
-def test_files_of_an_older_division_are_left_and_what_may_have_their_rows():
-    old = partition("day=1", *small(), where=(PartitionValue("day", "identity", "1"),))
-    both = (PartitionValue("day", "identity", "1"), PartitionValue("id", "bucket[4]", "0"))
-    other = (PartitionValue("day", "identity", "2"), PartitionValue("id", "bucket[4]", "0"))
+def test_files_of_a_refused_older_spec_are_left_and_what_may_have_their_rows():
+    why = "its files are of an older partition spec, by bucket[4] of id"
+    first, second = ((PartitionValue("id", "bucket[4]", text),) for text in "01")
     found = plan(
         table(
-            old,
-            partition("day=1/b=0", *small(), where=both, spec=1),
-            partition("day=2/b=0", *small(), where=other, spec=1),
+            partition("b=0", *small(), where=first, refusal=why),
+            partition("b=0/day=1", *small(), where=(*first, DAY_1), spec=1),
+            partition("b=1/day=1", *small(), where=(*second, DAY_1), spec=1),
             spec=1,
         )
     )
-    assert named(found) == ["day=2/b=0"]
-    assert ["older division" in one.left for one in found.partitions] == [True, True, False]
+    assert named(found) == ["b=1/day=1"]
+    assert [one.left for one in found.partitions] == [
+        why,
+        "files of an older partition spec may have rows of it",
+        "",
+    ]
+
+
+def evolved(*more: PartitionMeasure, age: float = DAY) -> TableMeasure:
+    """A table by day, and then by day and kind."""
+    return table(
+        partition("day=1", *small(6), where=(DAY_1,)),
+        partition("day=1/kind=a", *small(3), where=(DAY_1, KIND_A), spec=1, age=age),
+        partition("day=2/kind=a", *small(7), where=(DAY_2, KIND_A), spec=1),
+        *more,
+        spec=1,
+    )
+
+
+def test_files_of_an_older_spec_are_rewritten_with_all_that_their_condition_selects():
+    found = plan(evolved())
+    assert [(one.name, one.files, one.left) for one in found.partitions] == [
+        ("day=1", 9, ""),
+        ("day=2/kind=a", 7, ""),
+    ]
+    first, second = found.order("r").partitions
+    assert (first.spec, first.where) == (0, (Condition("day", "identity", "1"),))
+    # Three files of the present spec are too few for a rewrite of their own.
+    assert (first.files, first.bytes, first.into) == (6, 6 * MIB, 1)
+    assert (second.files, second.spec) == (7, 1)
+    # Sorted are all of them.
+    assert [one.files for one in plan(evolved(), sort=["id"]).order("r").partitions] == [9, 7]
+
+
+def test_an_older_partition_is_open_while_any_file_in_it_is():
+    found = plan(evolved(age=600.0))
+    assert named(found) == ["day=2/kind=a"]
+    assert found.partitions[0].left == "written 10 minutes ago"
+
+
+def test_only_spark_rewrites_files_of_an_older_spec():
+    found = plan(evolved())
+    assert found.engine == "spark"
+    assert "athena leaves files of an older partition spec" in found.reason
+    asked = plan(evolved(), engine="athena")
+    assert (asked.engine, named(asked)) == ("athena", ["day=2/kind=a"])
+    assert "only Spark rewrites" in asked.partitions[0].left
+    without = plan(evolved(), ["athena"])
+    assert (without.engine, named(without)) == ("athena", ["day=2/kind=a"])
+
+
+def test_of_several_older_specs_the_widest_partition_takes_the_others():
+    country = PartitionValue("country", "identity", "x")
+    whole = table(
+        partition("day=1", *small(6), where=(DAY_1,)),
+        partition("day=1/kind=a", *small(5), where=(DAY_1, KIND_A), spec=1),
+        partition("day=1/kind=a/country=x", *small(5), where=(DAY_1, KIND_A, country), spec=2),
+        partition("day=2/kind=a", *small(5), where=(DAY_2, KIND_A), spec=1),
+        partition("day=2/kind=a/country=x", *small(4), where=(DAY_2, KIND_A, country), spec=2),
+        spec=2,
+    )
+    found = plan(whole)
+    assert [(one.name, one.files, one.rewrite.files) for one in found.partitions] == [
+        ("day=1", 16, 16),
+        ("day=2/kind=a", 9, 5),
+    ]
+    assert [one.spec for one in found.order("r").partitions] == [0, 1]
+
+
+def test_older_files_are_left_where_a_third_spec_may_have_rows_of_them():
+    month = PartitionValue("day", "month", "1")
+    other = partition("m=1", *small(), where=(month,), spec=2, refusal="older")
+    found = plan(evolved(other))
+    assert {one.name: bool(one.left) for one in found.partitions} == {
+        "day=1": True,
+        "day=1/kind=a": True,
+        "day=2/kind=a": False,
+        "m=1": True,
+    }
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,9 @@ from pyiceberg.manifest import (
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import IdentityTransform, TimeTransform, TruncateTransform
 from pyiceberg.typedef import Record
-from pyiceberg.types import IcebergType
+from pyiceberg.types import DecimalType, IcebergType, IntegerType, LongType
 
 from compactor.catalogs.answers import translated
 from compactor.catalogs.dates import text_of
@@ -55,6 +56,10 @@ _READERS = 8
 _FILE_PATH_COLUMN = 2147483546
 _LOWER, _UPPER = 10, 11
 _EQUALITY_DELETES = 2
+_OLDER = "its files are of an older partition spec"
+_RANGES = (IdentityTransform, TimeTransform)
+_RANGES_OF_NUMBERS = (*_RANGES, TruncateTransform)
+_NUMBERS = (DecimalType, IntegerType, LongType)
 # pyiceberg reads with the second version, which knows nothing of deletion vectors.
 _READ_VERSION = 3
 
@@ -348,6 +353,10 @@ class _Partitions:
 
     def __init__(self, metadata: TableMetadata, deletes: Deletes) -> None:
         self._names = Names(metadata)
+        self._refusals = {
+            number: self._names.refusal(spec, metadata.spec())
+            for number, spec in metadata.specs().items()
+        }
         self._moments = _Moments(metadata)
         self._deletes = deletes
         self._found: dict[_Key, _Partition] = {}
@@ -371,7 +380,8 @@ class _Partitions:
 
     def _measure(self, one: _Partition) -> PartitionMeasure:
         name, where = self._names.partition(one.spec, one.values)
-        return PartitionMeasure(name, tuple(one.files), one.changed, one.spec.spec_id, where)
+        given = tuple(one.files), one.changed, one.spec.spec_id, where
+        return PartitionMeasure(name, *given, self._refusals[one.spec.spec_id])
 
 
 class Names:
@@ -386,6 +396,29 @@ class Names:
                 named = schema.find_column_name(number)
                 if named is not None:
                     self._columns[number] = named, schema.find_type(number)
+        # The name of a column that was dropped may be another's today.
+        for number in self._columns.keys() - {*metadata.schema().field_ids}:
+            named, kind = self._columns[number]
+            if named in metadata.schema().column_names:
+                self._columns[number] = f"{named}#{number}", kind
+
+    def refusal(self, spec: PartitionSpec, present: PartitionSpec) -> str:
+        """Why values of a partition are no condition for a rewrite; empty where they are."""
+        if spec.spec_id == present.spec_id:
+            return ""
+        if spec.is_unpartitioned():
+            return f"{_OLDER}, without partitions"
+        # Of the present spec, so that what is written lies inside as well.
+        kept = {(one.source_id, one.transform) for one in present.fields}
+        for one in spec.fields:
+            column, kind = self._columns.get(one.source_id, (one.name, None))
+            named = f"{_OLDER}, by {one.transform} of {column}"
+            if (one.source_id, one.transform) not in kept:
+                return f"{named}, which the table's own has not"
+            ranges = _RANGES_OF_NUMBERS if isinstance(kind, _NUMBERS) else _RANGES
+            if not isinstance(one.transform, ranges):
+                return f"{named}, which is no range of its values"
+        return ""
 
     def partition(
         self, spec: PartitionSpec, values: tuple[Any, ...]

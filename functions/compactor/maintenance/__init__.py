@@ -5,7 +5,7 @@ policies   the rules that say for each table, and each prefix, who may touch it 
 measures   what a table's metadata says of its files (pure)
 packing    which files an engine would rewrite, and into how many (pure)
 finding    which tables there are; worklist: what is written of them
-planning   what is done to a table: selecting, costs, choosing (pure, but for the order)
+planning   what is done to a table: selecting, evolved, costs, choosing (pure, but for the order)
 orders     what a run wants done with one table, for whoever does it
 receipts   what became of it
 ending     the end of a table: outcome, history, and the table given back

@@ -33,6 +33,8 @@ def faults(
     address: TableAddress,
     rule: Rule,
     available: Collection[str] = ENGINES,
+    *,
+    has_older: bool = False,
 ) -> dict[str, str]:
     """Why each engine cannot do what a rule asks; empty text for those that can.
 
@@ -41,13 +43,17 @@ def faults(
         address: of the table.
         rule: that matched.
         available: engines that there are here.
+        has_older: files of an older partition spec are to be rewritten.
     """
-    return {
+    found = {
         engine: _fault(engine, measure, address, rule)
         if engine in available
         else f"there is no {engine} here"
         for engine in ENGINES
     }
+    if has_older and rule.engine == _AUTO and not found[SPARK]:
+        found[ATHENA] = found[ATHENA] or "athena leaves files of an older partition spec"
+    return found
 
 
 def choose(wanted: str, found: Mapping[str, str], costs: Mapping[str, float]) -> Choice:

@@ -49,6 +49,8 @@ class PartitionMeasure:
         changed: when a commit touched the partition last, UNIX seconds; None where unknown.
         spec: the id of Iceberg's partition spec; 0 for Delta.
         where: what its rows have in common; empty for a whole table.
+        refusal: of a partition of an older spec, why its values are no condition for a rewrite;
+            empty where they are.
     """
 
     name: str
@@ -56,6 +58,7 @@ class PartitionMeasure:
     changed: float | None = None
     spec: int = 0
     where: tuple[PartitionValue, ...] = ()
+    refusal: str = ""
 
     @property
     def bytes(self) -> int:

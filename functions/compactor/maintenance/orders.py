@@ -51,7 +51,8 @@ class PartitionOrder(msgspec.Struct, frozen=True):
 
     Attributes:
         name: as its engine writes it, such as ``day=2026-11-01``; empty for a whole table.
-        spec: the id of Iceberg's partition spec; 0 for Delta.
+        spec: the id of Iceberg's partition spec; 0 for Delta. Of an older one, all files that
+            ``where`` selects are rewritten, of any spec.
         where: what its rows have in common; empty for a whole table.
         files, bytes, into: what the plan foretells: data files read, of so many bytes, and
             files written.

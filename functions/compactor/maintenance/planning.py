@@ -90,7 +90,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
         delete_files, metadata_files, versions: see :class:`TableMeasure`.
         last_commit: UNIX seconds; None where there is none.
         commits_an_hour: of the last day.
-        partitions: all of them.
+        partitions: all of them; of an older partition spec, with all files in it, of any spec.
         rewrite: what is read, and written, in all.
         steps: that are ordered.
         saves: what one scan of the table saves.
@@ -182,7 +182,8 @@ def plan_table(
     prices = prices or prices_for()
     rule, address = matched.rule, parse_table(measure.name)
     found = {engine: Selection(measure, rule, engine, now).select() for engine in (SPARK, ATHENA)}
-    unable = choosing.faults(measure, address, rule, available)
+    older = any(one.rewrite.files and one.partition.spec != measure.spec for one in found[SPARK])
+    unable = choosing.faults(measure, address, rule, available, has_older=older)
     takes = {
         engine: _cost(engine, found[_as(engine)], prices)
         for engine, fault in unable.items()

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from compactor.maintenance.costs import ATHENA
+from compactor.maintenance.evolved import Group, grouped
 from compactor.maintenance.measures import (
     DELTA,
     DataFile,
@@ -18,7 +20,6 @@ from compactor.maintenance.measures import (
     TableMeasure,
 )
 from compactor.maintenance.packing import DeltaPacking, IcebergPacking, Rewrite, into_number
-from compactor.maintenance.written import may_share_rows
 from compactor.settings.policies import Rule
 
 # optimize_rewrite_delete_file_threshold of Athena, which looks at no share of deleted rows
@@ -35,6 +36,7 @@ class Selected:
     """One partition, and what is to become of it.
 
     Attributes:
+        partition: as measured; of an older partition spec, with all files in it, of any spec.
         rewrite: what is read, and written; nothing where it is left.
         deletes: its delete files or vectors are dealt with, whether or not files are rewritten.
         left: why it is not rewritten, for a person; empty where it is.
@@ -84,9 +86,7 @@ class Selection:
 
     def select(self) -> list[Selected]:
         """All partitions, in the order in which they are measured."""
-        older = [one for one in self.measure.partitions if one.spec != self.measure.spec]
-        found = [self._look(one, older) for one in self.measure.partitions]
-        return self._cut(found)
+        return self._cut([self._look(one) for one in grouped(self.measure)])
 
     def _cut(self, found: list[Selected]) -> list[Selected]:
         """Leave what is more than a run may rewrite, beginning with what gains least."""
@@ -106,35 +106,35 @@ class Selection:
             found[number] = replace(one, rewrite=_NOTHING, deletes=False, left=told)
         return found
 
-    def _look(self, one: PartitionMeasure, older: Sequence[PartitionMeasure]) -> Selected:
-        left = self._unfit(one, older)
+    def _look(self, group: Group) -> Selected:
+        one, left = group.partition, self._unfit(group)
         if left:
             return Selected(one, left=left)
-        rewrite = self._rewrite(one.files)
+        rewrite = self._rewrite(group.packs)
         deletes = self._wears(one.files, rewrite)
         if rewrite.files or deletes:
             return Selected(one, rewrite, deletes)
         return Selected(one, left="nothing to rewrite")
 
-    def _unfit(self, one: PartitionMeasure, older: Sequence[PartitionMeasure]) -> str:
+    def _unfit(self, group: Group) -> str:
+        one = group.partition
         changed = one.changed if one.changed is not None else self.measure.last_commit
         if changed is not None and changed > self.closed_before:
             return f"written {_ago(self.now - changed)} ago"
-        if one.spec != self.measure.spec:
-            return "its files are of an older division of the table"
-        if any(may_share_rows(one.where, other.where) for other in older):
-            return "files of an older division of the table may have rows of it"
-        return ""
+        if not group.refusal and one.spec != self.measure.spec and self.engine == ATHENA:
+            return "its files are of an older partition spec, and only Spark rewrites those"
+        return group.refusal
 
-    def _rewrite(self, files: Sequence[DataFile]) -> Rewrite:
+    def _rewrite(self, packs: Sequence[Sequence[DataFile]]) -> Rewrite:
+        files = [*chain(*packs)]
         if self.measure.format == DELTA:
             return self._by_delta(files)
         packing = IcebergPacking(self.target_bytes, self.rule.min_files)
         if self.engine == ATHENA:
             packing = replace(packing, most_deletes=_ATHENA_DELETES, deleted_share=_NO_SHARE)
-        found = packing.rewrites(files)
+        found = sum((packing.rewrites(one) for one in packs), _NOTHING)
         if found.files and (self.rule.sort or self.rule.zorder):
-            return self._whole(files, packing.outputs(_size(files)))
+            return self._whole(files, sum(packing.outputs(_size(one)) for one in packs))
         return found
 
     def _by_delta(self, files: Sequence[DataFile]) -> Rewrite:

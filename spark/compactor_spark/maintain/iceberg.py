@@ -22,6 +22,7 @@ from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
 from compactor_spark.maintain.iceberg_snapshots import (
     RUN,
     WHAT,
+    certainly,
     count_of,
     evaluator,
     first_since_mark,
@@ -32,11 +33,11 @@ from compactor_spark.maintain.iceberg_snapshots import (
 )
 from compactor_spark.maintain.java import activate, static_get, walked
 from compactor_spark.maintain.rows import Compared, RowSums, compared, require_sums, sums_of
-from compactor_spark.maintain.where import iceberg_filter
+from compactor_spark.maintain.where import iceberg_filter, unfit_for_older
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import cause_of
 
-_OLDER = "files of an older division of the table lie in it: rewrite the table once"
+_OLDER = "files of an older partition spec lie in it, which its values do not tell from others"
 _MAIN, _REPLACE = "main", "replace"
 _CONFLICTS = (
     "org.apache.iceberg.exceptions.CommitFailedException",
@@ -141,21 +142,44 @@ class IcebergTable:
         return self._touched[number]
 
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
-        """See the protocol: only files of the table's present division are rewritten."""
+        """See the protocol: of an older spec, all that its condition selects is rewritten."""
         if order.how not in {BINPACK, SORT, ZORDER}:
             return f"Iceberg has no way {order.how!r} to rewrite"
         table = self._table()
-        if older := _older(table, partition):
-            return older
+        if unfit := self._no_condition(table, partition):
+            return unfit
         evolved = table.specs().size() > 1
         if order.how == BINPACK and not evolved:
             return ""
         tasks = self._tasks(table, table.currentSnapshot().snapshotId(), partition)
-        if evolved and any(int(one.file().specId()) != partition.spec for one in tasks):
+        if evolved and not self._are_inside(table, partition, tasks):
             return _OLDER
         if order.how != BINPACK and len(tasks) < order.min_files:
             return f"{len(tasks)} files, fewer than {order.min_files}"
         return ""
+
+    def _no_condition(self, table: Any, partition: PartitionOrder) -> str:
+        """Why the values of a partition are no condition for a rewrite; empty where they are."""
+        if _is_present(table, partition):
+            return "" if partition.where or not table.spec().isPartitioned() else _OLDER
+        if unfit := unfit_for_older(table.schema(), partition.where):
+            return unfit
+        # What is written lies inside as well.
+        wanted = self._filter(table, partition)
+        return "" if certainly(self._jvm, table, table.spec().specId(), wanted) else _OLDER
+
+    def _are_inside(self, table: Any, partition: PartitionOrder, tasks: list[Any]) -> bool:
+        """Whether all rows of these files are of the partition, by Iceberg's own projection."""
+        numbers = {int(one.file().specId()) for one in tasks}
+        if _is_present(table, partition):
+            return numbers <= {partition.spec}
+        wanted = self._filter(table, partition)
+        inside = {one: certainly(self._jvm, table, one, wanted) for one in numbers}
+        for file in (one.file() for one in tasks):
+            found = inside[int(file.specId())]
+            if found is None or not found.eval(file.partition()):
+                return False
+        return True
 
     def _tasks(
         self, table: Any, version: int, partition: PartitionOrder, only: Set[str] | None = None
@@ -196,7 +220,10 @@ class IcebergTable:
         action = in_order(self.session, self._actions().rewriteDataFiles(table), table, order)
         # Commits of partial progress conflict with one another.
         action = action.option("partial-progress.enabled", "false")
-        action = action.option("use-starting-sequence-number", "true")
+        # Equality deletes apply to files of their own spec alone: of an older one, files that come
+        # in place of others are younger than all of them, and a new one makes the commit fail.
+        numbered = "true" if _is_present(table, partition) else "false"
+        action = action.option("use-starting-sequence-number", numbered)
         if order.target_bytes:
             action = action.option("target-file-size-bytes", str(order.target_bytes))
         action = self._signed(action.filter(self._filter(table, partition)), order, what)
@@ -276,8 +303,8 @@ class IcebergTable:
     def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:
         """See the protocol: position deletes are packed, and those of files that went dropped."""
         table = self._table()
-        if older := _older(table, partition):
-            return StepDone(f"left: {older}")
+        if unfit := self._no_condition(table, partition):
+            return StepDone(f"left: {unfit}")
         base = str(table.currentSnapshot().snapshotId())
         action = self._actions().rewritePositionDeletes(table)
         action = action.filter(self._filter(table, partition)).option("rewrite-all", "true")
@@ -367,10 +394,8 @@ class IcebergTable:
         return f"the table is at snapshot {version} again"
 
 
-def _older(table: Any, partition: PartitionOrder) -> str:
-    spec = table.spec()
-    own = partition.spec == spec.specId() and (partition.where or not spec.isPartitioned())
-    return "" if own else _OLDER
+def _is_present(table: Any, partition: PartitionOrder) -> bool:
+    return bool(partition.spec == table.spec().specId())
 
 
 def _others(what: str) -> str:

@@ -48,6 +48,16 @@ def evaluator(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any:
     return expressions.Evaluator(spec.partitionType(), projected, True)
 
 
+def certainly(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any | None:
+    """Tells of a partition of a spec whether all its rows are wanted; None where of none it can."""
+    spec = table.specs().get(spec_id)
+    expressions = jvm.org.apache.iceberg.expressions
+    projected = expressions.Projections.strict(spec, True).project(wanted)
+    if projected.op().toString() == "FALSE":
+        return None
+    return expressions.Evaluator(spec.partitionType(), projected, True)
+
+
 def touched(table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
     """Partitions that a snapshot added files to, or took files from, by division and path."""
     io, specs = table.io(), table.specs()

@@ -23,6 +23,7 @@ _PERIOD = {
 _ACCEPTED = "a partition value as Iceberg's transforms show it"
 _EPOCH_YEAR, _MONTHS, _HOURS = 1970, 12, 24
 _WHOLE, _FLOATING = {"INTEGER", "LONG"}, {"FLOAT", "DOUBLE"}
+_NUMBERS = _WHOLE | {"DECIMAL"}
 _BYTES = {"BINARY", "FIXED"}
 
 
@@ -52,6 +53,24 @@ def iceberg_filter(jvm: JVMView, schema: Any, where: Sequence[Condition]) -> Any
         is_nan = isinstance(value, float) and value != value  # noqa: PLR0124 - what makes it NaN
         found = join(found, expressions.isNaN(term) if is_nan else expressions.equal(term, value))
     return found
+
+
+def unfit_for_older(schema: Any, where: Sequence[Condition]) -> str:
+    """Why a partition of an older spec is not rewritten; empty where its values are ranges.
+
+    Args:
+        schema: Iceberg's own.
+        where: conditions of all columns that make the partition.
+    """
+    for one in where:
+        kind, _ = _transform(one)
+        field = schema.findField(one.column)
+        if field is None:
+            return f"the table has no column {one.column}, by which older files are partitioned"
+        is_number = field.type().typeId().toString() in _NUMBERS
+        if kind in {"bucket", "void"} or (kind == "truncate" and not is_number):
+            return f"older files are partitioned by {one.transform} of {one.column}, no range of it"
+    return "" if where else "older files have no partitions"
 
 
 def _transform(one: Condition) -> tuple[str, int]:
