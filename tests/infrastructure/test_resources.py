@@ -144,7 +144,7 @@ def test_functions_run_one_bundle_with_room_and_time(
     assert functions
     codes = {_handled(one): json.dumps(one["Code"], sort_keys=True) for one in functions.values()}
     # What knows a table has more libraries than all others.
-    knowing = {"publish_table", "clean_up"} if "publish_table" in codes else set()
+    knowing = {"publish_table", "clean_up", "discover"} if "publish_table" in codes else set()
     context = CONFIGURATIONS[configuration]
     knowing |= {"discover"} if "inventory_table" in context else set()
     by_table = context.get("reconcile_inventory", "").startswith("s3tables:")

@@ -3,7 +3,6 @@
 compact     the verb: one group in, one pending output out; open_output: while it is written
 plain       the decompressed content of one source; detection: what format it is
 copies      sources whose bytes S3 copies; again: those whose content is committed already
-stored      compressed sources as they are stored; members, large_members: which go in so
 denied      sources that may not be read; twice: those that are read a second time
 pending     an output that is stored and cannot be read yet, and its writer; parts: of its upload
 reading_time  how long it is read for
