@@ -193,7 +193,8 @@ class MemoryTable:
     def _counted(self, names: Iterable[str], files: Files) -> dict[str, int]:
         """Rows of files, as their metadata has them; those of outputs are remembered."""
         for place in files.outputs:
-            if uri_of(place) not in self._rows:
+            # Of one that is not there the metadata says what its writer said.
+            if uri_of(place) not in self._rows and place[1] in self.s3.contents(place[0]):
                 self._rows[uri_of(place)] = len(self._of_output(place))
         return {one: self._rows[one] if one in self._rows else len(self.own[one]) for one in names}
 
