@@ -294,7 +294,7 @@ def test_without_any_state_there_is_nothing_to_do(
 
 def old_files(world: World) -> None:
     """Of a run four months ago."""
-    body = b'{"unpartitioned": {}}'
+    body = b'{"version": 1, "unpartitioned": {}}'
     key = "_compactor/compacted/runs/long-ago/discovery.json"
     world.store.seed("lake", key, body, last_modified=world.clock.time - 120 * DAY)
 
