@@ -7,10 +7,7 @@ import random
 import pytest
 
 from compactor.log.contents import UNREAD_MARK, Contents, mark_of, overwritten
-from compactor.log.digests import Digests
-from compactor.log.encoding import decode_checkpoint, encode_checkpoint
 from compactor.log.manifest import ManifestRow
-from compactor.log.state import LogState
 from compactor.planning.packing import make_group
 from tests.support.examples import settings, source
 
@@ -71,13 +68,6 @@ def test_the_values_have_one_order_of_bytes_on_every_machine() -> None:
 def test_a_checkpoint_with_half_a_content_is_damage() -> None:
     with pytest.raises(ValueError, match="a content is cut"):
         Contents.from_bytes(b"123")
-
-
-def test_a_checkpoint_written_before_contents_were_remembered_knows_none() -> None:
-    state = decode_checkpoint(encode_checkpoint(LogState(last=1, committed=Digests({b"x" * 16}))))
-    assert state.contents.to_bytes() == b""
-    group = make_group([source("a")], settings())
-    assert state.contents.held_by(group, set()) is group
 
 
 def test_only_what_was_compacted_before_counts_as_overwritten() -> None:
