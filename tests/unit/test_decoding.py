@@ -29,7 +29,8 @@ from compactor.log.encoding import (
 from compactor.model import Compression, StoredPart
 output = Output("b", "k", "u", (StoredPart(1, "e", 2),), 2, 3, 4, 5, None, Compression.NONE)
 commit = encode_commit(Commit(1, "i", "r", 1.0, "b", "g", output))
-checkpoint = encode_checkpoint(LogState(runs={"r": RunTotals()}))
+state = LogState(last=1, path="p/", commit_ids={1: "i"}, runs={"r": RunTotals()})
+checkpoint = encode_checkpoint(state)
 """
 _RECEIPTS = """
 import msgspec
