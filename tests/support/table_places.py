@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pyarrow as pa
+import pytest
 
 from compactor.catalogs.opening import open_catalog
 from compactor.clock import NoDeadline, SystemClock
@@ -19,10 +23,27 @@ from compactor.stores.s3 import S3Store, make_client
 from compactor.tables.port import TableCatalog, TableFile, TableState
 from compactor.tables.publish import Publishing, record_publish
 from compactor.tables.receipts import TableReceipt
+from tests.support.aws_server import aws_server
 from tests.support.examples import NOW
 from tests.support.examples import settings as settings_of
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.parquet_outputs import commit_rows, parquet
+
+
+@contextmanager
+def lake_on_aws() -> Iterator[str]:
+    """The URL of an emulated AWS with the Glue database ``lake``; the environment names it."""
+    with aws_server() as url, pytest.MonkeyPatch.context() as patch:
+        for name, value in (
+            ("AWS_ACCESS_KEY_ID", "test"),
+            ("AWS_SECRET_ACCESS_KEY", "testtest"),
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_DEFAULT_REGION", "us-east-1"),
+            ("AWS_ENDPOINT_URL", url),
+        ):
+            patch.setenv(name, value)
+        boto3.client("glue").create_database(DatabaseInput={"Name": "lake"})
+        yield url
 
 
 class Place:

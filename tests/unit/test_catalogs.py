@@ -12,7 +12,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pyarrow as pa
 import pytest
 
@@ -27,9 +26,8 @@ from compactor.tables.entries import TableLogState
 from compactor.tables.leftover import leftovers
 from compactor.tables.log import Draft, TableLog
 from compactor.tables.port import TableFile
-from tests.support.aws_server import aws_server
 from tests.support.parquet_outputs import parquet
-from tests.support.table_places import Place
+from tests.support.table_places import Place, lake_on_aws
 
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
@@ -44,16 +42,7 @@ LAKE = "lake"
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with aws_server() as url, pytest.MonkeyPatch.context() as patch:
-        for name, value in (
-            ("AWS_ACCESS_KEY_ID", "test"),
-            ("AWS_SECRET_ACCESS_KEY", "testtest"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-            ("AWS_ENDPOINT_URL", url),
-        ):
-            patch.setenv(name, value)
-        boto3.client("glue").create_database(DatabaseInput={"Name": "lake"})
+    with lake_on_aws() as url:
         yield url
 
 

@@ -9,15 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pyarrow as pa
 import pytest
 
 from compactor.catalogs.iceberg_history import past_columns
 from compactor.model import Partition
 from compactor.tables.log import TableLog
-from tests.support.aws_server import aws_server
-from tests.support.table_places import Place
+from tests.support.table_places import Place, lake_on_aws
 
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
@@ -29,16 +27,7 @@ MAPPING = "schema.name-mapping.default"
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with aws_server() as url, pytest.MonkeyPatch.context() as patch:
-        for name, value in (
-            ("AWS_ACCESS_KEY_ID", "test"),
-            ("AWS_SECRET_ACCESS_KEY", "testtest"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-            ("AWS_ENDPOINT_URL", url),
-        ):
-            patch.setenv(name, value)
-        boto3.client("glue").create_database(DatabaseInput={"Name": "lake"})
+    with lake_on_aws() as url:
         yield url
 
 

@@ -16,8 +16,7 @@ from compactor.errors import IntegrityError, InvalidInput
 from compactor.model import Partition
 from compactor.tables.accept import Look, accept, look_at
 from compactor.tables.publish import Publishing
-from tests.support.aws_server import aws_server
-from tests.support.table_places import Place
+from tests.support.table_places import Place, lake_on_aws
 
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
@@ -28,16 +27,7 @@ A, B = (Partition("source", f"logs/{name}/", f"{name}/") for name in "ab")
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with aws_server() as url, pytest.MonkeyPatch.context() as patch:
-        for name, value in (
-            ("AWS_ACCESS_KEY_ID", "test"),
-            ("AWS_SECRET_ACCESS_KEY", "testtest"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-            ("AWS_ENDPOINT_URL", url),
-        ):
-            patch.setenv(name, value)
-        boto3.client("glue").create_database(DatabaseInput={"Name": "lake"})
+    with lake_on_aws() as url:
         yield url
 
 
