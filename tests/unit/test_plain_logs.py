@@ -189,6 +189,15 @@ def test_a_shared_first_line_that_comes_again_as_the_last_one_may_be_a_header(en
     assert not left
 
 
+def test_first_lines_of_which_one_has_more_columns_may_be_headers() -> None:
+    outputs, left = run(b"host,load\nweb,1\n", b"host,load,more\nweb,1,2\n", b"alice left\n")
+    assert outputs == [b"alice left\n"]
+    assert len(left) == 2
+    # Lines of a log go on after a blank.
+    outputs, left = run(b"server started\n", b"server started again\n")
+    assert not left
+
+
 def test_what_the_setting_says_is_not_held_against_others() -> None:
     headed = [b"host load\nweb %d\n" % n for n in range(3)]
     assert run(*headed, format="text") == ([b"".join(headed)], [])

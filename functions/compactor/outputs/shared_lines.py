@@ -20,6 +20,7 @@ _SAMPLE_BYTES = 8 << 10
 _HELD_BYTES = 16 << 20
 _SAMPLES_EACH = 8
 _BLANKS = b" \t\r\n"
+_DELIMITERS = b",;|\t"
 
 
 class SharedLines:
@@ -50,12 +51,29 @@ class SharedLines:
 
     def left_alone(self) -> Iterator[Quarantined]:
         """Those whose first line may be a header."""
+        extended = self._extended()
         for line, sources in self._sources.items():
-            if len(sources) > 1 and not self._is_one_of_the_lines(line):
+            is_shared = len(sources) > 1 or line in extended
+            if is_shared and not self._is_one_of_the_lines(line):
                 seen = f"{len(sources):,} sources begin with the same line, which may be a header"
+                if line in extended:
+                    seen = "it begins as another source does, with other columns, as a header may"
                 detail = refused(QuarantineReason.UNKNOWN_FORMAT, seen, line).detail
                 for source in sources:
                     yield Quarantined(source, QuarantineReason.UNKNOWN_FORMAT, detail)
+
+    def _extended(self) -> set[bytes]:
+        """First lines that are those of other sources with more columns, and these others."""
+        found: set[bytes] = set()
+        begun: list[bytes] = []
+        for line in sorted(self._sources):
+            while begun and not line.startswith(begun[-1]):
+                begun.pop()
+            for short in begun:
+                if short and line[len(short)] in _DELIMITERS:
+                    found |= {short, line}
+            begun.append(line)
+        return found
 
     def _is_one_of_the_lines(self, line: bytes) -> bool:
         samples = self._samples.get(line, [])
