@@ -23,7 +23,6 @@ from compactor.settings.uris import S3Uri
 
 _ENDS = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
 _NAMED = re.compile(r"\.(parquet|csv|tsv)(?:\.(?:gz|gzip|zst|zstd))?\Z", re.IGNORECASE)
-_PACKED = re.compile(r"\.(?:(gz|gzip)|(zst|zstd))\Z", re.IGNORECASE)
 _TABLES = {Format.CSV: "csv", Format.TSV: "tsv", Format.PARQUET: "parquet"}
 _HIVE = re.compile(r"([^/=]+)=([^/]*)")
 LINES = "lines"

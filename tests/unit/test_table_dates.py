@@ -16,9 +16,8 @@ from compactor.catalogs.measuring import measure_table
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.tables.log import TableLog
-from tests.support.aws_server import aws_server
 from tests.support.examples import settings
-from tests.support.table_places import Place
+from tests.support.table_places import Place, lake_on_aws
 
 transforms = pytest.importorskip("pyiceberg.transforms")
 types = pytest.importorskip("pyiceberg.types")
@@ -32,14 +31,7 @@ MOMENTS = [BEGIN - 40_000_000_000_000_000, BEGIN, -1, 0, 951_782_400_000_000, EN
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with aws_server() as url, pytest.MonkeyPatch.context() as patch:
-        for name, value in (
-            ("AWS_ACCESS_KEY_ID", "test"),
-            ("AWS_SECRET_ACCESS_KEY", "testtest"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_ENDPOINT_URL", url),
-        ):
-            patch.setenv(name, value)
+    with lake_on_aws() as url:
         yield url
 
 

@@ -21,8 +21,7 @@ from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.tables.log import TableLog
 from compactor.tables.publish import check_table
-from tests.support.aws_server import aws_server
-from tests.support.table_places import Place
+from tests.support.table_places import Place, lake_on_aws
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -518,14 +517,7 @@ FEATURES = [
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    with aws_server() as url, pytest.MonkeyPatch.context() as patch:
-        for name, value in (
-            ("AWS_ACCESS_KEY_ID", "test"),
-            ("AWS_SECRET_ACCESS_KEY", "testtest"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_ENDPOINT_URL", url),
-        ):
-            patch.setenv(name, value)
+    with lake_on_aws() as url:
         yield url
 
 

@@ -313,11 +313,11 @@ class DeltaCatalog:
                 raise self._judged(error) from error
 
     def _judged(self, error: Exception) -> Exception:
-        told = _said(error)
-        if "AccessDenied" in told or "403 Forbidden" in told:
-            return InvalidInput("permission", told, "a role that may use this table")
-        if isinstance(error, OSError) or "Generic S3 error" in told or "object store" in told:
-            return TransientStoreError(f"{self.address}: {told}")
+        said = _said(error)
+        if "AccessDenied" in said or "403 Forbidden" in said:
+            return InvalidInput("permission", said, "a role that may use this table")
+        if isinstance(error, OSError) or "Generic S3 error" in said or "object store" in said:
+            return TransientStoreError(f"{self.address}: {said}")
         return error
 
 

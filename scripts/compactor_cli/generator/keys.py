@@ -16,7 +16,6 @@ from compactor_cli.generator.spec import LogFormat
 SOURCE_BUCKET = "shop-assets"
 STREAM = "clickstream"
 
-_DELIVERY_SECONDS = 300
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 _LOWER = "abcdefghijklmnopqrstuvwxyz0123456789"
 _HEXADECIMAL = "0123456789ABCDEF"
