@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-import time
+from datetime import UTC, datetime
 
 PARTITIONS_LABEL, CLEAN_UPS_LABEL = "Partitions", "CleanUps"
 """The labels of the definition's two Distributed Maps, a part of their Map Runs' names."""
@@ -15,8 +15,9 @@ TABLES_LABEL = "Tables"
 
 
 def new_run_id() -> str:
-    """A name for a run that sorts by time (UTC, whole seconds) and meets no other."""
-    return time.strftime("%Y%m%dT%H%M%SZ-", time.gmtime()) + secrets.token_hex(3)
+    """A unique name for a run; names sort by the time they were made (UTC, milliseconds)."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return f"{now[:-6].replace('-', '').replace(':', '')}Z-{secrets.token_hex(3)}"
 
 
 def message_of(cause: str | None) -> str:

@@ -67,7 +67,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_start_takes_the_input_of_the_stack_and_tells_the_run_id(stack, command):
     code, out, err = command("start")
     assert (code, err) == (0, "")
-    (run_id,) = re.findall(r"^started run (\d{8}T\d{6}Z-[0-9a-f]{6})$", out, re.MULTILINE)
+    (run_id,) = re.findall(r"^started run (\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{6})$", out, re.MULTILINE)
     assert stack.given(run_id) == INPUT
 
 
