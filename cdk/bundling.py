@@ -26,18 +26,21 @@ from compactor_dev.spark_jars import digest_of, put_jar
 
 # The newest runtime of Lambda that all libraries have wheels for.
 LAMBDA_PYTHON = "3.14"
-# What compactor and compactor_handlers import. Lambda brings boto3 and botocore itself.
+# What compactor and compactor_handlers import. Lambda brings boto3, which is not imported; its
+# botocore may be another one than the locks have.
 LAMBDA_REQUIREMENTS = (
     "aws-lambda-powertools",
     "aws-xray-sdk",
+    "botocore",
     "isal",
     "jinja2",
     "msgspec",
-    "obstore",
+    "pycurl",
+    "urllib3",
     "zlib-ng",
     "zstandard",
 )
-LAMBDA_HAS = ("boto3", "botocore")
+LAMBDA_HAS = ("boto3",)
 LAMBDA_PACKAGES = (
     REPOSITORY / "functions" / "compactor",
     REPOSITORY / "functions" / "compactor_handlers",
