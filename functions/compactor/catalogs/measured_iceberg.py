@@ -207,14 +207,14 @@ class Reading:
 
 
 def _entry(record: Record, manifest: ManifestFile) -> Entry:
-    status, snapshot_id, sequence, written, data_file = record._data
-    content, path, _, partition, rows, size, *_ = data_file._data
-    *_, referenced, offset, _ = data_file._data
+    status, snapshot_id, sequence, written, data_file = (record[at] for at in range(5))
+    content, path, _, partition, rows, size = (data_file[at] for at in range(6))
+    referenced, offset = data_file[-3], data_file[-2]
     # What was added by the manifest's own snapshot inherits from it (specification, "Sequence
     # Number Inheritance"); version 1 knows of none of these.
     inherited = manifest.sequence_number or 0
     if content and referenced is None:
-        referenced = _bound(data_file._data[_LOWER], data_file._data[_UPPER])
+        referenced = _bound(data_file[_LOWER], data_file[_UPPER])
     return Entry(
         status,
         snapshot_id if snapshot_id is not None else manifest.added_snapshot_id,
@@ -222,7 +222,7 @@ def _entry(record: Record, manifest: ManifestFile) -> Entry:
         inherited if written is None else written,
         content or 0,
         path,
-        tuple(partition._data),
+        tuple(partition[at] for at in range(len(partition))),
         rows,
         size,
         referenced,
