@@ -152,7 +152,8 @@ class Handle:
         self.done = done
         curl, plain = self.curl, request.method == "GET"
         if not (plain and self._plain and self._site is request.site):
-            curl.reset()
+            if self._site is not None:
+                curl.reset()
             self._prepare(request.site)
             self._keys = self._limits = None
             if not plain:
@@ -163,7 +164,11 @@ class Handle:
             curl.setopt(pycurl.USERNAME, request.keys.access_key)
             curl.setopt(pycurl.PASSWORD, request.keys.secret_key)
         curl.setopt(pycurl.URL, request.url)
-        curl.setopt(pycurl.HTTPHEADER, request.headers)
+        if request.headers:
+            curl.setopt(pycurl.HTTPHEADER, request.headers)
+        else:
+            # An empty list would leave those of the last request.
+            curl.unsetopt(pycurl.HTTPHEADER)
         limits = (
             max(1, int(request.seconds * 1000)),
             request.silence_seconds,
