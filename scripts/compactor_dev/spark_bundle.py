@@ -43,7 +43,8 @@ REQUIREMENTS = (
     "zstandard",
 )
 _JOB = REPOSITORY / "spark" / "compactor_spark"
-PACKAGES = (REPOSITORY / "functions" / "compactor", _JOB)
+_FUNCTIONS = REPOSITORY / "functions"
+PACKAGES = (_FUNCTIONS / "compactor", _FUNCTIONS / "compactor_tables", _JOB)
 SCRIPT = _JOB / "compact_partitions.py"
 
 # Spark unpacks the archive under this name in the working directory of each process. Native code
