@@ -27,7 +27,7 @@ from compactor_dev.bundling import (
     contents,
 )
 from compactor_dev.lock_selection import select
-from compactor_dev.spark_bundle import LOCK, PACKAGES, REQUIREMENTS
+from compactor_dev.spark_bundle import LOCK, PACKAGES, REQUIREMENTS, WITHOUT
 from compactor_dev.spark_jars import digest_of, put_jar
 
 # The newest runtime of Lambda that all libraries have wheels for.
@@ -147,7 +147,7 @@ def bundle_spark_libraries(out: Path, machine: Machine, lock: Path = LOCK) -> No
 
 def bundle_spark_application(out: Path) -> None:
     """What ``--py-files`` has."""
-    build_application(PACKAGES, out)
+    build_application(PACKAGES, out, WITHOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def spark_libraries(machine: Machine) -> Bundle:
 
 def spark_application() -> Bundle:
     """``app.zip`` of the Spark job."""
-    return Bundle(bundle_spark_application, _hash("", PACKAGES))
+    return Bundle(bundle_spark_application, _hash("", PACKAGES, WITHOUT))
 
 
 def spark_jar(coordinate: str) -> Bundle:
