@@ -221,8 +221,11 @@ class _Joined:
 
 def _ends(sources: Sequence[Source]) -> set[str]:
     """The line ends that sources show: one line without an end, alone in its source, shows none."""
-    some = [one for one in sources if one.first]
-    return {one.form.end for one in some if one.form.ended or len(one.rows) > (not one.header)}
+    return {
+        one.form.end
+        for one in sources
+        if one.first and (one.form.ended or one.form.blank or len(one.rows) > (one.header is None))
+    }
 
 
 def _told(sources: Sequence[Source], usual: Set[str] = frozenset()) -> Told:
