@@ -247,7 +247,8 @@ def test_a_run_that_never_came_to_its_table_has_failed(s3: str) -> None:
 
 def test_what_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     from compactor.catalogs import opening
+    from compactor.table_formats import installed
 
-    monkeypatch.setattr(opening, "find_spec", lambda _: None)
+    monkeypatch.setattr(installed, "find_spec", lambda _: None)
     with pytest.raises(InvalidInput, match=r"pip install 's3-compactor\[iceberg\]'"):
         opening.open_catalog(settings(table=ADDRESS), S3Store(make_client("http://127.0.0.1:9")))
