@@ -101,10 +101,10 @@ def merge(session: SparkSession, store: S3Store, bucket: str) -> dict[str, Any]:
     )
     started = time.monotonic()
     progress = PartitionProgress(run, run.log.load(), rebuild=False)
-    for group in progress.plan_window(Window()).groups:
+    for group in progress.windows.plan(Window()).groups:
         draft = draft_of(compact_columnar(session, group, context), run.run_id, clock.now())
         if draft is not None:
-            progress.commit(draft)
+            progress.groups.commit(draft)
     totals = progress.state.totals(run.run_id)
     return {
         "objects_in": totals.sources,

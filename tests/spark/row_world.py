@@ -198,14 +198,14 @@ class RowWorld:
         context = self.context()
         run = self._run()
         progress = PartitionProgress(run, run.log.load(), rebuild=False)
-        progress.settle()
+        progress.settling.settle()
         commits = []
-        groups = [(one, ()) for one in progress.plan_window(Window()).groups]
+        groups = [(one, ()) for one in progress.windows.plan(Window()).groups]
         for group, replays in [*replay_groups(progress.state, self.settings), *groups]:
             pending = compact_columnar(self.session, group, context, replays)
             draft = draft_of(pending, context.run_id, time.time())
             if draft is not None:
-                commits.append(progress.commit(draft))
+                commits.append(progress.groups.commit(draft))
         progress.finish()
         run.log.checkpoint(progress.state)
         return commits
