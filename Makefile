@@ -83,7 +83,7 @@ test: ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some, in o
 	@echo "tests (pytest $(PYTEST_ARGS)) ..."
 	@.venv/bin/python -m pytest tests $(PYTEST_ARGS)
 
-proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write-readme
+proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write puts them into docs/proof.md
 	@.venv/bin/python -m tests.proof $(ARGS)
 
 soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figures
