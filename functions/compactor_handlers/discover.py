@@ -13,20 +13,13 @@ from compactor.catalogs.opening import open_catalog
 from compactor.clock import SystemClock
 from compactor.discovery.fleet import Fleet, processors_of
 from compactor.discovery.resume import Part
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.settings import Settings
 from compactor.stores.account import concurrency_of_account
 from compactor.stores.s3 import S3Store
 from compactor.tables.publish import check_table
 from compactor.whole.begin import Begun, begin
-from compactor_handlers.runtime import (
-    Event,
-    LambdaContext,
-    WorkingTime,
-    logger,
-    metrics,
-    store_for,
-    traced,
-)
+from compactor_handlers.runtime import WorkingTime, store_for
 
 # Which Spark there is: a JSON object of the fields below.
 SPARK_HERE = "COMPACTOR_SPARK"

@@ -5,7 +5,13 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-_PACKAGES = ("compactor", "compactor_handlers", "compactor_cli", "compactor_spark")
+_PACKAGES = (
+    "compactor",
+    "compactor_handlers",
+    "compactor_cli",
+    "compactor_spark",
+    "compactor_tables",
+)
 _HERE = Path(__file__).resolve().parent
 
 

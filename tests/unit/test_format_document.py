@@ -20,20 +20,20 @@ from compactor.discovery.work import WorkItem
 from compactor.log import identity, schemes
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
-from compactor.maintenance import places
-from compactor.maintenance.history import keep_look
-from compactor.maintenance.looks import Look, Maintained
-from compactor.maintenance.orders import Order, write_order
-from compactor.maintenance.outcomes import outcome_of, write_outcome
-from compactor.maintenance.receipts import MaintenanceReceipt, write_receipt
-from compactor.maintenance.report import report_on
-from compactor.maintenance.superseded import Live, SupersededFiles
 from compactor.model import Partition, Skipped
 from compactor.report.left import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, parse_location
+from compactor_tables import places
+from compactor_tables.history import keep_look
+from compactor_tables.looks import Look, Maintained
+from compactor_tables.orders import Order, write_order
+from compactor_tables.outcomes import outcome_of, write_outcome
+from compactor_tables.receipts import MaintenanceReceipt, write_receipt
+from compactor_tables.report import report_on
+from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.document_tables import (
     NUMBERED,
     OBJECTS,

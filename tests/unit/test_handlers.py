@@ -17,6 +17,7 @@ import pytest
 from compactor.catalogs.readers import open_readers
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.invocation import kept_store
 from compactor.model import SourceObject
 from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition, discover, report, runtime
@@ -58,10 +59,10 @@ def endpoint() -> Iterator[str]:
 def s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     """A client, and the environment a function would find the endpoint in."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     client: S3Client = boto3.client("s3", endpoint_url=endpoint)
     yield client
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
 
 @dataclass

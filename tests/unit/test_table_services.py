@@ -12,12 +12,12 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing, TransientStoreError
-from compactor.maintenance.optimizers import KINDS, wanted
-from compactor.maintenance.orders import STEPS, Order
 from compactor.settings.tables import parse_table
-from compactor.stores.athena_results import AthenaResults
-from compactor.stores.glue_tables import GlueTables
 from compactor.stores.s3_tables import S3Tables
+from compactor_tables.aws.athena_results import AthenaResults
+from compactor_tables.aws.glue_tables import GlueTables
+from compactor_tables.optimizers import KINDS, wanted
+from compactor_tables.orders import STEPS, Order
 
 ACCOUNT = "123456789012"
 TABLE = parse_table("glue:bronze.events")

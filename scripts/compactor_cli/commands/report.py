@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 from compactor.errors import InvalidInput
-from compactor.layout import is_run_id
+from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.report.page import render
 from compactor.settings.uris import S3Uri

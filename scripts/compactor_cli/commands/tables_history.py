@@ -11,10 +11,6 @@ from typing import Any
 import msgspec
 
 from compactor.errors import InvalidInput
-from compactor.maintenance.advising import Advice, advise
-from compactor.maintenance.latency import ESTIMATE
-from compactor.maintenance.looks import History, Look
-from compactor.maintenance.watching import Watched
 from compactor.settings.policies import RULE_FIELDS
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.uris import S3Uri
@@ -23,6 +19,10 @@ from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table
+from compactor_tables.advising import Advice, advise
+from compactor_tables.latency import ESTIMATE
+from compactor_tables.looks import History, Look
+from compactor_tables.watching import Watched
 
 _SHOWN_ROWS = 20
 _COLUMNS, _ROWS = 72, 8

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compactor.catalogs.measuring import measure_table
-from compactor.maintenance.measures import CLASSES, PartitionMeasure, TableMeasure, histogram
 from compactor.sizes import human_bytes, plural
 from compactor_cli.commands import options, table_input
 from compactor_cli.console import print_line, print_table
+from compactor_tables.measures import CLASSES, PartitionMeasure, TableMeasure, histogram
+from compactor_tables.metadata.measuring import measure_table
 
 _SHOWN_ROWS = 20
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from compactor.maintenance.outcomes import Outcome
-from compactor.maintenance.report import TablesReport
 from compactor.sizes import human_bytes, plural
 from compactor_cli.console import print_line, print_table
+from compactor_tables.outcomes import Outcome
+from compactor_tables.report import TablesReport
 
 _SHOWN_ROWS = 50
 

@@ -13,11 +13,8 @@ import msgspec
 
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput, ObjectMissing
-from compactor.layout import RUNS, is_run_id
-from compactor.maintenance import places
-from compactor.maintenance.lease import Lease, Leases
-from compactor.maintenance.outcomes import Outcome, read_outcome
-from compactor.maintenance.report import TablesReport, listed_tables, read_report
+from compactor.layout import RUNS
+from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
@@ -31,6 +28,10 @@ from compactor_cli.deployed import executions
 from compactor_cli.deployed.aws import Aws
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.stack import find_stack
+from compactor_tables import places
+from compactor_tables.lease import Lease, Leases
+from compactor_tables.outcomes import Outcome, read_outcome
+from compactor_tables.report import TablesReport, listed_tables, read_report
 
 # Runs of compaction lie beside those of maintenance; so many of the last are looked at.
 _LOOKED_AT = 200

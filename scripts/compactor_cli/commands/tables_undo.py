@@ -10,17 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compactor.catalogs.opening import require_installed
 from compactor.clock import SystemClock
-from compactor.maintenance.holder import this_process
-from compactor.maintenance.lease import LeaseHeld, Leases
-from compactor.maintenance.orders import write_order
-from compactor.maintenance.receipts import DONE, read_receipt
-from compactor.maintenance.undoing import Undoable, find_undoable
-from compactor.maintenance.watching import Watched
 from compactor.ports import TaggedStore
 from compactor.settings.tables import DELTA, parse_table
 from compactor.sizes import human_bytes, plural
+from compactor.table_formats.installed import require_installed
 from compactor_cli.commands import options
 from compactor_cli.commands.asking import is_agreed, require_answer
 from compactor_cli.commands.failures import Failure
@@ -30,6 +24,12 @@ from compactor_cli.local.engine import engine_environment, opened_log
 from compactor_cli.local.spark_jars import table_packages
 from compactor_cli.local.spark_job import LocalSpark, order_arguments
 from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_tables.holder import this_process
+from compactor_tables.lease import LeaseHeld, Leases
+from compactor_tables.orders import write_order
+from compactor_tables.receipts import DONE, read_receipt
+from compactor_tables.undoing import Undoable, find_undoable
+from compactor_tables.watching import Watched
 
 _SHOWN = 10
 
@@ -144,7 +144,7 @@ def _untag(watched: Watched, store: TaggedStore) -> int:
         return 0
     # pyarrow, which reads the checkpoints of a Delta log, comes with it.
     require_installed("iceberg", watched.table.text)
-    from compactor.catalogs.delta_files import superseded_files  # noqa: PLC0415 - of an extra
+    from compactor_tables.metadata.delta_files import superseded_files  # noqa: PLC0415 - of an extra
 
     with progress("untagging"):
         return superseded_files(watched.state, watched.table, store).untag_all().untagged

@@ -23,7 +23,7 @@ import msgspec
 from compactor.clock import SystemClock
 from compactor.log.seen import SeenState
 from compactor.probe.probe import traits_for
-from compactor.runs import memory
+from compactor.process import memory
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.requests import RequestCounter
 from compactor.stores.s3 import S3Store, make_client
