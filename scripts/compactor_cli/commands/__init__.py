@@ -9,7 +9,6 @@
     verify     every commit checked against its output      verify
     ls         what can be given back                       ls
     restore    any source given back from its output        restore
-    cat        the content of sources                       cat
     locate     the source of a record; manifest: of all     locate, manifest, ../mapping.py
     query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
@@ -152,13 +151,6 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ --glob 'raw/*/error-*' --since 7d -o back/
-""",
-    ),
-    "cat": Command(
-        "compactor_cli.commands.cat",
-        "print what source objects held, each read from a range of its output",
-        """\
-  compactor cat s3://my-lake/compacted/ raw/2026/01/31/a.json.gz | jq .status
 """,
     ),
     "locate": Command(
