@@ -116,7 +116,6 @@ COMMANDS: Mapping[str, Command] = {
   compactor run s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 7
   compactor run --input input.json           what the deployed state machine takes
   compactor run --input input.json --endpoint-url http://127.0.0.1:9000 --workers 8
-  compactor run --input input.json --engine workflow
   AWS_PROFILE=lake compactor run ...         credentials and region are found as boto3 does
 """,
     ),
