@@ -20,7 +20,7 @@ from compactor import layout
 from compactor.cleaning.expiry import Expiry
 from compactor.clock import SystemClock
 from compactor.discovery.discover import Discovery, WorkItem
-from compactor.discovery.divided import Part
+from compactor.discovery.resume import Part
 from compactor.errors import InvalidInput, PartitionsFailed
 from compactor.invocation import Event, LambdaDeadline, logger, metrics, traced
 from compactor.ports import ObjectStore

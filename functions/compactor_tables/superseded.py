@@ -161,12 +161,6 @@ class SupersededFiles:
             seen = self._untag_again(seen, told)
         return told
 
-    def untag_live(self) -> Tagging:
-        """Untag what is part of the table, however it came to life."""
-        told = Tagging()
-        self._untag_again(None, told)
-        return told
-
     def untag_all(self) -> Tagging:
         """Untag whatever may have the tag, before the table goes back to an earlier version."""
         told = Tagging()

@@ -20,7 +20,7 @@ from compactor.cleaning.report import CleanUpReport
 from compactor.cleaning.work import DueWork
 from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.counting import Tally
-from compactor.discovery.pieces import Division, Piece, Stretch
+from compactor.discovery.pieces import Partitions, Piece
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.fingerprint import Seen
@@ -114,8 +114,7 @@ OBJECTS: dict[str, Any] = {
     "Finding": Finding,
     "Discovery": DiscoveryLine,
     "Resting": Resting,
-    "Division": Division,
-    "Stretch": Stretch,
+    "Partitions": Partitions,
     "Tally": Tally,
     "NamedLevels": NamedLevels,
     "Piece": Piece,
@@ -174,8 +173,7 @@ NUMBERED: tuple[str, ...] = (
     "Checkpoint",
     "ProbeRecord",
     "Discovery",
-    "Division",
-    "Stretch",
+    "Partitions",
     "Piece",
     "InventoryIndex",
     "TakenPiece",

@@ -236,6 +236,7 @@ def test_who_says_no_orders_nothing(capsys, store, monkeypatch):
     typed = io.StringIO("n\n")
     monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", typed)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert "nothing was ordered" in told(capsys, "undo", *WHERE, code=1)
     assert not [key for key in store.contents("lake") if key.endswith(".order.json")]
 

@@ -162,7 +162,7 @@ def test_what_a_killed_step_tagged_is_found_by_the_next_one(lake: DeltaLake, nth
     lake.store.hooks.clear()
     lake.restore(int(receipt.undo))
     assert lake.tagged
-    files_of(lake).untag_live()
+    files_of(lake).tag(receipt)
     assert lake.tagged == set()
 
 

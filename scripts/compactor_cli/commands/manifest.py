@@ -11,10 +11,11 @@ from pathlib import Path
 
 from compactor.errors import InvalidInput
 from compactor.outputs.mapping import Mapped
+from compactor.sizes import plural
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import state_from
-from compactor_cli.console import Bar, counted, print_line, progress
+from compactor_cli.console import Bar, print_line, progress
 from compactor_cli.extras import require
 from compactor_cli.mapping import as_json_lines, mapping
 from compactor_cli.restored_files import write_new
@@ -68,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"path": args.output, "sources": count.rows, "bytes": size}, indent=2))
     else:
-        print_line(f"{args.output}: {counted(count.rows, 'source')}, {size:,} bytes")
+        print_line(f"{args.output}: {plural(count.rows, 'source')}, {size:,} bytes")
     return 0
 
 

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from compactor.discovery import joined
 from compactor.discovery.discover import discover, write_work
-from compactor.discovery.divided import Ask, Part, count_stretch, discover_on
-from compactor.discovery.fleet import Fleet
-from compactor.discovery.pieces import Piece, Pieces
+from compactor.discovery.pieces import Partitions, Piece, Pieces
 from compactor.discovery.places import NamedLevels
-from compactor.discovery.work import Discovery, Joined, Largest
+from compactor.discovery.resume import Ask, Part, discover_on
+from compactor.discovery.work import Discovery, Joined
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.model import Partition, Skipped
 from compactor.ports import Deadline
@@ -94,13 +93,10 @@ def in_parts(store: MemoryStore, pages: float, **more: Any) -> list[Discovery | 
         deadline = Pages(store, pages)
         answers.append(discover_on(ask(store, deadline, **more)))
         assert deadline.remaining_seconds() > -2, "time is kept, but for what is under way"
-        for number in getattr(answers[-1], "stretches", ()):
-            while not count_stretch(ask(store, Pages(store, pages), **more), number):
-                pass
     return answers
 
 
-def test_with_time_enough_nothing_is_divided_and_nothing_stored() -> None:
+def test_with_time_enough_nothing_is_stored() -> None:
     store = a_store([3, 50, 1])
     answer = discover_on(ask(store, Forever()))
     assert answer == discover(settings(), store, NOW, committed=lambda _: frozenset())
@@ -142,10 +138,7 @@ def at_rest(store: MemoryStore, partitions: int) -> None:
 
 
 @pytest.mark.parametrize("pages", [3, 5, 9, 40, 900])
-@pytest.mark.parametrize("shares", [False, True])
-def test_partitions_at_rest_are_in_no_list_of_many_invocations_either(
-    pages: int, shares: bool
-) -> None:
+def test_partitions_at_rest_are_in_no_list_of_many_invocations_either(pages: int) -> None:
     store = MemoryStore(ManualClock(NOW), page_size=10)
     store.add_bucket("lake")
     for number in range(12):
@@ -156,7 +149,7 @@ def test_partitions_at_rest_are_in_no_list_of_many_invocations_either(
     one = discover(settings(), store, NOW, committed=lambda _: frozenset())
     assert (one.resting.partitions, one.resting.objects) == (9, 225)
     assert [item.path for item in one.items] == ["000/", "004/", "008/"]
-    answers = in_parts(store, pages, shares=shares)
+    answers = in_parts(store, pages)
     found = answers[-1]
     if isinstance(found, Discovery):
         assert found == one
@@ -172,7 +165,7 @@ def test_partitions_at_rest_are_in_no_list_of_many_invocations_either(
     assert committed.objects == found.resting.objects
 
 
-def test_it_gets_on_with_every_invocation_and_tells_how_far() -> None:
+def test_it_gets_on_with_every_invocation_and_reports_how_far() -> None:
     store = a_store([30] * 20)
     answers = in_parts(store, 8)
     parts = [one for one in answers if isinstance(one, Part)]
@@ -185,80 +178,34 @@ def test_it_gets_on_with_every_invocation_and_tells_how_far() -> None:
     assert store.count("list_objects", bucket="source") <= 20 * 3 + len(answers)
 
 
-def test_a_partition_that_takes_several_invocations_is_gone_on_with_in_its_middle() -> None:
+def test_a_partition_that_takes_several_invocations_is_resumed_in_its_middle() -> None:
     store = a_store([300])
     assert len(in_parts(store, 6, settings=settings(lambda_max_objects=1_000))) > 4
     assert lists(store) == in_one(store, settings(lambda_max_objects=1_000))
 
 
-def test_a_discovery_that_would_take_long_is_shared_among_invocations() -> None:
-    store = a_store([1] * 700)
-    answers = in_parts(store, 900, shares=True)
-    first, last = answers
-    assert isinstance(first, Part)
-    assert 20 < first.counted < 40
-    # A page a second: 670 seconds are left, in stretches of 240.
-    assert first.stretches == (1, 2, 3)
-    assert isinstance(last, Joined)
-    assert (last.items, last.oversized, last.unpartitioned.objects) == (700, 0, 1)
-    assert last.largest == Largest(1, max(one["bytes"] for one in lists(store)[0]))
-    assert lists(store) == in_one(store)
-
-
-def test_the_time_of_the_search_says_nothing_of_the_pace_of_counting() -> None:
-    store = a_store([1] * 700)
-    deadline = Pages(store, 900)
-    # Of the level above there are 71 pages of ten prefixes, which take a second each, too.
-    search = iter(range(71))
-
-    def takes_a_second(call: Call) -> None:
-        if call.name == "list_level" and next(search, None) is not None:
-            deadline.pages -= 1
-
-    store.hooks.after.append(takes_a_second)
-    first = discover_on(ask(store, deadline, shares=True))
-    assert isinstance(first, Part)
-    assert 20 < first.counted < 40
-    assert first.stretches == (1, 2, 3)
-
-
-def test_where_the_account_runs_few_functions_few_share() -> None:
-    store = a_store([1] * 700)
-    few = Fleet(at_once=2)
-    answers = in_parts(store, 900, shares=True, fleet=few)
-    assert isinstance(answers[0], Part)
-    assert answers[0].stretches == (1, 2)
-    assert lists(store) == in_one(store)
-
-
-def test_an_invocation_that_is_repeated_gives_the_same_answer_and_counts_nothing_anew() -> None:
-    store = a_store([1] * 700)
-    first = discover_on(ask(store, Pages(store, 900), shares=True))
+def test_an_invocation_that_is_repeated_counts_nothing_again() -> None:
+    store = a_store([30] * 20)
+    in_parts(store, 8)
     pages = store.count("list_objects", bucket="source")
-    assert discover_on(ask(store, Pages(store, 900), shares=True)) == first
+    assert isinstance(discover_on(ask(store, Pages(store, 8))), Joined)
     assert store.count("list_objects", bucket="source") == pages
-    assert isinstance(first, Part)
-    assert count_stretch(ask(store, Pages(store, 900)), 2)
-    pages = store.count("list_objects", bucket="source")
-    assert count_stretch(ask(store, Pages(store, 900)), 2)
-    assert store.count("list_objects", bucket="source") == pages
-    again = discover_on(ask(store, Pages(store, 900), shares=True))
-    assert isinstance(again, Part)
-    assert again.stretches == (1, 3)
 
 
 def test_of_two_invocations_that_do_the_same_the_first_to_store_it_counts() -> None:
     store = a_store([30] * 20)
-    assert isinstance(discover_on(ask(store, Pages(store, 8))), Part)
+    first = discover_on(ask(store, Pages(store, 8)))
+    assert isinstance(first, Part)
     slow = Pieces(settings(), RUN, store)
-    division = slow.division()
-    assert division is not None
-    # This one has seen the same, and comes too late with less.
-    at, begun = slow.last(division, 1)
-    assert (at, begun) == (0, None)
+    partitions = slow.partitions()
+    assert partitions is not None
+    assert slow.last(partitions) == (0, partitions.first)
+    # This one has found other partitions, and comes too late.
+    late = Piece(0, 0, [], [], 0, NamedLevels(), Skipped(0, 0), {})
+    assert slow.begin(Partitions(["logs/other/"], late)) == partitions
+    # Likewise one that has seen the same, and less.
     assert isinstance(discover_on(ask(store, Pages(store, 8))), Part)
-    less = Piece(0, 0, [], [], 0, NamedLevels(), Skipped(0, 0), {})
-    slow.add(division, 1, 0, less)
+    slow.add(1, Piece(first.counted, first.counted, [], [], 0, NamedLevels(), Skipped(0, 0), {}))
     in_parts(store, 8)
     assert lists(store) == in_one(store)
 
@@ -320,16 +267,10 @@ def test_a_piece_that_is_gone_halts_the_run() -> None:
     store = a_store([30] * 20)
     for _ in range(4):
         assert isinstance(discover_on(ask(store, Pages(store, 8))), Part)
-    gone = [key for key in store.contents("lake") if key.endswith("000001-000001.json")]
+    gone = [key for key in store.contents("lake") if key.endswith("pieces/000002.json")]
     store.remove("lake", gone[0])
     with pytest.raises(IntegrityError, match="discovery"):
         in_parts(store, 100)
-
-
-def test_a_stretch_that_nobody_made_is_refused() -> None:
-    store = a_store([1])
-    with pytest.raises(InvalidInput, match="one of the 0 that discovery made"):
-        count_stretch(ask(store, Forever()), 1)
 
 
 def test_sources_in_levels_that_name_a_column_are_refused_also_when_counted_in_parts() -> None:

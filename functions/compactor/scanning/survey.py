@@ -1,10 +1,8 @@
-"""Where to cut the keys of one partition, so that several invocations count it in ranges.
+"""What keys lie beyond those that were listed, estimated from single pages of them.
 
-S3 does not tell how keys are spread. So it is asked for the page behind some keys that need not
+S3 does not say how keys are spread. So it is asked for the page after some keys that need not
 exist: that shows which characters keys have at which place, where they end, and how dense they are.
-Keys are then numbers, each place a digit in the alphabet of the characters seen there, and cuts
-are as far from each other as numbers. Any cut is a correct one: what lies unevenly between them is
-divided once more, where that takes long.
+Keys are then numbers, each place a digit in the alphabet of the characters seen there.
 """
 
 from __future__ import annotations
@@ -13,18 +11,16 @@ import math
 import statistics
 import string
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-from compactor.model import Partition, SourceObject
-from compactor.ports import ObjectStore
+from compactor.model import SourceObject
 
 # Places that count behind what all keys share: finer is noise.
 _DEPTH = 64
-# A LIST for so many that counted already may be asked to survey the rest: of those, so many tell
-# where keys end, and so many how dense they are.
-_PAGES_A_PROBE, _LEAST_PROBES, _MOST_PROBES, _DENSITIES = 25, 8, 40, 16
+# LISTs of a survey; of these so many tell how dense keys are, and the others where they end.
+_MOST_PROBES, _DENSITIES = 40, 16
 # Multiples of the golden section lie evenly, and repeat no digit.
 _GOLDEN = 0x9E3779B97F4A7C15
 # Beyond so many places, where keys end tells less than a hundredth of how many there are.
@@ -40,21 +36,6 @@ _ALPHABETS = (
     string.digits + string.ascii_lowercase,
     string.digits + string.ascii_letters,
 )
-
-
-# A range costs up to two LISTs in vain, at its begin and at its end. Of what is expected to be
-# there a quarter is believed.
-PAGES_PER_RANGE, _BELIEVED, _MOST_RANGES = 100, 0.25, 320
-
-
-def ranges_for(counted: int, left: float) -> int:
-    """Into how many ranges it is worth to cut what is left.
-
-    Args:
-        counted: pages that were listed before.
-        left: pages that are expected.
-    """
-    return min(_MOST_RANGES, int((counted + _BELIEVED * left) / PAGES_PER_RANGE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +58,17 @@ class Surveyed:
         return sorted({key for key in keys if self.after < key < self.end})
 
 
-def survey(
-    store: ObjectStore, partition: Partition, after: str, until: str, counted: int
-) -> Surveyed:
-    """Look at the keys of a partition behind ``after``, up to ``until``.
+Behind = Callable[[str], Sequence[SourceObject]]
+"""The page of objects after a key; empty after the last one."""
 
-    Args:
-        store: what lists them; asked for one page at a time.
-        partition: whose keys they are.
-        after: a key.
-        until: another one; empty for the end of the partition.
-        counted: pages that were listed of it, as a measure of what may be asked here.
-    """
-    most = min(_MOST_PROBES, max(_LEAST_PROBES, counted // _PAGES_A_PROBE))
-    probes = _Probes(store, partition, until, most)
+
+def survey(behind: Behind, after: str) -> Surveyed:
+    """Look at the keys after ``after``."""
+    probes = _Probes(behind)
     page = probes.behind(after)
     if not page:
         return Surveyed(KeySpace(""), 0.0, after, after)
-    end = until or _end(probes, page[-1].key)
+    end = _end(probes, page[-1].key)
     # Between the two, all keys have in common what these have.
     shared = _shared(page[0].key, end)
     # Those pages tell of few characters, as all first seconds of hours have no minutes.
@@ -124,20 +98,16 @@ def _shared(one: str, other: str) -> str:
 class _Probes:
     """Asks for single pages, as many as it may."""
 
-    def __init__(self, store: ObjectStore, partition: Partition, until: str, most: int) -> None:
-        self._store = store
-        self._partition = partition
-        self._until = until
-        self.left = most
+    def __init__(self, behind: Behind) -> None:
+        self._behind = behind
+        self.left = _MOST_PROBES
         self.keys: list[str] = []
         self.full = 1
 
     def behind(self, key: str) -> Sequence[SourceObject]:
         """The page behind a key."""
         self.left -= 1
-        place = self._partition.bucket, self._partition.prefix
-        pages = self._store.list_objects(*place, start_after=key, until=self._until)
-        page = next(pages, ())
+        page = self._behind(key)
         self.full = max(self.full, len(page))
         self.keys += [one.key for one in page]
         return page
