@@ -23,17 +23,16 @@ from compactor.whole.progress import RunProgress
 from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.commands.endpoint import watched
 from compactor_cli.console import Bar, counted, progress
-from compactor_cli.local.engine import engine_environment, opened_log
-from compactor_cli.local.model import WorkflowProgress
-from compactor_cli.local.partition_workers import (
+from compactor_cli.runs import new_run_id
+from compactor_machine.environment import engine_environment, opened_log
+from compactor_machine.partition_workers import (
     CALL_SECONDS,
     PartitionWorkers,
     WorkerTask,
     fork_workers,
 )
-from compactor_cli.local.spark_jars import packages_environment
-from compactor_cli.local.spark_job import LocalSpark
-from compactor_cli.runs import new_run_id
+from compactor_machine.spark_jars import packages_environment
+from compactor_machine.spark_job import LocalSpark
 
 # Discovery, and one partition that is begun with a minute to go.
 LEAST_LIMIT_SECONDS = 120.0
@@ -205,7 +204,7 @@ def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tu
     return ended, "" if ended.report is not None else _stands(show.last)
 
 
-def compacting_text(at: RunProgress | WorkflowProgress) -> str:
+def compacting_text(at: RunProgress) -> str:
     """How far compaction has come, in a few words."""
     done = at.partitions_done + at.partitions_failed
     failed = f", {at.partitions_failed:,} failed" if at.partitions_failed else ""
@@ -214,7 +213,7 @@ def compacting_text(at: RunProgress | WorkflowProgress) -> str:
     return text + failed + spark
 
 
-def cleaning_text(at: RunProgress | WorkflowProgress) -> str:
+def cleaning_text(at: RunProgress) -> str:
     """How far clean-up has come, in a few words."""
     done = at.clean_ups_done + at.clean_ups_failed
     failed = f", {at.clean_ups_failed:,} failed" if at.clean_ups_failed else ""

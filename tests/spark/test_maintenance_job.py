@@ -24,7 +24,7 @@ from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3
 from compactor_spark import maintain_tables, opening
 from compactor_spark.opening import table_name, table_session
 from tests.support.embedded import find_embedded

@@ -10,13 +10,13 @@ import boto3
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor_cli.local.embedded import SeedObject, embedded_s3
 from compactor_dev.bench import entrance, worker
 from compactor_dev.bench.command import parser
 from compactor_dev.bench.datasets import SETS, objects, of_output
 from compactor_dev.bench.measure import in_turn, ratios
 from compactor_dev.bench.queries import Answers
 from compactor_dev.bench.server import front
+from compactor_local.embedded import SeedObject, embedded_s3
 
 
 def test_worker_and_loops_leave_equal_records(tmp_path: Path, capsys) -> None:

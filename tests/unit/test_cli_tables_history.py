@@ -26,7 +26,7 @@ from compactor.maintenance.watching import Watched, note_maintenance
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
-from compactor_cli.local.spark_submit import SparkMissing
+from compactor_machine.spark_submit import SparkMissing
 from tests.support.memory_store import ManualClock, MemoryStore
 
 STATE = parse_location("s3://lake/_maintenance/")

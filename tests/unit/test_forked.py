@@ -15,8 +15,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothi
 # Each in a process of its own: that of the tests may have threads.
 _BEFORE = """
 import json, os, signal, subprocess, sys, threading
-from compactor_cli.local.forked import fork_children
-from compactor_cli.local.wire import answer_stream, receive, send
+from compactor_machine.forked import fork_children
+from compactor_machine.wire import answer_stream, receive, send
 
 def work():
     answers = answer_stream()

@@ -26,10 +26,10 @@ from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure, nobody_to_ask
 from compactor_cli.commands.tables_history import add_table, opened_from
 from compactor_cli.console import counted, print_error, print_line, progress
-from compactor_cli.local.engine import engine_environment, opened_log
-from compactor_cli.local.spark_jars import table_packages
-from compactor_cli.local.spark_job import LocalSpark, order_arguments
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_machine.environment import engine_environment, opened_log
+from compactor_machine.spark_jars import table_packages
+from compactor_machine.spark_job import LocalSpark, order_arguments
+from compactor_machine.spark_submit import SparkMissing, find_spark
 
 _SHOWN = 10
 

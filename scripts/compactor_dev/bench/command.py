@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from compactor.errors import CompactorError, InvalidInput
 from compactor_cli.console import print_error
-from compactor_cli.local.model import EngineError
 from compactor_dev import REPOSITORY
+from compactor_local.model import EngineError
 
 SCENARIOS = ("worker", "queries", "entrance", "exit")
 _EXIT_FAILED, _EXIT_USAGE, _EXIT_INTERRUPTED = 1, 2, 130

@@ -27,13 +27,13 @@ from pyiceberg.catalog import Catalog
 
 from compactor.settings.settings import Settings
 from compactor_cli.console import print_error, print_table
-from compactor_cli.local.embedded import EmbeddedS3, embedded_s3, in_environment
-from compactor_cli.local.executions import FAILED, Executions
-from compactor_cli.local.ingest import Ingest, Stream
-from compactor_cli.local.model import EngineError
-from compactor_cli.local.table_reader import TableReader
 from compactor_cli.whole import Machine, run_here
 from compactor_dev.bench.sketch import Sketch
+from compactor_local.embedded import EmbeddedS3, embedded_s3, in_environment
+from compactor_local.executions import FAILED, Executions
+from compactor_local.ingest import Ingest, Stream
+from compactor_local.model import EngineError
+from compactor_local.table_reader import TableReader
 
 _BUCKET, _RAW = "lake", "raw/"
 _DATABASE, _TABLE = "lake", "trips"

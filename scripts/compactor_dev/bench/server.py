@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor.errors import TransientStoreError
-from compactor_cli.local.child import python_environment
-from compactor_cli.local.embedded import EmbeddedS3
 from compactor_dev import IMPORT_ROOTS
 from compactor_dev.bench import certificate
 from compactor_dev.bench.front import Requests, requests_of
+from compactor_local.embedded import EmbeddedS3
+from compactor_machine.child import python_environment
 
 LATENCY_MS = 25.0
 # Sources that have settled, in a partition that receives no more.

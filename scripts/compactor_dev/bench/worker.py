@@ -18,7 +18,6 @@ from typing import Any
 
 from compactor.errors import IntegrityError, InvalidInput
 from compactor_cli.console import print_error, print_line, print_table
-from compactor_cli.local.embedded import SeedObject, embedded_s3
 from compactor_dev import REPOSITORY
 from compactor_dev.bench import either
 from compactor_dev.bench.datasets import SETS, DataSet, Records, objects, of_output
@@ -36,6 +35,7 @@ from compactor_dev.bench.worker_results import (
     page,
     rows,
 )
+from compactor_local.embedded import SeedObject, embedded_s3
 
 SOURCES, OUTPUTS = "bench-source", "bench-output"
 # It reads so few a second that it gets the first objects only; figures are scaled.

@@ -20,7 +20,7 @@ from compactor.maintenance.orders import PartitionOrder, read_order
 from compactor.maintenance.receipts import MaintenanceReceipt, RewrittenPartition, write_receipt
 from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.bridges import BridgeError
+from compactor_local.bridges import BridgeError
 
 SPARK_JOB = "spark-job"
 """The access key of the Spark job."""
