@@ -29,7 +29,6 @@ from compactor_machine.partition_workers import (
     CALL_SECONDS,
     PartitionWorkers,
     WorkerTask,
-    fork_workers,
 )
 from compactor_machine.spark_jars import packages_environment
 from compactor_machine.spark_job import LocalSpark
@@ -61,7 +60,6 @@ class Machine:
         call_seconds: a process that works on a partition for longer without an answer is killed
             and replaced.
         time_limit_seconds: partitions for which no time is left are left; None for no limit.
-        forks: workers may be forked from this process, which then holds little more than they do.
         spark: stays between runs; None to start one where it is needed.
     """
 
@@ -70,7 +68,6 @@ class Machine:
     log: Path | None = None
     call_seconds: float = CALL_SECONDS
     time_limit_seconds: float | None = None
-    forks: bool = False
     spark: Spark | None = None
 
 
@@ -165,9 +162,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
         task = WorkerTask(
             settings, run_id, machine.endpoint_url, environment, log, machine.call_seconds, deadline
         )
-        # Before the bar, the watch and the run, which have threads.
-        ahead = fork_workers(machine.workers, task) if machine.forks else []
-        workers = PartitionWorkers(machine.workers, task, ahead)
+        workers = PartitionWorkers(machine.workers, task)
         try:
             ended, stands = _run(task, workers, machine.spark)
         finally:

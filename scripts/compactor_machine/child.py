@@ -11,20 +11,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Protocol, Self, cast
+from typing import IO, Any, cast
 
 from compactor_machine import wire
-
-
-class _Process(Protocol):
-    """What is asked of a process."""
-
-    @property
-    def pid(self) -> int: ...
-
-    def wait(self, timeout: float | None = None) -> int: ...
-
-    def kill(self) -> None: ...
 
 
 class Child:
@@ -49,7 +38,7 @@ class Child:
         log: IO[bytes] | int | None = None,
         detached: bool = False,
     ) -> None:
-        process = subprocess.Popen(
+        self._process = subprocess.Popen(
             # -P: what lies in the working directory is not for Python to import.
             [sys.executable, "-P", "-m", module, *arguments],
             stdin=subprocess.PIPE,
@@ -58,27 +47,10 @@ class Child:
             env=environment,
             start_new_session=detached,
         )
+        self._orders = cast("IO[bytes]", self._process.stdin)
         # Without a buffer: a message that waits in one does not make the pipe readable.
-        answers = cast("io.BufferedReader", process.stdout).detach()
-        self._have(process, cast("IO[bytes]", process.stdin), cast("IO[bytes]", answers))
-
-    @classmethod
-    def of(cls, process: _Process, orders: IO[bytes], answers: IO[bytes]) -> Self:
-        """A process that was started in another way.
-
-        Args:
-            process: which.
-            orders: where its standard input is written.
-            answers: where its standard output is read, without a buffer.
-        """
-        child = cls.__new__(cls)
-        child._have(process, orders, answers)
-        return child
-
-    def _have(self, process: _Process, orders: IO[bytes], answers: IO[bytes]) -> None:
-        self._process = process
-        self._orders = orders
-        self._answers = answers
+        answers = cast("io.BufferedReader", self._process.stdout)
+        self._answers = cast("IO[bytes]", answers.detach())
 
     @property
     def pid(self) -> int:
@@ -112,11 +84,6 @@ class Child:
         if message is None:
             raise EOFError
         return message
-
-    def leave(self) -> None:
-        """Close this process's ends of its streams, in a process that has them by accident."""
-        self._orders.close()
-        self._answers.close()
 
     def peak_bytes(self) -> int:
         """Largest resident memory so far; 0 where the system does not tell."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -15,7 +14,6 @@ from compactor.whole.again import LOST, STOPPED
 from compactor.whole.orders import FAILED, Answer, Order
 from compactor_machine import partition_worker
 from compactor_machine.child import Child
-from compactor_machine.forked import fork_children
 from compactor_machine.partition_log import log_line
 from compactor_machine.workers import RUN_STOPPED, WorkerPool
 
@@ -23,8 +21,6 @@ from compactor_machine.workers import RUN_STOPPED, WorkerPool
 CALL_SECONDS = 900.0
 # For the request under way, an abort of an upload, and a receipt.
 _STOP_SECONDS = 10.0
-# One that waits in vain costs 10 ms; a run over few partitions does not know yet that it has few.
-_MOST_AHEAD = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +50,22 @@ class WorkerTask:
         return min(self.call_seconds, max(left, 1.0))
 
 
-def fork_workers(slots: int, task: WorkerTask) -> list[Child]:
-    """Processes for the first slots, forked from this one where that is safe.
-
-    Safe is it before this process has any thread but the first.
-    """
-    count = min(slots, _MOST_AHEAD)
-    return fork_children(count, partition_worker.main, environment=task.environment, log=task.log)
-
-
 class PartitionWorkers:
     """Implements :class:`compactor.whole.ports.Workers` with processes of ours.
 
     Each is started by the first order that finds no other free, so a run over one partition has
-    one. Those that were forked ahead are the first.
+    one.
 
     Args:
         slots: how many orders may be under way at once.
         task: what the processes are for.
-        ahead: processes of :func:`fork_workers`.
     """
 
     own_time = True
 
-    def __init__(self, slots: int, task: WorkerTask, ahead: Sequence[Child] = ()) -> None:
+    def __init__(self, slots: int, task: WorkerTask) -> None:
         self.slots = slots
         self._task = task
-        # Threads take from it: one call of a deque is one step.
-        self._ahead = deque(ahead)
         self._pool = WorkerPool(slots, self._start, at_once=False)
 
     @property
@@ -116,21 +100,16 @@ class PartitionWorkers:
     def close(self) -> None:
         """Kill every process."""
         self._pool.close()
-        for child in self._ahead:
-            child.end()
 
     def _start(self) -> Child:
         task = self._task
-        try:
-            child = self._ahead.popleft()
-        except IndexError:
-            child = Child(
-                partition_worker.__name__,
-                environment=task.environment,
-                log=task.log,
-                # A terminal's interrupt reaches who gives the orders, which tells them.
-                detached=True,
-            )
+        child = Child(
+            partition_worker.__name__,
+            environment=task.environment,
+            log=task.log,
+            # A terminal's interrupt reaches the process that gives the orders, which stops them.
+            detached=True,
+        )
         child.send(
             {
                 "settings": task.settings.to_dict(),

@@ -99,9 +99,7 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.endpoint_url, settings.state.bucket)
     with telling_all_missing(settings, store, writes=True):
         require_source(settings, store)
-    machine = Machine(
-        args.workers, args.endpoint_url, args.log, time_limit_seconds=limit, forks=True
-    )
+    machine = Machine(args.workers, args.endpoint_url, args.log, time_limit_seconds=limit)
     if args.engine == WORKFLOW:
         execution = execute(given, settings, store, machine)
     else:
