@@ -30,8 +30,8 @@ from compactor.runs.progress import PartitionProgress
 from compactor.runs.window import Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_dev import IMPORT_ROOTS
+from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
 from compactor_spark.oversized import replay_groups

@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from compactor.limits import USUAL
-from compactor_cli import extras, mapping_parquet
+from compactor_cli import mapping_parquet
 from compactor_cli.commands import locate, main, manifest
+from compactor_machine import extras
 from tests.support.cleaning import DAY, commits, old_world
 from tests.support.examples import PARTITION
 from tests.support.world import LOG_LINE, World, records_in

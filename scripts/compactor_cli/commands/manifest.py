@@ -16,9 +16,9 @@ from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import state_from
 from compactor_cli.console import Bar, print_line, progress
-from compactor_cli.extras import require
 from compactor_cli.mapping import as_json_lines, mapping
 from compactor_cli.restored_files import write_new
+from compactor_machine.extras import require
 
 _JSON_LINES, _PARQUET = "jsonl", "parquet"
 _SHOWN_EACH = 1_000
