@@ -71,7 +71,7 @@ def pending_of(ending: str, contents: tuple[bytes, ...], **given: Any) -> Pendin
 @pytest.mark.parametrize("compression", ["same", "gzip", "zstd"])
 @pytest.mark.parametrize("lines", [True, False])
 def test_an_output_that_balances_passes(ending: str, compression: str, lines: bool) -> None:
-    given = {"cloudtrail_output": "lines", "undelimited_output": "as_is"} if lines else {}
+    given = {"documents": "lines"} if lines else {}
     pending = pending_of(ending, CONTENTS[ending], compression=compression, **given)
     check_pending(pending)
     assert len(pending.rows) == len(CONTENTS[ending])

@@ -390,31 +390,14 @@ class RunFields:
             " kept for every later run of the destination.",
         ),
     ]
-    cloudtrail_output: Annotated[
+    documents: Annotated[
         str,
         Declared(
             _FORMATS,
-            "document",
-            one_of("document", "lines"),
-            "CloudTrail outputs as one document with all Records, or one record per line.",
-        ),
-    ]
-    undelimited_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "lines",
-            one_of("lines", "as_is"),
-            "JSON objects without newlines between them (Firehose): one per line, or as they are.",
-        ),
-    ]
-    json_array_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "array",
-            one_of("array", "lines"),
-            "JSON arrays of objects as one array, or one record per line.",
+            "as_is",
+            one_of("as_is", "lines"),
+            "JSON arrays of objects as one array and CloudTrail documents as one document with all"
+            " Records; or one record per line of both.",
         ),
     ]
     max_expansion: Annotated[

@@ -83,7 +83,7 @@ class QuerySet:
     @property
     def options(self) -> Mapping[str, str]:
         """What every run over it is given besides."""
-        return {"--cloudtrail-output": "lines"} if self.trails else {}
+        return {"--documents": "lines"} if self.trails else {}
 
     @property
     def data(self) -> DataSet:
