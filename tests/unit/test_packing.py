@@ -234,7 +234,6 @@ def test_the_id_does_not_hang_on_what_leaves_the_bytes_alone() -> None:
             {"min_objects": 5},
             {"read_concurrency": 1},
             {"clean_up": "delete"},
-            {"output_stem": "part"},
         )
     }
     assert len(same) == 1

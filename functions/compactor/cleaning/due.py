@@ -79,7 +79,7 @@ class CleanUpRun:
     def destination(self) -> Destination:
         """Where the partition's outputs lie."""
         bucket, prefix = layout.output_prefix(self.settings, self.partition)
-        return Destination(bucket, prefix, self.settings.output_stem)
+        return Destination(bucket, prefix)
 
     def list_log(self) -> StoredLog:
         """Its commit log, as it lies there now."""

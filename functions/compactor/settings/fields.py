@@ -32,7 +32,6 @@ from compactor.settings.specs import (
     names,
     number,
     one_of,
-    stem,
     text,
     values_by_name,
     whole,
@@ -312,12 +311,6 @@ class RunFields:
             size(1, 4 * TIB),
             "Objects of at least this many bytes are copied by S3 itself instead of being packed;"
             " at most target_bytes. By default half of the target.",
-        ),
-    ]
-    output_stem: Annotated[
-        str,
-        Declared(
-            _SIZES, "compacted", stem(), "What the last segment of every output's key starts with."
         ),
     ]
     format: Annotated[

@@ -25,7 +25,7 @@ from compactor_cli.console import counted, print_error, print_line, print_table
 from compactor_cli.runs import new_run_id
 
 _SHOWN_ROWS = 50
-_FIELDS = ("retention_days", "keep_runs_days", "output_stem", "policies")
+_FIELDS = ("retention_days", "keep_runs_days", "policies")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
