@@ -25,7 +25,7 @@ BY_SETTINGS = frozenset(
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
         QuarantineReason.UNKNOWN_FORMAT: 'format: "text", if its lines are records',
-        QuarantineReason.BINARY: 'nul_bytes: "keep", if it is text',
+        QuarantineReason.BINARY: 'encoding: "any_bytes", if it is text',
         QuarantineReason.ENCODING: 'encoding: "single_byte", or convert it to UTF-8',
         QuarantineReason.AMBIGUOUS_HEADER: "csv_header",
         QuarantineReason.MALFORMED: "format",

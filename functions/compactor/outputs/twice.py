@@ -21,8 +21,8 @@ def declared_by(settings: Settings) -> Declared:
     return Declared(
         format=settings.format,
         csv_header=settings.csv_header,
-        single_byte=settings.encoding == "single_byte",
-        nul_bytes=settings.nul_bytes == "keep",
+        single_byte=settings.characters.single_byte,
+        nul_bytes=settings.characters.keep_nuls,
         document_lines=settings.documents == "lines",
     )
 

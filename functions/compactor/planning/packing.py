@@ -203,7 +203,6 @@ def make_group(
         BYTES_VERSION,
         settings.format,
         settings.encoding,
-        settings.nul_bytes,
         settings.csv_header,
         settings.compression,
         settings.documents,

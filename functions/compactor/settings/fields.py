@@ -328,19 +328,10 @@ class RunFields:
         Declared(
             _FORMATS,
             "utf-8",
-            one_of("utf-8", "single_byte"),
-            "How text is encoded. What is not UTF-8 is left alone; single_byte takes it for an"
-            " encoding with one byte a character, such as Latin-1 or Windows-1252.",
-        ),
-    ]
-    nul_bytes: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "refuse",
-            one_of("refuse", "keep"),
-            "Text with NUL bytes in it, as a crash leaves them in a log, is left alone; keep takes"
-            " NUL for a character like others.",
+            one_of("utf-8", "single_byte", "any_bytes"),
+            "How text is encoded. What is not UTF-8 is left alone; single_byte reads it as an"
+            " encoding with one byte a character, such as Latin-1 or Windows-1252. any_bytes also"
+            " accepts NUL bytes, as a crash leaves them in a log.",
         ),
     ]
     csv_header: Annotated[

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from compactor.errors import InvalidInput
-from compactor.formats import spec_of
+from compactor.formats import Reading, spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
@@ -36,6 +36,11 @@ STATE_ROOT = "_compactor/"
 _DELTA_OWN = ("_delta", "_change_data")
 # Spark runs in another directory, and has a driver of this database alone.
 _SQLITE = "sqlite:////"
+_CHARACTERS = {
+    "utf-8": Reading(),
+    "single_byte": Reading(single_byte=True),
+    "any_bytes": Reading(single_byte=True, keep_nuls=True),
+}
 # What is read as records of named fields, and so can become rows.
 _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
@@ -114,6 +119,11 @@ class Settings(RunFields):
         rules = self.rules.rules if self.policies else ()
         declaring = (one for one in rules if one.csv_header != "auto")
         return tuple(f"{' '.join(one.match)}={one.csv_header}" for one in declaring)
+
+    @property
+    def characters(self) -> Reading:
+        """Which bytes are characters."""
+        return _CHARACTERS[self.encoding]
 
     @property
     def columnar(self) -> bool:
