@@ -39,6 +39,13 @@ class WorkerLimits:
             JSON.
         window_objects: the most that one listing holds. With its row in the manifest a source takes
             about 1 KB: 50 MB, whatever the partition.
+        small_object_bytes: S3 copies sources of at least so many bytes, each alone; by default
+            those of half the target size.
+        max_expansion: a source that decompresses to more than this many times its size, and to
+            more than 16 MiB, is quarantined. gzip expands to at most 1,032 times.
+        max_document_bytes: the largest plain content, of a format that is held whole. It does not
+            depend on the machine: a group that is built again elsewhere must leave out the same
+            sources.
         sampled_bytes: larger sources are not kept for the second reading: a sample is six of them,
             as stored and as plain bytes.
         stretch_sources: so many are read a second time together, where all are.
@@ -62,6 +69,9 @@ class WorkerLimits:
     kept_bytes: int = 32 * MIB
     group_sources: int = 50_000
     window_objects: int = 50_000
+    small_object_bytes: int | None = None
+    max_expansion: int = 250
+    max_document_bytes: int = 128 * MIB
     sampled_bytes: int = 2 * MIB
     stretch_sources: int = 256
     work_seconds: float = 570.0

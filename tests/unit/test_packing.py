@@ -213,8 +213,6 @@ def test_the_id_hangs_on_the_sources_their_order_and_every_option_that_shapes_th
             {"format": "json_lines"},
             {"compression": "gzip"},
             {"documents": "lines"},
-            {"max_expansion": 7},
-            {"max_document_bytes": 7},
         )
     ]
     ids.append(make_group((one,), settings(), copy=True).id)

@@ -56,7 +56,7 @@ def test_two_uris_are_enough_and_everything_else_has_its_documented_default() ->
     assert (settings.settle_seconds, settings.open_partition_seconds) == (600, 3600)
     assert (settings.lambda_max_objects, settings.lambda_max_bytes) == (1_000_000, 64 * 1024 * MIB)
     assert settings.lambda_max_seconds == 600
-    assert (settings.target_bytes, settings.small_object_bytes) == (None, None)
+    assert settings.target_bytes is None
 
 
 def test_every_field_of_the_settings_is_documented_once_and_in_the_same_order() -> None:
@@ -161,7 +161,6 @@ WRONG_VALUES = [
     ("depth", -1, "from 0 to 32"),
     ("target_bytes", 5 * MIB - 1, "from 5,242,880"),
     ("target_bytes", 4 * MIB**2 + 1, "to 4,398,046,511,104"),
-    ("small_object_bytes", 0, "from 1"),
     ("max_concurrency", 10_001, "to 10,000"),
     ("max_concurrency", 0, "from 1"),
     ("read_concurrency", 0, "from 1"),
@@ -256,11 +255,6 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
         {"date_format": "%Y/%m/%d", "start": "1970-01-01", "end": "2999-12-31"},
         "start",
         "at most 100,000 days",
-    ),
-    (
-        {"target_bytes": 10 * MIB, "small_object_bytes": 10 * MIB + 1},
-        "small_object_bytes",
-        "at most target_bytes",
     ),
     (
         {"spark_engine": "emr_serverless", "emr_cluster_id": "j-1"},

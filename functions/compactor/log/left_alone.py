@@ -30,8 +30,6 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         QuarantineReason.AMBIGUOUS_HEADER: "csv_header",
         QuarantineReason.MALFORMED: "format",
         QuarantineReason.RECORDS_DIFFER: "format or csv_header to what they are",
-        QuarantineReason.BOMB: "max_expansion",
-        QuarantineReason.TOO_LARGE: "max_document_bytes",
     }
 )
 #: In the name of what decided formats: behind it stands what was pinned for the data set, for which

@@ -116,7 +116,7 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
         return False
     if _is_rewritten(cls, settings):
         return False
-    threshold = settings.small_object_bytes
+    threshold = settings.limits.small_object_bytes
     if threshold is None:
         threshold = target_bytes(settings, output) // 2
     return source.size >= threshold
@@ -206,8 +206,6 @@ def make_group(
         settings.csv_header,
         settings.compression,
         settings.documents,
-        str(settings.max_expansion),
-        str(settings.max_document_bytes),
         str(copy),
     )
     options += settings.csv_rules

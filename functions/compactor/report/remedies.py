@@ -12,6 +12,8 @@ LEFT_ALONE: Mapping[str, str] = MappingProxyType(
     {
         QuarantineReason.CORRUPT: "write it anew from where it came",
         QuarantineReason.TRUNCATED: "write it anew from where it came",
+        QuarantineReason.BOMB: "write it in objects that decompress to less than 16 MiB",
+        QuarantineReason.TOO_LARGE: "write it in smaller objects",
         QuarantineReason.OPEN_END: "complete it",
         QuarantineReason.OPEN_QUOTE: "complete it",
         QuarantineReason.ARCHIVED: "restore it in S3; each run tries again",

@@ -303,16 +303,6 @@ class RunFields:
             " for uncompressed outputs.",
         ),
     ]
-    small_object_bytes: Annotated[
-        int | None,
-        Declared(
-            _SIZES,
-            None,
-            size(1, 4 * TIB),
-            "Objects of at least this many bytes are copied by S3 itself instead of being packed;"
-            " at most target_bytes. By default half of the target.",
-        ),
-    ]
     format: Annotated[
         str,
         Declared(
@@ -382,25 +372,6 @@ class RunFields:
             one_of("as_is", "lines"),
             "JSON arrays of objects as one array and CloudTrail documents as one document with all"
             " Records; or one record per line of both.",
-        ),
-    ]
-    max_expansion: Annotated[
-        int,
-        Declared(
-            _FORMATS,
-            250,
-            whole(1, 1_000_000),
-            "An object that decompresses to more than this many times its size is quarantined.",
-        ),
-    ]
-    max_document_bytes: Annotated[
-        int,
-        Declared(
-            _FORMATS,
-            128 * MIB,
-            size(1, 4 * GIB),
-            "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
-            " larger ones are quarantined.",
         ),
     ]
     second_reading: Annotated[

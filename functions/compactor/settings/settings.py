@@ -83,7 +83,6 @@ class Settings(RunFields):
         settings = cls(**values)
         _check_locations(settings)
         _check_window(settings)
-        _check_sizes(settings)
         _check_listing(settings)
         _check_registry(settings)
         _check_engine(settings)
@@ -308,12 +307,6 @@ def _check_columnar_engine(settings: Settings) -> None:
     if settings.columnar and settings.spark_engine == "none":
         accepted = "emr or emr_serverless when outputs are Parquet, which only Spark writes"
         raise InvalidInput("spark_engine", settings.spark_engine, accepted)
-
-
-def _check_sizes(settings: Settings) -> None:
-    target, small = settings.target_bytes, settings.small_object_bytes
-    if target is not None and small is not None and small > target:
-        raise InvalidInput("small_object_bytes", small, f"at most target_bytes, {target}")
 
 
 def _check_listing(settings: Settings) -> None:
