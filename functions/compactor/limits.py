@@ -52,6 +52,9 @@ class WorkerLimits:
         work_seconds: so long an invocation works; what is left then is for the next one. What
             Lambda gives beyond it (900 s in all) is for what was begun: a slow last group, a large
             copy, requests that are asked again.
+        reader_grace_seconds: how long clean-up waits after the readers' table has ceased to show a
+            source, for queries that were planned before. Athena ends a query after 30 minutes
+            unless a quota says otherwise; longer ones are what ``retention_days`` is for.
         races: so often others may be first to write the next entry of a log. Each time another
             worker got its entry in: so many in a row is a defect.
     """
@@ -75,6 +78,7 @@ class WorkerLimits:
     sampled_bytes: int = 2 * MIB
     stretch_sources: int = 256
     work_seconds: float = 570.0
+    reader_grace_seconds: int = 3_600
     races: int = 1_000
 
     @property

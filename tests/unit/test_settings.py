@@ -149,7 +149,6 @@ WRONG_VALUES = [
     ("reader_columns", [{"name": "a", "type": "int"}] * 2, "each name once"),
     ("reader_columns", "delta:s3://x/y/", "glue:DATABASE.TABLE"),
     ("reader_partitions", ["a", "a"], "each once"),
-    ("reader_grace_seconds", 60, "900"),
     ("duration", "7", "a whole number from 1 to 36,500"),
     ("duration", 0, "1 to 36,500"),
     ("duration", -1, "1 to 36,500"),

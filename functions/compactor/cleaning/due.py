@@ -212,7 +212,7 @@ def examine(
     found = Examined(commit, sources)
     try:
         if _is_read(run, sources):
-            return Examined(commit, waits=run.readers.reason(run.settings))
+            return Examined(commit, waits=run.readers.reason())
     except IntegrityError as error:
         return _unsafe(run, found, error)
     return _examine_output(look, entry, found)

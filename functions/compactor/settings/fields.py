@@ -500,16 +500,6 @@ class RunFields:
             " hour, else level1, level2 and so on.",
         ),
     ]
-    reader_grace_seconds: Annotated[
-        int,
-        Declared(
-            _READERS,
-            3_600,
-            seconds(900, 30 * 86_400),
-            "How long clean_up waits after that table has ceased to show a source, for queries"
-            " that were planned before.",
-        ),
-    ]
     lambda_max_objects: Annotated[
         int,
         Declared(
