@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from compactor.sizes import MIB
 
+#: Until then files of a run and replaced checkpoints stay: a quarter, as reports are asked for.
+KEEP_RUNS_DAYS = 90
 # Deflate expands a byte to at most so many (zlib's technical notes: 1032:1).
 _DEFLATE_EXPANSION = 1032
 

@@ -594,17 +594,6 @@ class RunFields:
             "Days from the commit until clean_up may delete its sources; fractions are accepted.",
         ),
     ]
-    keep_runs_days: Annotated[
-        int,
-        Declared(
-            _AFTER,
-            90,
-            whole_days(15, 36_500),
-            "Days until clean_up also drops what the state needs no more: the files of a run (work"
-            " lists, receipts, report), and checkpoints that a newer one replaced. Commits stay for"
-            " ever.",
-        ),
-    ]
     scans_per_month: Annotated[
         float,
         Declared(
