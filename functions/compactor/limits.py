@@ -48,6 +48,11 @@ class WorkerLimits:
         max_document_bytes: the largest plain content, of a format that is held whole. It does not
             depend on the machine: a group that is built again elsewhere must leave out the same
             sources.
+        reads: sources that are read at the same time, fewer when S3 asks to slow down. S3 serves
+            5,500 GETs a second below one prefix (docs/performance.md has more and fewer). Each
+            takes a connection and, above 256 KiB, a thread, of which a Lambda function has 1,024;
+            and at most half of the files that the process may have open.
+        read_ahead_bytes: of sources fetched or waiting at the same time.
         sampled_bytes: larger sources are not kept for the second reading: a sample is six of them,
             as stored and as plain bytes.
         stretch_sources: so many are read a second time together, where all are.
@@ -77,6 +82,8 @@ class WorkerLimits:
     small_object_bytes: int | None = None
     max_expansion: int = 250
     max_document_bytes: int = 128 * MIB
+    reads: int = 256
+    read_ahead_bytes: int = 64 * MIB
     sampled_bytes: int = 2 * MIB
     stretch_sources: int = 256
     work_seconds: float = 570.0

@@ -142,7 +142,7 @@ class RowWorld:
             "s3_source_uri": f"s3://{self.source}/logs/",
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             "depth": 1,
-            "read_concurrency": 16,
+            "reads": 16,
         }
         return limited({**uris, **self.given})
 

@@ -29,7 +29,7 @@ TASK = Task(
     prefix="worker/",
     extension=".json",
     scratch="/scratch",
-    settings={"read_concurrency": 7},
+    settings={"min_objects": 7},
     answer="/answer",
 )
 WRK = """Running 4s test @ http://127.0.0.1:1
@@ -115,7 +115,7 @@ def test_the_worker_s_settings_reach_its_event() -> None:
     assert event["settings"] == {
         "s3_source_uri": "s3://sources/set/all/",
         "s3_destination_uri": "s3://outputs/worker/",
-        "read_concurrency": 7,
+        "min_objects": 7,
     }
     assert event["partition"]["prefix"] == "set/all/"
 
@@ -173,7 +173,7 @@ def test_tls_is_for_the_worker_and_the_loop_on_the_sets_that_are_named() -> None
         ([], ["json-4k", "json-100k"]),
         (["--tls"], list(SETS)),
         (["--quick"], []),
-        (["--settings", '{"read_concurrency":1}'], []),
+        (["--settings", '{"min_objects":1}'], []),
         (["--quick", "--tls"], list(SETS)),
     ],
 )

@@ -7,7 +7,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ import pytest
 from compactor.catalogs.readers import open_readers
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
 from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition, discover, report, runtime
@@ -87,7 +88,6 @@ class Place:
             "depth": 1,
             "settle_seconds": 0,
             "open_partition_seconds": 0,
-            "read_concurrency": 4,
             **given,
         }
 
@@ -486,7 +486,7 @@ class Later(SystemClock):
 def test_the_store_of_a_warm_function_is_the_same(place: Place) -> None:
     one = Settings.from_input(place.input())
     assert runtime.store_for(one) is runtime.store_for(one)
-    other = Settings.from_input(place.input(read_concurrency=5))
+    other = replace(one, limits=WorkerLimits(reads=5))
     assert runtime.store_for(other) is not runtime.store_for(one)
 
 

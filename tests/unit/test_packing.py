@@ -230,7 +230,6 @@ def test_the_id_does_not_hang_on_what_leaves_the_bytes_alone() -> None:
             {},
             {"target_bytes": SMALL},
             {"min_objects": 5},
-            {"read_concurrency": 1},
             {"clean_up": "delete"},
         )
     }

@@ -89,7 +89,6 @@ bounded = {
     "min_objects": (1, 1_000_000),
     "target_bytes": (5 * MIB, 4 * MIB**2),
     "max_concurrency": (1, 10_000),
-    "read_concurrency": (1, 512),
 }
 inputs = st.fixed_dictionaries(
     {name: st.just(value) for name, value in SEED.items()},
@@ -161,9 +160,6 @@ WRONG_VALUES = [
     ("target_bytes", 4 * MIB**2 + 1, "to 4,398,046,511,104"),
     ("max_concurrency", 10_001, "to 10,000"),
     ("max_concurrency", 0, "from 1"),
-    ("read_concurrency", 0, "from 1"),
-    ("read_concurrency", 513, "to 512"),
-    ("memory_budget_bytes", 1, "from 1,048,576"),
     ("spark_engine", "EMR", '"emr", "emr_serverless" or "none"'),
     ("spark_engine", None, '"emr_serverless"'),
     ("emr_cluster_id", "", "the id of a running EMR cluster"),

@@ -555,26 +555,6 @@ class RunFields:
         int,
         Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted at once."),
     ]
-    read_concurrency: Annotated[
-        int,
-        Declared(
-            _RUN,
-            256,
-            whole(1, 512),
-            "How many objects one worker reads at once at most; fewer when S3 asks to slow down."
-            " Each takes a connection, and above 256 KiB a thread; of both a Lambda function has"
-            " 1,024. At most half of the files that the process may have open.",
-        ),
-    ]
-    memory_budget_bytes: Annotated[
-        int,
-        Declared(
-            _RUN,
-            64 * MIB,
-            size(1 * MIB, 8 * GIB),
-            "How many bytes one worker may have read ahead.",
-        ),
-    ]
     clean_up: Annotated[
         CleanUpMode,
         Declared(

@@ -265,7 +265,7 @@ def _settings(text: str) -> dict[str, Any]:
     except ValueError:
         given = None
     if not isinstance(given, dict):
-        raise InvalidInput("--settings", text, 'a JSON object such as {"read_concurrency":128}')
+        raise InvalidInput("--settings", text, 'a JSON object such as {"compression":"zstd"}')
     return given
 
 
