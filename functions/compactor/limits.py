@@ -14,7 +14,7 @@ _DEFLATE_EXPANSION = 1032
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """Sizes and counts that nobody sets, and that travel with the settings of a run.
+    """Sizes and counts that no user sets, and that travel with the settings of a run.
 
     S3's own limits are those of its user guide, "Amazon S3 multipart upload limits".
 
@@ -48,6 +48,8 @@ class WorkerLimits:
         max_document_bytes: the largest plain content, of a format that is held whole. It does not
             depend on the machine: a group that is built again elsewhere must leave out the same
             sources.
+        lambda_max_objects: a partition with more candidates goes to Spark: its commit log would
+            take too much of one worker's memory.
         reads: sources that are read at the same time, fewer when S3 asks to slow down. S3 serves
             5,500 GETs a second below one prefix (docs/performance.md has more and fewer). Each
             takes a connection and, above 256 KiB, a thread, of which a Lambda function has 1,024;
@@ -82,6 +84,7 @@ class WorkerLimits:
     small_object_bytes: int | None = None
     max_expansion: int = 250
     max_document_bytes: int = 128 * MIB
+    lambda_max_objects: int = 1_000_000
     reads: int = 256
     read_ahead_bytes: int = 64 * MIB
     sampled_bytes: int = 2 * MIB

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+from compactor.discovery.speed import LINES, SPEEDS
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
 from compactor.settings.settings import Settings
@@ -29,6 +30,11 @@ def limited(given: Mapping[str, Any]) -> Settings:
     limits: WorkerLimits = replace(given.get("limits", USUAL), **single)
     asked = {name: value for name, value in given.items() if name not in {"limits", *single}}
     return replace(Settings.from_input(asked), limits=limits)
+
+
+def seconds_of(objects: float) -> float:
+    """What a worker is estimated to take for so many tiny plain objects."""
+    return SPEEDS[LINES].per_million_objects * objects / 1e6
 
 
 def source(

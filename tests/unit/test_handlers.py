@@ -21,6 +21,7 @@ from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
 from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition, discover, report, runtime
+from tests.support.examples import seconds_of
 from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 
@@ -465,7 +466,7 @@ def test_a_spark_failure_is_told_with_the_jobs_own_line(place: Place) -> None:
 
 
 def test_partitions_for_spark_are_counted_apart(logs: Place) -> None:
-    found = logs.discover(lambda_max_objects=4)
+    found = logs.discover(lambda_max_seconds=seconds_of(4.5))
     assert (found["item_count"], found["oversized_count"]) == (1, 1)
     event = {"run_id": "run-1", "started_at": STARTED, "settings": found["settings"]}
     verdict = answer_of(report.handler, event)

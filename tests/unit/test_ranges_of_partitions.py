@@ -27,6 +27,7 @@ from compactor.discovery.search import Search
 from compactor.discovery.work import Discovery
 from compactor.model import Partition, Skipped
 from compactor.settings.settings import Settings
+from tests.support.examples import limited
 from tests.support.memory_store import Call, Crashed, MemoryStore
 from tests.unit.test_divided_discovery import NOW, RUN, Forever, Pages, dies_at, lists
 
@@ -52,7 +53,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def settings(**given: Any) -> Settings:
     uris = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/data/"}
-    return Settings.from_input({**uris, "depth": 1, "lambda_max_objects": 100_000, **given})
+    return limited({**uris, "depth": 1, "lambda_max_objects": 100_000, **given})
 
 
 def a_store(names: Iterable[str], page_size: int = 10) -> MemoryStore:

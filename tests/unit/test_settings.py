@@ -54,7 +54,6 @@ def test_two_uris_are_enough_and_everything_else_has_its_documented_default() ->
             assert given[name] == expected, name
     assert settings.clean_up is CleanUpMode.KEEP
     assert (settings.settle_seconds, settings.open_partition_seconds) == (600, 3600)
-    assert (settings.lambda_max_objects, settings.lambda_max_bytes) == (1_000_000, 64 * 1024 * MIB)
     assert settings.lambda_max_seconds == 600
     assert settings.target_bytes is None
 

@@ -43,7 +43,7 @@ from compactor.settings.tables import (
     parse_inventory_table,
     parse_table,
 )
-from compactor.settings.units import days, seconds, size, whole_days
+from compactor.settings.units import days, real_seconds, seconds, size, whole_days
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
     DATE_FORMAT_ACCEPTED,
@@ -51,7 +51,7 @@ from compactor.settings.windows import (
     parse_date_format,
     parse_moment,
 )
-from compactor.sizes import GIB, MIB, TIB
+from compactor.sizes import MIB, TIB
 
 _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
 _SIZES, _FORMATS = "Sizes", "Formats"
@@ -500,34 +500,15 @@ class RunFields:
             " hour, else level1, level2 and so on.",
         ),
     ]
-    lambda_max_objects: Annotated[
-        int,
-        Declared(
-            _RUN,
-            1_000_000,
-            whole(1, 100_000_000),
-            "A partition with more candidates than this goes to Spark: its commit log would take"
-            " too much of one worker's memory.",
-        ),
-    ]
-    lambda_max_bytes: Annotated[
-        int,
-        Declared(
-            _RUN,
-            64 * GIB,
-            size(1, 1024 * TIB),
-            "A partition with more bytes of candidates than this goes to Spark.",
-        ),
-    ]
     lambda_max_seconds: Annotated[
-        int,
+        float,
         Declared(
             _RUN,
             600,
-            seconds(1, 7 * 86_400),
-            "A partition that one worker would take longer for goes to Spark; estimated by objects,"
-            " bytes and format from the measured table in discovery/speed.py. A Lambda function may"
-            " run for 900.",
+            real_seconds(0, 7 * 86_400),
+            "A partition that one worker would take longer for goes to Spark, and one with more"
+            " than 1,000,000 candidates; estimated by objects, bytes and format from the measured"
+            " table in discovery/speed.py. A Lambda function may run for 900. With 0 all go.",
         ),
     ]
     spark_engine: Annotated[
