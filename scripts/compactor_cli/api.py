@@ -365,7 +365,7 @@ def clean_up(
     """Decide which sources may be deleted; with ``delete=True``, delete exactly those.
 
     Only sources whose commits are past retention and whose outputs are proven. Deleting also drops
-    old files of the state, see ``keep_runs_days``.
+    files of the state that are older than 90 days.
 
     Args:
         source: as for :func:`plan`.

@@ -36,6 +36,7 @@ from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
 from compactor_spark.oversized import replay_groups
 from compactor_spark.tasks import OpenStore
+from tests.support.examples import limited
 from tests.support.table_engines import Unavailable, engine_settings
 
 #: A directory with the jars of hadoop-aws and all it needs, where somebody has resolved them.
@@ -141,9 +142,9 @@ class RowWorld:
             "s3_source_uri": f"s3://{self.source}/logs/",
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             "depth": 1,
-            "read_concurrency": 16,
+            "reads": 16,
         }
-        return Settings.from_input({**uris, **self.given})
+        return limited({**uris, **self.given})
 
     # Sources.
 
