@@ -18,7 +18,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo pictures bench query-bench lake-bench exit-bench spark-bundle spark-jars synth diff bootstrap deploy destroy test proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
+.PHONY: help set-up wheel demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy test proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -35,17 +35,8 @@ demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of
 pictures: node_modules ## Make the pictures of docs/ anew, from a real run; needs Chromium
 	@.venv/bin/python -m compactor_dev.pictures
 
-bench: set-up ## Measure one worker beside other clients; ARGS="--quick" for a first look, "--tls" over TLS too, "--against COMMIT" for two versions
-	@.venv/bin/python -m compactor_dev.benchmark $(ARGS)
-
-query-bench: set-up ## Query engines on the same records before and after; ENGINES=duckdb,chdb,polars,trino,spark, ARGS="--sets 20k-3kb"
-	@.venv/bin/python -m compactor_dev.query_bench $(if $(ENGINES),--engines $(ENGINES)) $(ARGS)
-
-lake-bench: set-up ## Small objects into one table, by the way that is often described and by ours, under the same faults
-	@.venv/bin/python -m compactor_dev.lake_bench $(ARGS)
-
-exit-bench: set-up ## Tables of small files, maintained by Spark beside a writer; ARGS="--files 2000 20000"
-	@.venv/bin/python -m compactor_dev.exit_bench $(ARGS)
+bench: set-up ## Measure: ARGS="worker|queries|entrance|exit ..."; ARGS="worker --against COMMIT" compares two versions
+	@.venv/bin/python -m compactor_dev.bench $(ARGS)
 
 spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--architecture x86_64"
 	@.venv/bin/python -m compactor_dev.spark_bundle $(ARGS)
@@ -83,7 +74,7 @@ test: ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some, in o
 	@echo "tests (pytest $(PYTEST_ARGS)) ..."
 	@.venv/bin/python -m pytest tests $(PYTEST_ARGS)
 
-proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write-readme
+proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write puts them into docs/proof.md
 	@.venv/bin/python -m tests.proof $(ARGS)
 
 soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figures

@@ -11,7 +11,6 @@ from cdk.deployment_fields import DEPLOYMENT_KEYS
 from cdk.readers import MOST_ALARM_HOURS, rate_minutes
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
-from compactor.sizes import MIB
 
 if TYPE_CHECKING:
     from cdk.config import Config
@@ -21,7 +20,6 @@ _CATALOG = "glue"
 
 _IA_DAYS = 30
 # What a worker needs beside what it reads ahead: the interpreter, a window's manifest, three parts.
-_WORKER_BASE_BYTES = 384 * MIB
 # Amazon's rules for a new one; dots, which it still allows, break TLS by host name.
 _NEW_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 _LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days", "noncurrent_days")
@@ -147,10 +145,6 @@ def _generation(instance: str) -> str:
 
 
 def _check_worker(config: Config) -> None:
-    needed = config.run.memory_budget_bytes + _WORKER_BASE_BYTES
-    if config.worker_memory_mb * MIB < needed:
-        accepted = f"at least {-(-needed // MIB)}: memory_budget_bytes and 384 MB beside it"
-        raise InvalidInput("worker_memory_mb", config.worker_memory_mb, accepted)
     reserved = config.worker_reserved_concurrency
     if reserved is not None and not config.standalone and reserved < config.run.max_concurrency:
         accepted = f"at least max_concurrency, {config.run.max_concurrency}, else workers fail"

@@ -261,8 +261,7 @@ _DEPLOYMENT = (
         "Memory of the compaction function, in MB; one processor comes with 1,769. Accounts that"
         " are new or little used may have no more than 3,008. 3,538 bring two whole processors:"
         " sources that are decompressed or parsed take 15 % less time (small plain ones 3 %), and a"
-        " partition is larger before it goes to Spark. Above that only memory grows, for a larger"
-        " memory_budget_bytes.",
+        " partition is larger before it goes to Spark. More than that buys nothing.",
     ),
     FieldSpec(
         "worker_reserved_concurrency",

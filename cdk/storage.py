@@ -14,6 +14,7 @@ from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
 from cdk.registry import Registry
 from compactor.inventory.manifest import configuration_of
 from compactor.layout import RUNS
+from compactor.limits import KEEP_RUNS_DAYS
 from compactor.settings.uris import S3Uri
 from compactor_tables.superseded import TAG, VALUE
 
@@ -171,7 +172,7 @@ class Storage(Construct):
             bucket.add_lifecycle_rule(
                 id="old-runs",
                 prefix=config.run.state.prefix + RUNS,
-                expiration=Duration.days(config.run.keep_runs_days),
+                expiration=Duration.days(KEEP_RUNS_DAYS),
             )
         self._move_superseded(bucket)
         if not config.access_logs_uri:

@@ -45,7 +45,7 @@ def store_for(settings: Settings, context: LambdaContext | None = None) -> S3Sto
         settings: how much is read at the same time.
         context: of the invocation, beyond whose end the store shall wait for nothing.
     """
-    store = kept_store(settings.read_concurrency, settings.memory_budget_bytes)
+    store = kept_store(settings.limits.reads, settings.limits.read_ahead_bytes)
     return store if context is None else store.within(LambdaDeadline(context))
 
 

@@ -205,7 +205,7 @@ def plan(
         destination: the same for the outputs.
         endpoint_url: of an S3-compatible store; None for AWS, or what the environment names.
         on_progress: told of each step's progress, perhaps by another thread.
-        fields: of a run's input, such as ``date_format``; README.md has them all.
+        fields: of a run's input, such as ``date_format``; docs/settings.md has them all.
 
     Raises:
         InvalidInput: an argument is at fault; the error names it.
@@ -365,7 +365,7 @@ def clean_up(
     """Decide which sources may be deleted; with ``delete=True``, delete exactly those.
 
     Only sources whose commits are past retention and whose outputs are proven. Deleting also drops
-    old files of the state, see ``keep_runs_days``.
+    files of the state that are older than 90 days.
 
     Args:
         source: as for :func:`plan`.

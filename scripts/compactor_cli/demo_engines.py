@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
-from compactor_cli.extras import install
-from compactor_cli.local.asked_spark import AskedSpark, SparkUnable, asked_spark
-from compactor_cli.local.engine import opened_log
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from compactor_cli.queried import JSON, LINES, Staged
+from compactor_local.asked_spark import AskedSpark, SparkUnable, asked_spark
+from compactor_machine.environment import opened_log
+from compactor_machine.extras import install
+from compactor_machine.spark_submit import SparkMissing, find_spark
 
 _QUESTION = (
     "SELECT partition, count(*) AS records, sum(hash(record))::VARCHAR AS checksum"

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from compactor_cli.commands import main
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_local.embedded import EmbeddedS3, SeedObject
 
 DAY = 86_400
 _names = itertools.count(1)

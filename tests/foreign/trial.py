@@ -26,7 +26,7 @@ from compactor.whole.here import ThisProcess
 from compactor.whole.orders import Desk
 from compactor.whole.run import Given, run_whole
 from tests.foreign.readers import DuckDb, Rows, Told, by_pandas, by_python, padded
-from tests.foreign.tables import DataSet, Expected, Row, Source
+from tests.foreign.tables import DataSet, Expected, Row, Source, have_rows_for_headers
 from tests.support.examples import NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -55,8 +55,8 @@ class Tally:
         empty: sources without a record.
         left: sources left alone, by reason.
         wrong: outputs in which a reader sees other rows than in their sources, and sources gone.
-        posed: outputs that would be right if first rows were the headers that they look like, see
-            :class:`DataSet`; they count as nothing else.
+        posed: outputs that would be right if first records were what they look like, headers or
+            rows, see :class:`DataSet`; they count as nothing else.
         miscounted: outputs whose commit counts other records than they have.
         unexpected: data sets that had to be joined or left alone, and were not.
         unread: times that a reader misreads an output, as it misreads one of its sources.
@@ -207,6 +207,11 @@ class _Joined:
     def headed(self) -> _Joined:
         """The same output of sources whose first rows are headers."""
         return replace(self, sources=tuple(one.headed for one in self.sources))
+
+    @property
+    def unheaded(self) -> _Joined:
+        """The same output of sources whose headers are rows."""
+        return replace(self, sources=tuple(one.unheaded for one in self.sources))
 
     @property
     def header(self) -> Row:
@@ -370,8 +375,13 @@ def _faults(joined: Sequence[_Joined], duck: DuckDb) -> Iterator[tuple[_Joined, 
 
 def _is_posed(one: _Joined, duck: DuckDb) -> bool:
     """Whether all that is wrong is that no reader could tell first rows from a header."""
-    posed = all(each.shape in one.each.posed for each in one.sources if each.first)
-    return posed and all(sort == "unread" for _, sort, _ in _faults([one.headed], duck))
+    if not one.table and have_rows_for_headers(one.sources):
+        taken = one.unheaded
+    elif all(each.shape in one.each.posed for each in one.sources if each.first):
+        taken = one.headed
+    else:
+        return False
+    return all(sort == "unread" for _, sort, _ in _faults([taken], duck))
 
 
 def _by_python(one: _Joined, expected: Rows) -> str:

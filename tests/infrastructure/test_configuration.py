@@ -99,11 +99,6 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     # What runs.
     ({"mode": "alone"}, "mode", "standalone"),
     ({"architecture": "arm"}, "architecture", "arm64"),
-    (
-        {"worker_memory_mb": 512, "memory_budget_bytes": 256 * 1024 * 1024},
-        "worker_memory_mb",
-        "memory_budget_bytes",
-    ),
     ({"worker_memory_mb": 20_000}, "worker_memory_mb", "10,240"),
     ({"worker_reserved_concurrency": 5}, "worker_reserved_concurrency", "max_concurrency"),
     ({"target_bytes": 1_000}, "target_bytes", "5,242,880"),

@@ -68,8 +68,6 @@ class Case:
 
 # What sends a partition to Spark, out of the way.
 _BY_LAMBDA = {
-    "lambda_max_objects": 100_000_000,
-    "lambda_max_bytes": 1 << 50,
     "lambda_max_seconds": 604_800,
 }
 CASES = (
@@ -233,7 +231,7 @@ class _Run:
         one = self._here.call(name, event, share, _lists_a_partition, endless=True)
         groups = max(1, one.answer["counts"]["objects_out"]) * share
         longest = one.seconds / groups
-        # As compactor.runs.progress has it: a group is begun while there is time for 1.5.
+        # As compactor.runs.attempts has it: a group is begun while there is time for 1.5.
         works = min(USUAL.work_seconds, self._here.services.functions.seconds)
         usable = works - RESERVE_SECONDS - 0.5 * longest
         calls = math.ceil(one.seconds / usable)

@@ -19,6 +19,7 @@ from typing import Any
 from unittest import mock
 
 from compactor.layout import commit_key
+from compactor.limits import USUAL
 from compactor.log.contents import Contents
 from compactor.log.digests import Digests
 from compactor.log.log import CommitLog
@@ -75,7 +76,7 @@ def of_run(case: Case, services: Services) -> dict[str, float]:
     for name, mb in _growth(services).items():
         found[name] += mb * (shown if name == "report" else case.partitions - few)
     found["report"] += _growth_of_a_full_report(services) * (case.partitions - few - shown)
-    found["compact_partition"] += Settings.from_input(case.input).memory_budget_bytes / MIB
+    found["compact_partition"] += USUAL.read_ahead_bytes / MIB
     return {name: mb + at_start() for name, mb in found.items()}
 
 

@@ -14,8 +14,8 @@ from compactor.errors import IntegrityError
 from compactor_cli import demo_engines, demo_query
 from compactor_cli.demo_engines import PARQUET, Engine
 from compactor_cli.demo_query import Asked, ask_both
-from compactor_cli.local.spark_submit import SparkHere
 from compactor_cli.queried import Staged
+from compactor_machine.spark_submit import SparkHere
 from tests.support.demo_sources import SAME_RECORDS_OTHERWISE, compacted, rewrite
 from tests.support.examples import PARTITION
 from tests.support.world import World

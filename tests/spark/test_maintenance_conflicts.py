@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 from compactor.stores.s3 import make_client
-from compactor_cli.local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3
 from compactor_spark import opening
 from compactor_spark.maintain.delta import DeltaTable
 from compactor_spark.maintain.engines import Tables

@@ -12,8 +12,8 @@ from compactor.invocation import kept_store
 from compactor.log.log import CommitLog
 from compactor.report.report import RunIdentity, report
 from compactor.settings.settings import Settings
-from compactor_cli.local.embedded import EmbeddedS3
 from compactor_handlers import compact_partition
+from compactor_local.embedded import EmbeddedS3
 from tests.spark.job import Ended, Job
 from tests.support.world import LOG_LINE
 from tests.unit.test_handlers import Context

@@ -20,10 +20,10 @@ from compactor.clock import SystemClock
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.embedded import EmbeddedS3
-from compactor_cli.local.engine import Engine
-from compactor_cli.local.model import EngineOptions, WorkflowResult
-from compactor_cli.local.tables_model import (
+from compactor_local.embedded import EmbeddedS3
+from compactor_local.engine import Engine
+from compactor_local.model import EngineOptions, WorkflowResult
+from compactor_local.tables_model import (
     ATHENA,
     TABLES_BRIDGES,
     TABLES_DEFINITION,

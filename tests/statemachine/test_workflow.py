@@ -6,7 +6,7 @@ import json
 
 import boto3
 
-from compactor_cli.local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3
 from tests.statemachine.conftest import BUCKET, Run
 
 

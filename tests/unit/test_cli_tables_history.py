@@ -13,7 +13,7 @@ import pytest
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
-from compactor_cli.local.spark_submit import SparkMissing
+from compactor_machine.spark_submit import SparkMissing
 from compactor_tables import places
 from compactor_tables.history import keep_look
 from compactor_tables.lease import Leases

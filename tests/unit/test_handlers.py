@@ -7,7 +7,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,11 @@ from compactor.catalogs.readers import open_readers
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.invocation import kept_store
+from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
 from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition, discover, report, runtime
+from tests.support.examples import seconds_of
 from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 
@@ -88,7 +90,6 @@ class Place:
             "depth": 1,
             "settle_seconds": 0,
             "open_partition_seconds": 0,
-            "read_concurrency": 4,
             **given,
         }
 
@@ -466,7 +467,7 @@ def test_a_spark_failure_is_told_with_the_jobs_own_line(place: Place) -> None:
 
 
 def test_partitions_for_spark_are_counted_apart(logs: Place) -> None:
-    found = logs.discover(lambda_max_objects=4)
+    found = logs.discover(lambda_max_seconds=seconds_of(4.5))
     assert (found["item_count"], found["oversized_count"]) == (1, 1)
     event = {"run_id": "run-1", "started_at": STARTED, "settings": found["settings"]}
     verdict = answer_of(report.handler, event)
@@ -487,7 +488,7 @@ class Later(SystemClock):
 def test_the_store_of_a_warm_function_is_the_same(place: Place) -> None:
     one = Settings.from_input(place.input())
     assert runtime.store_for(one) is runtime.store_for(one)
-    other = Settings.from_input(place.input(read_concurrency=5))
+    other = replace(one, limits=WorkerLimits(reads=5))
     assert runtime.store_for(other) is not runtime.store_for(one)
 
 

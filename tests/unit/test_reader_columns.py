@@ -156,7 +156,7 @@ def test_cloudtrail_is_read_by_its_own_input_format_or_as_lines() -> None:
     assert columns == {"eventversion": "string", "eventtime": "string"}
     assert "CloudTrail" in reading.input_format
     assert not reading.exact
-    columns, reading = found(Format.CLOUDTRAIL, '{"eventTime": "x"}', cloudtrail_output="lines")
+    columns, reading = found(Format.CLOUDTRAIL, '{"eventTime": "x"}', documents="lines")
     assert columns == {"eventtime": "string"}
     assert (reading.listed, reading.raw) == (True, False)
 

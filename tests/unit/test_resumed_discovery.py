@@ -23,6 +23,7 @@ from compactor.ports import Deadline
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
+from tests.support.examples import limited
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 
 NOW = 1_770_000_000.0
@@ -53,7 +54,7 @@ class Forever:
 
 def settings(**given: Any) -> Settings:
     uris = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/data/"}
-    return Settings.from_input({**uris, "depth": 1, "lambda_max_objects": 40, **given})
+    return limited({**uris, "depth": 1, "lambda_max_objects": 40, **given})
 
 
 def a_store(sizes: list[int], page_size: int = 10) -> MemoryStore:

@@ -17,6 +17,7 @@ from compactor.catalogs.readers import open_readers
 from compactor.errors import InvalidInput, PartitionsFailed
 from compactor.invocation import kept_store
 from compactor_handlers import standalone
+from tests.support.examples import seconds_of
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Place, answer_of, emitted, metrics_of
 
@@ -246,7 +247,7 @@ def test_an_oversized_partition_is_refused_with_its_size_and_a_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     place.put("logs/b/2.json", b'{"id": "b2"}\n')
-    answer = call(place.input(lambda_max_objects=2))
+    answer = call(place.input(lambda_max_seconds=seconds_of(2.5)))
     assert answer["status"] == "succeeded"
     assert outputs(place) == ["a", "c"]
     (line,) = answer["refused"]

@@ -161,12 +161,8 @@ class Count:
 
     def is_oversized(self, tally: Tally) -> bool:
         """More than one worker may take."""
-        limits = self.settings
-        return (
-            tally.objects > limits.lambda_max_objects
-            or tally.size > limits.lambda_max_bytes
-            or tally.seconds > limits.lambda_max_seconds
-        )
+        too_many = tally.objects > self.settings.limits.lambda_max_objects
+        return too_many or tally.seconds > self.settings.lambda_max_seconds
 
 
 class _LeftAlone:

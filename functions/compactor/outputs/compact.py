@@ -40,7 +40,6 @@ from compactor.outputs.twice import sample_for, table_of
 from compactor.planning.dialects import Dialects
 from compactor.planning.packing import (
     as_learned,
-    output_choices,
     output_compression,
 )
 from compactor.ports import ObjectStore, SourceBody
@@ -363,7 +362,7 @@ class _Pass:
     def _open(self, signature: Signature) -> OpenOutput:
         """Open the output for the first source with content, which decides what belongs in it."""
         group, settings, store, destination = self._given[:4]
-        framer = framer_for(signature, **output_choices(settings))
+        framer = framer_for(signature, lines=settings.documents == "lines")
         compression = output_compression(settings, signature.compression)
         writer = OutputWriter(
             store,

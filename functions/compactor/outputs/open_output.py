@@ -100,7 +100,7 @@ class OpenOutput:
                 self._begin()
                 self._place_stream(source, content, stream)
                 return
-            framed = self._framer.frame(content.whole(self._settings.max_document_bytes))
+            framed = self._framer.frame(content.whole(self._settings.limits.max_document_bytes))
         facts = self._kept.known(framed)
         if facts is None and not self._kept.has_room(framed):
             raise ManifestFull

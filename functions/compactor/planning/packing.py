@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from compactor.formats import CHOICES, SPECS
+from compactor.formats import SPECS
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
@@ -37,8 +37,6 @@ _KEY_HINTS = tuple(
     for spec in sorted(SPECS, key=lambda spec: not spec.named.startswith("_"))
     if spec.named
 )
-# Beside these, a group's id names only what was chosen otherwise than usual: ids stay as they are.
-_ALWAYS_NAMED = ("cloudtrail_output", "undelimited_output")
 
 
 class PackingClass(msgspec.Struct, frozen=True):
@@ -101,11 +99,6 @@ def output_compression(settings: Settings, source: Compression) -> Compression:
     return source if settings.compression == "same" else Compression(settings.compression)
 
 
-def output_choices(settings: Settings) -> dict[str, str]:
-    """The settings that say how outputs of some formats are written, by name."""
-    return {name: getattr(settings, name) for name in CHOICES}
-
-
 def target_bytes(settings: Settings, output: Compression) -> int:
     """Wanted size of an output in its encoded form, bytes."""
     if settings.target_bytes is not None:
@@ -123,19 +116,17 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
         return False
     if _is_rewritten(cls, settings):
         return False
-    threshold = settings.small_object_bytes
+    threshold = settings.limits.small_object_bytes
     if threshold is None:
         threshold = target_bytes(settings, output) // 2
     return source.size >= threshold
 
 
 def _is_rewritten(cls: PackingClass, settings: Settings) -> bool:
-    """Whether the caller chose outputs that even one large source is rewritten for."""
-    for spec in SPECS:
-        choice = spec.choice
-        if choice is not None and choice.uncopied and cls.kind in (spec.hint, spec.format):
-            return bool(getattr(settings, choice.field) == choice.uncopied)
-    return False
+    """Whether even one large source is rewritten, as its records go on lines."""
+    if settings.documents != "lines":
+        return False
+    return any(spec.lines and cls.kind in (spec.hint, spec.format) for spec in SPECS)
 
 
 def _passes_unchanged(settings: Settings) -> bool:
@@ -212,19 +203,10 @@ def make_group(
         BYTES_VERSION,
         settings.format,
         settings.encoding,
-        settings.nul_bytes,
         settings.csv_header,
         settings.compression,
-        settings.cloudtrail_output,
-        settings.undelimited_output,
-        str(settings.max_expansion),
-        str(settings.max_document_bytes),
+        settings.documents,
         str(copy),
-    )
-    options += tuple(
-        f"{name}={value}"
-        for name, value in output_choices(settings).items()
-        if name not in _ALWAYS_NAMED and value != CHOICES[name].usual
     )
     options += settings.csv_rules
     if settings.columnar:

@@ -9,7 +9,6 @@ from typing import Any
 from compactor.codecs.codecs import Limits, decompress_stream, detect_compression
 from compactor.errors import AlreadyExists, InvalidInput, UnreadableSource
 from compactor.formats import Detected, detect, spec_of
-from compactor.formats import Reading as CharacterReading
 from compactor.formats.csv_evidence import Decision
 from compactor.model import Format, Partition, SourceObject
 from compactor.planning.dialects import Dialects
@@ -172,9 +171,7 @@ def _detected(
     forced = None if settings.format == "auto" else Format(settings.format)
     if settings.columnar or (forced is not None and not spec_of(forced).declared):
         return Detected(forced if forced and not settings.columnar else Format.PARQUET)
-    reading = CharacterReading(
-        single_byte=settings.encoding == "single_byte", keep_nuls=settings.nul_bytes == "keep"
-    )
+    reading = settings.characters
     csv_header = csv_header_of(settings)
     dialects = Dialects(settings, store, samples=False)
 

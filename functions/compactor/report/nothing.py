@@ -81,7 +81,7 @@ def _too_large(partitions: int) -> str:
     which = "1 partition is" if partitions == 1 else f"{partitions:,} partitions are"
     return (
         f"{which} larger than one worker may take, and spark_engine is none; give another engine,"
-        " or larger lambda_max_objects, lambda_max_bytes and lambda_max_seconds"
+        " or a larger lambda_max_seconds"
     )
 
 

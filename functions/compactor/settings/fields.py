@@ -32,7 +32,6 @@ from compactor.settings.specs import (
     names,
     number,
     one_of,
-    stem,
     text,
     values_by_name,
     whole,
@@ -44,7 +43,7 @@ from compactor.settings.tables import (
     parse_inventory_table,
     parse_table,
 )
-from compactor.settings.units import days, seconds, size, whole_days
+from compactor.settings.units import days, real_seconds, seconds, size, whole_days
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
     DATE_FORMAT_ACCEPTED,
@@ -52,7 +51,7 @@ from compactor.settings.windows import (
     parse_date_format,
     parse_moment,
 )
-from compactor.sizes import GIB, MIB, TIB
+from compactor.sizes import MIB, TIB
 
 _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
 _SIZES, _FORMATS = "Sizes", "Formats"
@@ -304,22 +303,6 @@ class RunFields:
             " for uncompressed outputs.",
         ),
     ]
-    small_object_bytes: Annotated[
-        int | None,
-        Declared(
-            _SIZES,
-            None,
-            size(1, 4 * TIB),
-            "Objects of at least this many bytes are copied by S3 itself instead of being packed;"
-            " at most target_bytes. By default half of the target.",
-        ),
-    ]
-    output_stem: Annotated[
-        str,
-        Declared(
-            _SIZES, "compacted", stem(), "What the last segment of every output's key starts with."
-        ),
-    ]
     format: Annotated[
         str,
         Declared(
@@ -335,19 +318,10 @@ class RunFields:
         Declared(
             _FORMATS,
             "utf-8",
-            one_of("utf-8", "single_byte"),
-            "How text is encoded. What is not UTF-8 is left alone; single_byte takes it for an"
-            " encoding with one byte a character, such as Latin-1 or Windows-1252.",
-        ),
-    ]
-    nul_bytes: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "refuse",
-            one_of("refuse", "keep"),
-            "Text with NUL bytes in it, as a crash leaves them in a log, is left alone; keep takes"
-            " NUL for a character like others.",
+            one_of("utf-8", "single_byte", "any_bytes"),
+            "How text is encoded. What is not UTF-8 is left alone; single_byte reads it as an"
+            " encoding with one byte a character, such as Latin-1 or Windows-1252. any_bytes also"
+            " accepts NUL bytes, as a crash leaves them in a log.",
         ),
     ]
     csv_header: Annotated[
@@ -390,50 +364,14 @@ class RunFields:
             " kept for every later run of the destination.",
         ),
     ]
-    cloudtrail_output: Annotated[
+    documents: Annotated[
         str,
         Declared(
             _FORMATS,
-            "document",
-            one_of("document", "lines"),
-            "CloudTrail outputs as one document with all Records, or one record per line.",
-        ),
-    ]
-    undelimited_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "lines",
-            one_of("lines", "as_is"),
-            "JSON objects without newlines between them (Firehose): one per line, or as they are.",
-        ),
-    ]
-    json_array_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "array",
-            one_of("array", "lines"),
-            "JSON arrays of objects as one array, or one record per line.",
-        ),
-    ]
-    max_expansion: Annotated[
-        int,
-        Declared(
-            _FORMATS,
-            250,
-            whole(1, 1_000_000),
-            "An object that decompresses to more than this many times its size is quarantined.",
-        ),
-    ]
-    max_document_bytes: Annotated[
-        int,
-        Declared(
-            _FORMATS,
-            128 * MIB,
-            size(1, 4 * GIB),
-            "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
-            " larger ones are quarantined.",
+            "as_is",
+            one_of("as_is", "lines"),
+            "JSON arrays of objects as one array and CloudTrail documents as one document with all"
+            " Records; or one record per line of both.",
         ),
     ]
     second_reading: Annotated[
@@ -562,44 +500,15 @@ class RunFields:
             " hour, else level1, level2 and so on.",
         ),
     ]
-    reader_grace_seconds: Annotated[
-        int,
-        Declared(
-            _READERS,
-            3_600,
-            seconds(900, 30 * 86_400),
-            "How long clean_up waits after that table has ceased to show a source, for queries"
-            " that were planned before.",
-        ),
-    ]
-    lambda_max_objects: Annotated[
-        int,
-        Declared(
-            _RUN,
-            1_000_000,
-            whole(1, 100_000_000),
-            "A partition with more candidates than this goes to Spark: its commit log would take"
-            " too much of one worker's memory.",
-        ),
-    ]
-    lambda_max_bytes: Annotated[
-        int,
-        Declared(
-            _RUN,
-            64 * GIB,
-            size(1, 1024 * TIB),
-            "A partition with more bytes of candidates than this goes to Spark.",
-        ),
-    ]
     lambda_max_seconds: Annotated[
-        int,
+        float,
         Declared(
             _RUN,
             600,
-            seconds(1, 7 * 86_400),
-            "A partition that one worker would take longer for goes to Spark; estimated by objects,"
-            " bytes and format from the measured table in discovery/speed.py. A Lambda function may"
-            " run for 900.",
+            real_seconds(0, 7 * 86_400),
+            "A partition that one worker would take longer for goes to Spark, and one with more"
+            " than 1,000,000 candidates; estimated by objects, bytes and format from the measured"
+            " table in discovery/speed.py. A Lambda function may run for 900. With 0 all go.",
         ),
     ]
     spark_engine: Annotated[
@@ -627,26 +536,6 @@ class RunFields:
         int,
         Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted at once."),
     ]
-    read_concurrency: Annotated[
-        int,
-        Declared(
-            _RUN,
-            256,
-            whole(1, 512),
-            "How many objects one worker reads at once at most; fewer when S3 asks to slow down."
-            " Each takes a connection, and above 256 KiB a thread; of both a Lambda function has"
-            " 1,024. At most half of the files that the process may have open.",
-        ),
-    ]
-    memory_budget_bytes: Annotated[
-        int,
-        Declared(
-            _RUN,
-            64 * MIB,
-            size(1 * MIB, 8 * GIB),
-            "How many bytes one worker may have read ahead.",
-        ),
-    ]
     clean_up: Annotated[
         CleanUpMode,
         Declared(
@@ -664,17 +553,6 @@ class RunFields:
             30,
             days(0, 36_500),
             "Days from the commit until clean_up may delete its sources; fractions are accepted.",
-        ),
-    ]
-    keep_runs_days: Annotated[
-        int,
-        Declared(
-            _AFTER,
-            90,
-            whole_days(15, 36_500),
-            "Days until clean_up also drops what the state needs no more: the files of a run (work"
-            " lists, receipts, report), and checkpoints that a newer one replaced. Commits stay for"
-            " ever.",
         ),
     ]
     scans_per_month: Annotated[

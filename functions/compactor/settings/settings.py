@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from compactor.errors import InvalidInput
-from compactor.formats import spec_of
+from compactor.formats import Reading, spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
@@ -36,6 +36,11 @@ STATE_ROOT = "_compactor/"
 _DELTA_OWN = ("_delta", "_change_data")
 # Spark runs in another directory, and has a driver of this database alone.
 _SQLITE = "sqlite:////"
+_CHARACTERS = {
+    "utf-8": Reading(),
+    "single_byte": Reading(single_byte=True),
+    "any_bytes": Reading(single_byte=True, keep_nuls=True),
+}
 # What is read as records of named fields, and so can become rows.
 _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
@@ -78,7 +83,6 @@ class Settings(RunFields):
         settings = cls(**values)
         _check_locations(settings)
         _check_window(settings)
-        _check_sizes(settings)
         _check_listing(settings)
         _check_registry(settings)
         _check_engine(settings)
@@ -109,6 +113,11 @@ class Settings(RunFields):
         rules = self.rules.rules if self.policies else ()
         declaring = (one for one in rules if one.csv_header != "auto")
         return tuple(f"{' '.join(one.match)}={one.csv_header}" for one in declaring)
+
+    @property
+    def characters(self) -> Reading:
+        """Which bytes are characters."""
+        return _CHARACTERS[self.encoding]
 
     @property
     def columnar(self) -> bool:
@@ -293,12 +302,6 @@ def _check_columnar_engine(settings: Settings) -> None:
     if settings.columnar and settings.spark_engine == "none":
         accepted = "emr or emr_serverless when outputs are Parquet, which only Spark writes"
         raise InvalidInput("spark_engine", settings.spark_engine, accepted)
-
-
-def _check_sizes(settings: Settings) -> None:
-    target, small = settings.target_bytes, settings.small_object_bytes
-    if target is not None and small is not None and small > target:
-        raise InvalidInput("small_object_bytes", small, f"at most target_bytes, {target}")
 
 
 def _check_listing(settings: Settings) -> None:

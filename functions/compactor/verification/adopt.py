@@ -286,7 +286,7 @@ def find_outputs(settings: Settings, store: ObjectStore) -> dict[str, list[Sourc
         return (one for page in store.list_objects(place.bucket, place.prefix) for one in page)
 
     found: dict[str, list[SourceObject]] = {}
-    for one in outputs_among(listed, settings.output_stem, store):
+    for one in outputs_among(listed, store):
         path = one.key[len(place.prefix) : one.key.rfind("/") + 1]
         found.setdefault(path, []).append(one)
     return found

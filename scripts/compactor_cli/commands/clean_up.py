@@ -11,6 +11,7 @@ from typing import Any
 from compactor.cleaning.partition import Decision
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.limits import KEEP_RUNS_DAYS
 from compactor.ports import ObjectStore
 from compactor.probe.probe import recorded_traits
 from compactor.settings.settings import Settings
@@ -25,7 +26,7 @@ from compactor_cli.console import print_error, print_line, print_table
 from compactor_cli.runs import new_run_id
 
 _SHOWN_ROWS = 50
-_FIELDS = ("retention_days", "keep_runs_days", "output_stem", "policies")
+_FIELDS = ("retention_days", "policies")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     expired = cleaning.count_expired()
     if not args.json:
         _show(decisions, settings, store)
-        _show_expired(expired, settings)
+        _show_expired(expired)
     done = None
     if not args.dry_run and (expired or any(one.due or one.orphans for one in decisions)):
         if not is_agreed(args, _question(decisions, expired)):
@@ -119,11 +120,11 @@ def _show_due(decisions: Sequence[Decision], settings: Settings) -> None:
         print_line(f"elsewhere: commits whose sources do not lie in {settings.s3_source_uri}")
 
 
-def _show_expired(expired: int, settings: Settings) -> None:
+def _show_expired(expired: int) -> None:
     if expired:
         print_line(
             f"{plural(expired, 'old file')} of the state: of runs that ended more than"
-            f" {settings.keep_runs_days} days ago, and checkpoints replaced before"
+            f" {KEEP_RUNS_DAYS} days ago, and checkpoints replaced before"
         )
 
 

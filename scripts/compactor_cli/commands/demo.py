@@ -29,12 +29,12 @@ from compactor_cli.demo_objects import (
     generated,
 )
 from compactor_cli.demo_query import Asked, ask_both
-from compactor_cli.extras import require
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from compactor_cli.pages import require_directory
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import Machine
+from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
+from compactor_machine.extras import require
+from compactor_machine.spark_submit import SparkMissing, find_spark
 
 _REPORT_DIRECTORY = Path("build", "demo")
 _LAST_PORT = 65_535

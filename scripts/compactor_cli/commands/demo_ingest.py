@@ -21,15 +21,15 @@ from compactor_cli.console import (
     progress,
 )
 from compactor_cli.ingest_source import FORMATS, JSON, PARQUET, Produced, Producer
-from compactor_cli.local.embedded import EmbeddedS3
-from compactor_cli.local.engine import engine_environment, opened_log
-from compactor_cli.local.executions import FAILED, Executions
-from compactor_cli.local.ingest import Ingest, Stream
-from compactor_cli.local.kept_spark import KeptSpark
-from compactor_cli.local.model import EngineError
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
-from compactor_cli.local.table_reader import TableReader
 from compactor_cli.whole import Machine, run_here
+from compactor_local.embedded import EmbeddedS3
+from compactor_local.executions import FAILED, Executions
+from compactor_local.ingest import Ingest, Stream
+from compactor_local.kept_spark import KeptSpark
+from compactor_local.model import EngineError
+from compactor_local.table_reader import TableReader
+from compactor_machine.environment import engine_environment, opened_log
+from compactor_machine.spark_submit import SparkMissing, find_spark
 
 _BUCKET = "lake"
 _RAW = "raw/"

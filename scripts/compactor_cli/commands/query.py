@@ -25,8 +25,8 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
 from compactor_cli.console import print_error, print_table, progress
 from compactor_cli.duck import VIEW, Found, ask, require_sql
-from compactor_cli.extras import require
 from compactor_cli.queried import Staged, Staging
+from compactor_machine.extras import require
 
 
 @dataclass(frozen=True, slots=True)

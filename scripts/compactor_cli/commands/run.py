@@ -88,9 +88,7 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.endpoint_url, settings.state.bucket)
     with telling_all_missing(settings, store, writes=True):
         require_source(settings, store)
-    machine = Machine(
-        args.workers, args.endpoint_url, args.log, time_limit_seconds=limit, forks=True
-    )
+    machine = Machine(args.workers, args.endpoint_url, args.log, time_limit_seconds=limit)
     execution = _with_way_out(_execute_here(settings, machine), settings, store)
     pages = fetch_report(execution, settings, store, args.report_dir)
     if args.json:

@@ -20,10 +20,10 @@ from compactor_cli.commands.asking import is_agreed, require_answer
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.tables_history import add_table, opened_from
 from compactor_cli.console import print_line, progress
-from compactor_cli.local.engine import engine_environment, opened_log
-from compactor_cli.local.spark_jars import table_packages
-from compactor_cli.local.spark_job import LocalSpark, order_arguments
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_machine.environment import engine_environment, opened_log
+from compactor_machine.spark_jars import table_packages
+from compactor_machine.spark_job import LocalSpark, order_arguments
+from compactor_machine.spark_submit import SparkMissing, find_spark
 from compactor_tables.holder import this_process
 from compactor_tables.lease import LeaseHeld, Leases
 from compactor_tables.orders import write_order
