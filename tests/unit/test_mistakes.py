@@ -90,10 +90,9 @@ def test_a_destination_without_a_run_is_told_as_that(world, command, words):
     [
         (("restore", DEST), "KEY: no value; expected keys, as ls shows them"),
         (("restore", DEST, "--all"), "--output: no value; expected a directory or an S3 URI"),
-        (("manifest", DEST, "--format", "parquet"), "--output: no value; expected a file"),
         (("run", SOURCE), "s3_destination_uri: no value; expected an S3 URI such as"),
     ],
-    ids=["restore", "restore --all", "manifest", "run"],
+    ids=["restore", "restore --all", "run"],
 )
 def test_what_is_missing_is_said_to_be_and_not_called_none(world, command, words, told):
     code, out, err = command(*words)

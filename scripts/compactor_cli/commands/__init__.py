@@ -160,7 +160,7 @@ COMMANDS: Mapping[str, Command] = {
     "manifest": Command(
         "compactor_cli.commands.manifest",
         "export which source is where in which output, for a query engine to join with",
-        "  compactor manifest s3://my-lake/compacted/ --format parquet -o sources.parquet\n",
+        "  compactor manifest s3://my-lake/compacted/ > sources.jsonl\n",
     ),
     "query": Command(
         "compactor_cli.commands.query",

@@ -44,7 +44,6 @@ from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.idle import is_without_partitions, require_source, window_warning
-from compactor_cli.listing_prices import ListingPrices, prices_of
 from compactor_cli.plan_money import show_verdict, standing_of
 from compactor_cli.rights import telling_all_missing
 
@@ -143,9 +142,7 @@ def run(args: argparse.Namespace) -> int:
         print_line(headline, "bold")
     if warning:
         print_line(f"warning: {warning}")
-    # Of what events told, nobody lists the rest.
-    prices = None if settings.listing == "events" else _prices(settings, found)
-    _show(found, forecasts, prices)
+    _show(found, forecasts)
     _show_rules(settings, found, forecasts)
     show_verdict(verdict, explain=args.explain)
     return 0
@@ -271,19 +268,12 @@ def _document(
         "oversized": [item.to_dict() for item in found.oversized],
         "resting": asdict(found.resting),
         "unpartitioned": asdict(found.unpartitioned),
-        "listing": _prices(settings, found).to_dict(),
     }
 
 
-def _prices(settings: Settings, found: Discovery) -> ListingPrices:
-    return prices_of(found, by_table=settings.inventory_table is not None)
-
-
-def _show(found: Discovery, forecasts: Sequence[Forecast], prices: ListingPrices | None) -> None:
+def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     if not is_without_partitions(found):
         _show_partitions(found, forecasts)
-        if prices is not None:
-            print_line(prices.line)
     outside = found.unpartitioned
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""
