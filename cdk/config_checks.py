@@ -99,19 +99,19 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
 
 def _check_inventory(config: Config) -> None:
     key, given = config.inventory_kms_key_arn, config.reconcile_inventory
-    taken = (config.run.inventory_manifest_uri, config.run.inventory_table, given)
-    if key is not None and not any(taken):
-        accepted = "nothing without inventory_manifest_uri: no inventory is taken"
+    takes = config.run.listing_kind == "inventory" or given is not None
+    if key is not None and not takes:
+        accepted = "nothing without listing inventory:URI: no inventory is taken"
         raise InvalidInput("inventory_kms_key_arn", key, accepted)
     if given is not None and not config.events:
         raise InvalidInput("reconcile_inventory", given, 'null unless ingest is "events"')
-    address = config.run.inventory_table_address
+    address = config.run.listing_source.table
     if address is not None and address.kind != S3TABLES:
         accepted = (
-            "s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE in a deployment, which gives rights to such"
-            " tables alone; others are for compactor run"
+            "inventory:s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE in a deployment, which gives"
+            " rights to such tables alone; others are for compactor run"
         )
-        raise InvalidInput("inventory_table", address.text, accepted)
+        raise InvalidInput("listing", config.run.listing, accepted)
 
 
 def _check_spark(config: Config, given: Mapping[str, Any]) -> None:

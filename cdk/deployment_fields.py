@@ -89,7 +89,7 @@ _DEPLOYMENT = (
         _BUCKETS,
         None,
         KMS_KEY,
-        "The key that encrypts the inventory at inventory_manifest_uri, inventory_table or"
+        "The key that encrypts the inventory of listing or"
         " reconcile_inventory, where that has one of its own: the role that takes it may decrypt."
         " By default that of its bucket, if source or destination lie there.",
     ),

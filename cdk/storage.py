@@ -102,7 +102,7 @@ class Storage(Construct):
         uri = self._config.inventory_uri
         if uri is None:
             return None
-        delivered = S3Uri.parse("inventory_manifest_uri", configuration_of(uri))
+        delivered = S3Uri.parse("listing", configuration_of(uri))
         known = (self.destination, self.source, self.state)
         keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
         # An inventory may be encrypted otherwise than its bucket does by default.

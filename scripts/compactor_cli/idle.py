@@ -30,7 +30,7 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
     Raises:
         InvalidInput: there is no object below it, and no commit names one; or it may not be listed.
     """
-    if settings.listing != "list":
+    if settings.listing_kind != "list":
         return
     root = settings.source.root
     with blaming("s3_source_uri", settings):
@@ -88,7 +88,7 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
         InvalidInput: the source may not be listed.
     """
     window = settings.window(now)
-    if window is None or settings.listing != "list":
+    if window is None or settings.listing_kind != "list":
         return ""
     with Parallel(1) as parallel:
         search = Search(settings, store, parallel)

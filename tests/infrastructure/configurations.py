@@ -86,8 +86,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     },
     "live inventory, KMS": {
         **_IMPORTED,
-        "listing": "inventory",
-        "inventory_table": LIVE_INVENTORY,
+        "listing": f"inventory:{LIVE_INVENTORY}",
         "inventory_kms_key_arn": _INVENTORY_KEY,
         "spark_engine": "none",
     },
@@ -194,8 +193,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "expire_days": 3_650,
         "ia_days": 45,
         "inventory_kms_key_arn": _INVENTORY_KEY,
-        "inventory_manifest_uri": "s3://inventories/daily/app-logs/all/",
-        "listing": "inventory",
+        "listing": "inventory:s3://inventories/daily/app-logs/all/",
         "log_retention_days": 90,
         "missed_run_hours": 12,
         "name": "compactor-two",
@@ -227,14 +225,15 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
         "s3_destination_uri": "create_destination_bucket",
         "target_s3_uri": "create_destination_bucket",
         "access_logs_uri": "",
-        "inventory_manifest_uri": "",
+        "listing": "",
         "reconcile_inventory": "",
         "table_location_uri": "",
     }
     found = [
-        context[uri]
-        for uri, created in names.items()
-        if context.get(uri, "").startswith("s3://") and not context.get(created)
+        uri
+        for name, created in names.items()
+        if (uri := context.get(name, "").removeprefix("inventory:")).startswith("s3://")
+        and not context.get(created)
     ]
     return {uri.split("/")[2] for uri in (*found, *context.get("maintenance_locations", ()))}
 

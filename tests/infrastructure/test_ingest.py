@@ -385,8 +385,8 @@ def test_the_functions_are_told_the_stream_whose_runs_are_those_of_the_schedule(
         scheduled = json.loads(found.outputs["DefaultInput"])
         assert stream.settings == Settings.from_input({**scheduled, "clean_up": "keep"})
         given = stream.inventoried
-        taken = None if given is None else given.inventory_manifest_uri or given.inventory_table
-        assert taken == context.get("reconcile_inventory")
+        taken = "" if given is None else given.listing.removeprefix("inventory:")
+        assert taken == context.get("reconcile_inventory", "")
         assert (stream.objects, stream.bytes, stream.seconds) == (
             context.get("events_objects", 10_000),
             context.get("events_bytes", 1024**3),

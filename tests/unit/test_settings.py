@@ -179,9 +179,14 @@ WRONG_VALUES = [
     ("compression", ["gzip"], '"gzip"'),
     ("documents", "line", '"as_is" or "lines"'),
     ("clean_up", "DELETE", '"keep" or "delete"'),
-    ("listing", "metadata", '"list", "inventory" or "events"'),
-    ("inventory_manifest_uri", "s3://bucket/manifest.csv", "manifest.json"),
-    ("inventory_manifest_uri", "bucket/manifest.json", "manifest.json"),
+    ("listing", "metadata", "events:TABLE/STREAM"),
+    ("listing", "inventory", "inventory:URI"),
+    ("listing", "events", "events:TABLE/STREAM"),
+    ("listing", "events:table", "events:TABLE/STREAM"),
+    ("listing", "list:s3://bucket/", "inventory:URI"),
+    ("listing", "inventory:s3://bucket/manifest.csv", "manifest.json"),
+    ("listing", "inventory:s3://bucket/a//manifest.json", "no empty segment"),
+    ("listing", "inventory:bucket/manifest.json", "s3tables:"),
     ("scans_per_month", -1, "from 0"),
     ("scans_per_month", "often", "a number"),
     ("target_class", "COLD", "STANDARD_IA"),
@@ -254,12 +259,6 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
         'null when spark_engine is "emr_serverless"',
     ),
     ({"spark_engine": "none", "emr_cluster_id": "j-1"}, "emr_cluster_id", 'is "none"'),
-    ({"listing": "inventory"}, "inventory_manifest_uri", "when listing is inventory"),
-    (
-        {"inventory_manifest_uri": "s3://b/manifest.json"},
-        "inventory_manifest_uri",
-        "null unless listing",
-    ),
 ]
 
 

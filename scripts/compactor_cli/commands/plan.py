@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
     if warning:
         print_line(f"warning: {warning}")
     # Of what events told, nobody lists the rest.
-    prices = None if settings.listing == "events" else _prices(settings, found)
+    prices = None if settings.listing_kind == "events" else _prices(settings, found)
     _show(found, forecasts, prices)
     _show_rules(settings, found, forecasts)
     show_verdict(verdict, explain=args.explain)
@@ -198,7 +198,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
     Raises:
         InvalidInput: there is no such inventory, or it leaves out what is needed.
     """
-    if settings.listing != "inventory":
+    if settings.listing_kind != "inventory":
         return None
     with progress("reading the inventory"):
         return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
@@ -207,7 +207,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
 def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
     """The partitions."""
     with progress("discovering"):
-        if settings.listing == "events":
+        if settings.listing_kind == "events":
             return find_pending(settings, store, time.time(), writes=False)
         if listing is not None:
             return find_listed(settings, store, listing)
@@ -239,7 +239,7 @@ def forecast(
     lists, now = store, time.time()
     if listing is not None:
         lists, now = cast(ObjectStore, InventoriedStore(store, listing)), listing.as_of
-    elif settings.listing == "events":
+    elif settings.listing_kind == "events":
         lists = cast(ObjectStore, ListedStore(store, open_pending(settings, now)))
     found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
@@ -276,7 +276,7 @@ def _document(
 
 
 def _prices(settings: Settings, found: Discovery) -> ListingPrices:
-    return prices_of(found, by_table=settings.inventory_table is not None)
+    return prices_of(found, by_table=settings.listing_source.table is not None)
 
 
 def _show(found: Discovery, forecasts: Sequence[Forecast], prices: ListingPrices | None) -> None:
