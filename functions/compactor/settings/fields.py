@@ -355,15 +355,6 @@ class RunFields:
             " its own. Sets output_format to parquet. A destination has one table for good.",
         ),
     ]
-    create_table: Annotated[
-        bool,
-        Declared(
-            _TABLE,
-            True,
-            flag(),
-            "Make the table, where there is none, with the columns of the first outputs.",
-        ),
-    ]
     schema_evolution: Annotated[
         str,
         Declared(
