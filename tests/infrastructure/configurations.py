@@ -149,7 +149,6 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         **_IMPORTED,
         "depth": 1,
         "reader_table": "glue:lake.logs",
-        "reader_columns": "glue:lake.columns",
         "mode": "standalone",
         "clean_up": "delete",
         "retention_days": 0,

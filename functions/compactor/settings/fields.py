@@ -16,12 +16,7 @@ from compactor.model import Compression, Format
 from compactor.settings.listings import LISTING_ACCEPTED, parse_listing
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.policies import checked_policies
-from compactor.settings.readers import (
-    COLUMNS_ACCEPTED,
-    READER_TABLE_ACCEPTED,
-    parse_columns,
-    parse_reader_table,
-)
+from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -61,7 +56,6 @@ _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 _ADDRESS = Reader(TABLE_ACCEPTED, lambda value: parse_table(value).text)
 _LISTING = Reader(LISTING_ACCEPTED, lambda value: parse_listing(value).text)
 _READER_TABLE = Reader(READER_TABLE_ACCEPTED, lambda value: parse_reader_table(value).text)
-_COLUMNS = Reader(COLUMNS_ACCEPTED, parse_columns)
 _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
@@ -415,8 +409,8 @@ class RunFields:
             None,
             _READER_TABLE,
             "The table in the Glue Data Catalog that shows query engines each record once, in a"
-            " source or in an output. It is made where it is not there, and every run switches the"
-            " partitions that it worked on.",
+            " source or in an output. It is made where it is not there, with columns that are found"
+            " in a sample, and every run switches the partitions that it worked on.",
         ),
     ]
     reader_mode: Annotated[
@@ -427,16 +421,6 @@ class RunFields:
             one_of("exact", "compacted"),
             "What that table shows: every record, also those that no output has yet; or the"
             " outputs alone.",
-        ),
-    ]
-    reader_columns: Annotated[
-        tuple[Mapping[str, str], ...] | str | None,
-        Declared(
-            _READERS,
-            None,
-            _COLUMNS,
-            "The columns of that table when it is made: given, or those of another table. By"
-            " default they are found in a sample of what it shows.",
         ),
     ]
     reader_partitions: Annotated[
