@@ -61,21 +61,16 @@ class Config:
     inventory_kms_key_arn: str | None
     access_logs_uri: str | None
     versioned: bool
-    noncurrent_days: int
     ia_days: int | None
     archive_days: int | None
     archive_class: str
     expire_days: int | None
     superseded_days: int | None
-    superseded_class: str
     schedule: str
     schedule_time_zone: str
     schedule_enabled: bool
     ingest: str
-    events_objects: int
-    events_bytes: int
     events_seconds: int
-    sweep_minutes: int
     reconcile_hours: int
     reconcile_inventory: str | None
     switch_on_notifications: bool
@@ -94,7 +89,6 @@ class Config:
     spark_architecture: str
     spark_python: str
     spark_jars: str | tuple[str, ...]
-    spark_timeout_seconds: int
     emr_release_label: str
     emr_serverless_max_vcpus: int
     emr_subnet_id: str | None
@@ -132,6 +126,11 @@ class Config:
     def events(self) -> bool:
         """True when S3 tells of objects, and runs start by what waits."""
         return self.ingest == "events"
+
+    @property
+    def sweep_minutes(self) -> int:
+        """How often the registry is asked whether an object waits too long."""
+        return max(1, min(5, self.events_seconds // 180))
 
     @property
     def inventory_uri(self) -> str | None:

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 _CATALOG = "glue"
 
 _IA_DAYS = 30
-# What a worker needs beside what it reads ahead: the interpreter, a window's manifest, three parts.
 # Amazon's rules for a new one; dots, which it still allows, break TLS by host name.
 _NEW_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-_LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days", "noncurrent_days")
+_LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days")
 
 
 def require_sense(config: Config, given: Mapping[str, Any]) -> None:
@@ -47,17 +46,13 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
 
 
 def _check_superseded(config: Config, given: Mapping[str, Any]) -> None:
-    days = config.superseded_days
-    if days is None:
+    if config.superseded_days is None:
         return
     if not (config.made_destination or config.made_source):
         accepted = (
             "null where the stack makes no bucket: docs/maintenance.md has the rule for yours"
         )
         raise InvalidInput("superseded_days", given["superseded_days"], accepted)
-    if config.superseded_class == "standard_ia" and days < _IA_DAYS:
-        accepted = f"at least {_IA_DAYS} for standard_ia: S3 moves nothing to IA earlier"
-        raise InvalidInput("superseded_days", days, accepted)
 
 
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:

@@ -100,8 +100,6 @@ class Ingest(Construct):
         stream = {
             "name": config.name,
             "input": given,
-            "objects": config.events_objects,
-            "bytes": config.events_bytes,
             "seconds": config.events_seconds,
         }
         if config.reconcile_inventory is not None:
