@@ -209,8 +209,7 @@ def _table_of(
     partition, held = next(_looks(args, settings, store), (None, Held()))
     if partition is None:
         raise InvalidInput("partition", None, "a partition with objects in it")
-    catalog = open_readers(settings.reader_columns) if _other(settings) else None
-    return table_input(settings, partition, held, catalog, store)
+    return table_input(settings, partition, held, store)
 
 
 def _view(
@@ -231,10 +230,6 @@ def _view(
             yield ddl.add_partition((database, one), keys, values, location)
     sources, outputs = (ddl.quoted(f"{database}.{one}") for one in names.values())
     yield ddl.exact_view(ddl.quoted(f"{database}.{name}"), sources, outputs, held)
-
-
-def _other(settings: Settings) -> bool:
-    return isinstance(settings.reader_columns, str)
 
 
 def _files(args: argparse.Namespace) -> int:
