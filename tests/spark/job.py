@@ -25,9 +25,9 @@ from compactor.runs import receipts
 from compactor.runs.receipts import Receipt
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.installed import spark_script
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_dev import IMPORT_ROOTS
+from compactor_local.embedded import EmbeddedS3, SeedObject
+from compactor_machine.installed import spark_script
 from tests.support.java import SHORT_LIVED
 from tests.support.world import records_in
 
@@ -81,7 +81,6 @@ class Job:
                 "s3_source_uri": f"s3://{self.source}/logs/",
                 "s3_destination_uri": f"s3://{self.lake}/compacted/",
                 "depth": 1,
-                "read_concurrency": 16,
                 **self.given,
             }
         )

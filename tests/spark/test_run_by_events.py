@@ -14,8 +14,8 @@ from compactor.stores.registry import DynamoRegistry
 from compactor.stores.registry_rows import create_table
 from compactor.stores.s3 import make_client
 from compactor_cli.commands import main
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
-from compactor_cli.local.spark_submit import SparkHere
+from compactor_local.embedded import EmbeddedS3, SeedObject
+from compactor_machine.spark_submit import SparkHere
 from tests.support.dynamodb import client_at
 from tests.support.embedded import find_embedded
 from tests.support.event_world import AT_ONCE
@@ -56,7 +56,7 @@ def test_rows_are_made_of_what_events_told_and_marked(
             }
             bodies.append((one.key, notification(one.key, **told)))
         register(bodies, streams, registry, time.time())
-        words = ["--depth", "1", "--listing", "events", "--registry", "told/logs", "--json"]
+        words = ["--depth", "1", "--listing", "events:told/logs", "--json"]
         words += ["--settle-seconds", "0", "--open-partition-seconds", "0"]
         words += ["--output-format", "parquet", "--workers", "1"]
         code = main(["run", *PLACES, "--endpoint-url", s3.endpoint_url, *words])

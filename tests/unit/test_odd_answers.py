@@ -16,7 +16,7 @@ from compactor.stores.routes import Route
 from compactor.stores.s3 import S3Store, make_client
 from compactor.stores.transfers import Transfers
 from compactor.stores.translate import Again
-from compactor_dev.benchmark import certificate
+from compactor_dev.bench import certificate
 from tests.support.raw_s3 import Piece, RawS3, raw_s3
 from tests.support.s3_requests import NoTime
 

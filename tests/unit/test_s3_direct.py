@@ -29,7 +29,7 @@ from compactor.pieces import Pieces
 from compactor.stores.retries import Patience
 from compactor.stores.routes import Routes
 from compactor.stores.s3 import S3Store, make_client
-from compactor_dev.benchmark import certificate
+from compactor_dev.bench import certificate
 from tests.support.s3_requests import NoTime, store_on
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal
 
