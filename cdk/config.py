@@ -86,14 +86,12 @@ class Config:
     architecture: str
     worker_memory_mb: int
     worker_reserved_concurrency: int | None
-    spark_architecture: str
     spark_python: str
     spark_jars: str | tuple[str, ...]
     emr_release_label: str
     emr_serverless_max_vcpus: int
     emr_subnet_id: str | None
-    emr_primary_instance_type: str
-    emr_core_instance_type: str
+    emr_instance_type: str
     emr_core_instance_count: int
     alarm_email: str | None
     missed_run_hours: int | None

@@ -122,17 +122,16 @@ def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
         spec = DEPLOYMENT_KEYS["emr_subnet_id"]
         accepted = f'{spec.accepted}, when spark_engine is "emr" without emr_cluster_id'
         raise InvalidInput("emr_subnet_id", given.get("emr_subnet_id"), accepted)
-    for name in ("emr_primary_instance_type", "emr_core_instance_type"):
-        _check_instance(name, getattr(config, name), config.spark_architecture)
+    _check_instance(config.emr_instance_type, config.architecture)
 
 
-def _check_instance(name: str, instance: str, architecture: str) -> None:
+def _check_instance(instance: str, architecture: str) -> None:
     # m6g, c7gd, r8gn: the letter g behind the generation says Graviton.
     _, _, options = instance.split(".", maxsplit=1)[0].partition(_generation(instance))
     found = "arm64" if options.startswith("g") else "x86_64"
     if found != architecture:
-        accepted = f"an instance type of spark_architecture {architecture}; this one is {found}"
-        raise InvalidInput(name, instance, accepted)
+        accepted = f"an instance type of architecture {architecture}; this one is {found}"
+        raise InvalidInput("emr_instance_type", instance, accepted)
 
 
 def _generation(instance: str) -> str:

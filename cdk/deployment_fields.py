@@ -222,7 +222,7 @@ _DEPLOYMENT = (
         _WORK,
         "arm64",
         one_of("arm64", "x86_64"),
-        "Of the Lambda functions; arm64 costs a fifth less.",
+        "Of the Lambda functions and of the machines that Spark runs on; arm64 costs a fifth less.",
     ),
     FieldSpec(
         "worker_memory_mb",
@@ -242,13 +242,6 @@ _DEPLOYMENT = (
         whole(1, 100_000),
         "Keep that many parallel executions for the compaction function, at least"
         " max_concurrency. By default it shares the account's.",
-    ),
-    FieldSpec(
-        "spark_architecture",
-        _SPARK,
-        "arm64",
-        one_of("arm64", "x86_64"),
-        "Of the machines that Spark runs on; the libraries are built for it.",
     ),
     FieldSpec(
         "spark_python",
@@ -292,20 +285,20 @@ _DEPLOYMENT = (
         " = true on it and on its VPC.",
     ),
     FieldSpec(
-        "emr_primary_instance_type",
+        "emr_instance_type",
         _SPARK,
         "m6g.xlarge",
         INSTANCE,
-        "The cluster's primary node, where the driver may run: four processors, 16 GB.",
+        "The cluster's nodes, of architecture: the driver needs four processors and 16 GB, and two"
+        " executors run on four processors.",
     ),
     FieldSpec(
-        "emr_core_instance_type",
+        "emr_core_instance_count",
         _SPARK,
-        "m6g.xlarge",
-        INSTANCE,
-        "The cluster's other nodes; two executors to four processors.",
+        2,
+        whole(1, 1_000),
+        "How many nodes the cluster has beside the primary one.",
     ),
-    FieldSpec("emr_core_instance_count", _SPARK, 2, whole(1, 1_000), "How many of those."),
     FieldSpec(
         "alarm_email",
         _WATCH,
