@@ -81,7 +81,6 @@ class Config:
     maintenance_kms_key_arn: str | None
     maintenance_schedule: str
     maintenance_schedule_enabled: bool
-    maintenance_jars: str | tuple[str, ...]
     glue_optimizers: tuple[str, ...]
     architecture: str
     worker_memory_mb: int
@@ -171,10 +170,10 @@ class Config:
     @property
     def table_jars(self) -> tuple[str, ...] | None:
         """Archives for maintenance that are there already; None where the stack brings them."""
-        if self.maintenance_jars == BUNDLED:
+        if self.spark_jars == BUNDLED:
             return None
-        if self.maintenance_jars != RELEASE:
-            return tuple(self.maintenance_jars)
+        if self.spark_jars != RELEASE:
+            return tuple(self.spark_jars)
         return tuple(one for name in self.table_formats for one in _RELEASE_JARS[name])
 
     @property

@@ -111,8 +111,8 @@ def _check_inventory(config: Config) -> None:
 
 def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
     engine = config.run.spark_engine
-    if given.get("spark_jars") is not None and not config.run.upsert_key:
-        accepted = "nothing without upsert_key: then Spark writes no table"
+    if given.get("spark_jars") is not None and not (config.run.upsert_key or config.table_formats):
+        accepted = "nothing without upsert_key or maintenance by Spark: then Spark writes no table"
         raise InvalidInput("spark_jars", given["spark_jars"], accepted)
     if config.standalone and engine != "none":
         raise InvalidInput("spark_engine", engine, '"none" when mode is standalone')
@@ -211,7 +211,6 @@ def _check_maintenance(config: Config, given: Mapping[str, Any]) -> None:
         raise InvalidInput("mode", config.mode, '"workflow" with maintenance')
     tables.check_jars(
         config.tables_request,
-        config.maintenance_jars,
-        is_given="maintenance_jars" in given,
+        config.spark_jars,
         spark=tables.tables_spark(config.run),
     )
