@@ -79,8 +79,7 @@ class Config:
     maintenance: Mapping[str, Any] | None
     maintenance_locations: tuple[str, ...]
     maintenance_kms_key_arn: str | None
-    maintenance_schedule: str
-    maintenance_schedule_enabled: bool
+    maintenance_schedule: str | None
     glue_optimizers: tuple[str, ...]
     architecture: str
     worker_memory_mb: int
@@ -223,7 +222,7 @@ class Config:
     @property
     def tables_alarm_hours(self) -> int:
         """Hours without a run of maintenance that are too many."""
-        return alarm_hours(self.maintenance_schedule)
+        return alarm_hours(self.maintenance_schedule or "")
 
     def run_input(self) -> dict[str, Any]:
         """The run's input: URIs, and whatever differs from the defaults of FIELDS."""

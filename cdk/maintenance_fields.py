@@ -20,7 +20,7 @@ from compactor.errors import InvalidInput
 from compactor.maintenance.measures import DELTA, ICEBERG
 from compactor.maintenance.request import MaintenanceRequest, read_request
 from compactor.settings.settings import Settings
-from compactor.settings.specs import FieldSpec, flag
+from compactor.settings.specs import FieldSpec
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 
@@ -54,16 +54,10 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
     FieldSpec(
         "maintenance_schedule",
         _MAINTENANCE,
-        "cron(0 5 * * ? *)",
-        SCHEDULE,
-        "When maintenance runs, in schedule_time_zone.",
-    ),
-    FieldSpec(
-        "maintenance_schedule_enabled",
-        _MAINTENANCE,
-        False,
-        flag(),
-        "Whether that schedule starts runs. Off until you have seen one go well.",
+        None,
+        or_null(SCHEDULE),
+        "When maintenance runs, in schedule_time_zone; null: when you start it. Give it once you"
+        " have seen one go well.",
     ),
     FieldSpec(
         "superseded_days",

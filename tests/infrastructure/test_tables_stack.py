@@ -33,7 +33,6 @@ CONTEXT: Mapping[str, Any] = {
     "maintenance": MAINTENANCE,
     "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/", "s3://gold/"],
     "maintenance_schedule": "rate(12 hours)",
-    "maintenance_schedule_enabled": True,
     "glue_optimizers": ["glue:gold.orders"],
 }
 _DELETES = "s3:DeleteObject"
