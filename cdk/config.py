@@ -54,7 +54,6 @@ class Config:
     run: Settings
     name: str
     mode: str
-    create_source_bucket: bool
     create_destination_bucket: bool
     kms_key_arn: str | None
     source_kms_key_arn: str | None
@@ -107,7 +106,6 @@ class Config:
             name: read_key(spec, given.get(name, spec.default))
             for name, spec in DEPLOYMENT_KEYS.items()
         }
-        values["create_source_bucket"] |= given.get("s3_source_uri") is None
         values["create_destination_bucket"] |= given.get("s3_destination_uri") is None
         config = cls(run=_run(given, values), **values)
         require_sense(config, given)
@@ -205,14 +203,14 @@ class Config:
     @property
     def made_source(self) -> bool:
         """True when the stack makes the source's bucket."""
-        shared = self.run.source.root.bucket == self.run.destination.bucket
-        return self.create_source_bucket or (shared and self.create_destination_bucket)
+        root = self.run.source.root
+        shared = root.bucket == self.run.destination.bucket
+        return root.bucket == MADE_SOURCE or (shared and self.create_destination_bucket)
 
     @property
     def made_destination(self) -> bool:
         """True when the stack makes the destination's bucket."""
-        shared = self.run.source.root.bucket == self.run.destination.bucket
-        return self.create_destination_bucket or (shared and self.create_source_bucket)
+        return self.create_destination_bucket
 
     @property
     def alarm_hours(self) -> int:

@@ -52,21 +52,14 @@ _DEPLOYMENT = (
         " it all, for sources that one function compacts within 15 minutes.",
     ),
     FieldSpec(
-        "create_source_bucket",
-        _BUCKETS,
-        False,
-        flag(),
-        "Make the bucket of s3_source_uri; by default it is there already. Without s3_source_uri"
-        " a bucket is made in any case, and raw/ in it is the source.",
-    ),
-    FieldSpec(
         "create_destination_bucket",
         _BUCKETS,
         False,
         flag(),
         "Make the bucket of s3_destination_uri; by default it is there already. Without"
         " s3_destination_uri a bucket is made in any case, and compacted/ in it is the"
-        " destination. Buckets outlive the stack.",
+        " destination; without s3_source_uri one is, and raw/ in it is the source. Buckets outlive"
+        " the stack.",
     ),
     FieldSpec(
         "kms_key_arn",
