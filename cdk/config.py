@@ -12,12 +12,12 @@ from cdk.config_checks import require_sense
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
 from cdk.readers import BUNDLED, RELEASE, alarm_hours, read_key
 from compactor.errors import InvalidInput
-from compactor.maintenance.measures import DELTA, ICEBERG
-from compactor.maintenance.request import MaintenanceRequest
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.tables import KEYS_SUFFIX, TableAddress, parse_inventory_table
 from compactor.settings.uris import S3Uri
+from compactor_tables.measures import DELTA, ICEBERG
+from compactor_tables.request import MaintenanceRequest
 
 # Stand for the names that CloudFormation gives buckets without one. No bucket can be called so:
 # the suffix is reserved for access points.

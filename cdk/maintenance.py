@@ -23,9 +23,9 @@ from cdk.schedule import add_schedule, how_to_start
 from cdk.spark import SparkStep
 from cdk.storage import Place, Storage
 from cdk.table_optimizers import LAKE_FORMATION, TableOptimizers
-from compactor_cli.local.tables_model import TABLES_SUBSTITUTIONS
 from compactor_cli.runs import TABLES_LABEL
 from compactor_dev import REPOSITORY
+from compactor_local.tables_model import TABLES_SUBSTITUTIONS
 
 _DEFINITION = REPOSITORY / "statemachine" / "tables.asl.json"
 _MAP_RUNS = MapRuns(

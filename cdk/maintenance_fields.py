@@ -17,12 +17,12 @@ from cdk.readers import (
     or_null,
 )
 from compactor.errors import InvalidInput
-from compactor.maintenance.measures import DELTA, ICEBERG
-from compactor.maintenance.request import MaintenanceRequest, read_request
 from compactor.settings.settings import Settings
 from compactor.settings.specs import FieldSpec
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
+from compactor_tables.measures import DELTA, ICEBERG
+from compactor_tables.request import MaintenanceRequest, read_request
 
 _MAINTENANCE = "Tables that others write"
 

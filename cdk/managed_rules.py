@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compactor.errors import InvalidInput
-from compactor_cli.local.definition import each_state
+from compactor_local.definition import each_state
 
 # The integration behind arn:…:states:::, and its rule ("IAM policies for integrated services" in
 # the Step Functions guide: a page for each service).

@@ -33,12 +33,12 @@ from cdk.maintenance_fields import tables_spark
 from cdk.reader_table import may_switch, reader_table_of
 from cdk.storage import Storage
 from cdk.tables import Table, may_merge, table_of
-from compactor.maintenance.measures import DELTA, ICEBERG
-from compactor_cli.local.tables_model import SHARED_SUBSTITUTIONS
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
 from compactor_dev.spark_bundle import SCRIPT
 from compactor_dev.spark_jars import PINNED, PINNED_DELTA
+from compactor_local.tables_model import SHARED_SUBSTITUTIONS
+from compactor_tables.measures import DELTA, ICEBERG
 
 # EMR bills an idle cluster; it is only idle when its run was stopped half way.
 _IDLE_SECONDS = 900

@@ -15,8 +15,8 @@ from cdk.registry import Registry
 from compactor.inventory.manifest import configuration_of
 from compactor.layout import RUNS
 from compactor.limits import KEEP_RUNS_DAYS
-from compactor.maintenance.superseded import TAG, VALUE
 from compactor.settings.uris import S3Uri
+from compactor_tables.superseded import TAG, VALUE
 
 # Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
 _WORTH_MOVING_BYTES = 128 * 1024

@@ -16,7 +16,7 @@ from compactor.errors import InvalidInput
 from compactor_cli.demo_layout import layout_of
 from compactor_cli.generator import GeneratorSpec, LogFormat, generate
 from compactor_cli.generator.spec import parse_start
-from compactor_cli.local.embedded import SeedObject
+from compactor_local.embedded import SeedObject
 
 BUCKET = "demo"
 SOURCE_URI = f"s3://{BUCKET}/logs/"

@@ -17,23 +17,22 @@ from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import InvalidInput
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor.stores.s3 import S3Store, make_client
 from compactor.whole.ports import Observer, Spark
 from compactor.whole.progress import RunProgress
 from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.commands.endpoint import watched
-from compactor_cli.console import Bar, counted, progress
-from compactor_cli.local.engine import engine_environment, opened_log
-from compactor_cli.local.model import WorkflowProgress
-from compactor_cli.local.partition_workers import (
+from compactor_cli.console import Bar, progress
+from compactor_cli.runs import new_run_id
+from compactor_machine.environment import engine_environment, opened_log
+from compactor_machine.partition_workers import (
     CALL_SECONDS,
     PartitionWorkers,
     WorkerTask,
-    fork_workers,
 )
-from compactor_cli.local.spark_jars import packages_environment
-from compactor_cli.local.spark_job import LocalSpark
-from compactor_cli.runs import new_run_id
+from compactor_machine.spark_jars import packages_environment
+from compactor_machine.spark_job import LocalSpark
 
 # Discovery, and one partition that is begun with a minute to go.
 LEAST_LIMIT_SECONDS = 120.0
@@ -62,7 +61,6 @@ class Machine:
         call_seconds: a process that works on a partition for longer without an answer is killed
             and replaced.
         time_limit_seconds: partitions for which no time is left are left; None for no limit.
-        forks: workers may be forked from this process, which then holds little more than they do.
         spark: stays between runs; None to start one where it is needed.
     """
 
@@ -71,7 +69,6 @@ class Machine:
     log: Path | None = None
     call_seconds: float = CALL_SECONDS
     time_limit_seconds: float | None = None
-    forks: bool = False
     spark: Spark | None = None
 
 
@@ -166,9 +163,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
         task = WorkerTask(
             settings, run_id, machine.endpoint_url, environment, log, machine.call_seconds, deadline
         )
-        # Before the bar, the watch and the run, which have threads.
-        ahead = fork_workers(machine.workers, task) if machine.forks else []
-        workers = PartitionWorkers(machine.workers, task, ahead)
+        workers = PartitionWorkers(machine.workers, task)
         try:
             ended, stands = _run(task, workers, machine.spark)
         finally:
@@ -205,7 +200,7 @@ def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tu
     return ended, "" if ended.report is not None else _stands(show.last)
 
 
-def compacting_text(at: RunProgress | WorkflowProgress) -> str:
+def compacting_text(at: RunProgress) -> str:
     """How far compaction has come, in a few words."""
     done = at.partitions_done + at.partitions_failed
     failed = f", {at.partitions_failed:,} failed" if at.partitions_failed else ""
@@ -214,12 +209,12 @@ def compacting_text(at: RunProgress | WorkflowProgress) -> str:
     return text + failed + spark
 
 
-def cleaning_text(at: RunProgress | WorkflowProgress) -> str:
+def cleaning_text(at: RunProgress) -> str:
     """How far clean-up has come, in a few words."""
     done = at.clean_ups_done + at.clean_ups_failed
     failed = f", {at.clean_ups_failed:,} failed" if at.clean_ups_failed else ""
     text = f"cleaning up {done:,}/{at.clean_ups_total:,} partitions"
-    return f"{text}, {counted(at.deleted, 'source')} deleted{failed}"
+    return f"{text}, {plural(at.deleted, 'source')} deleted{failed}"
 
 
 def _stands(at: RunProgress) -> str:

@@ -17,10 +17,10 @@ from pathlib import Path
 from PIL import Image
 
 from compactor_cli.generator import GeneratorSpec, LogFormat, generate
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
 from compactor_dev import REPOSITORY
 from compactor_dev.browser import Browser, missing, open_browser
 from compactor_dev.terminal import as_svg, run_in_terminal
+from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
 
 PICTURES = REPOSITORY / "docs" / "pictures"
 #: A picture that is larger is not committed; bytes.

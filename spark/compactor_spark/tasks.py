@@ -19,7 +19,7 @@ from compactor.log.encoding import encode_commit
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
-from compactor.runs import memory as worker_process
+from compactor.process import memory as worker_process
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.answers import Answer, GroupTask

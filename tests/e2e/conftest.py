@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from compactor_cli import console
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
-from compactor_cli.local.engine import Engine
-from compactor_cli.local.model import EngineOptions, WorkflowResult
+from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3
+from compactor_local.engine import Engine
+from compactor_local.model import EngineOptions, WorkflowResult
 
 WORKERS = 2
 _names = itertools.count(1)

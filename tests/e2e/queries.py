@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from compactor_cli.local.embedded import embedded_s3, in_environment
+from compactor_local.embedded import embedded_s3, in_environment
 from tests.e2e.query_oracle import Misread
 from tests.e2e.querying import QueriedLake
 

@@ -34,7 +34,7 @@ from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3
 from tests.e2e.query_oracle import Figures, Misread, Oracle
 from tests.support.catalog_plan import is_list, objects_at, shown_by
 from tests.support.reader_lake import run_of

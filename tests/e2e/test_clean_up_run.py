@@ -12,7 +12,7 @@ import pytest
 
 from compactor.stores.s3 import make_client
 from compactor_cli.commands import main
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_local.embedded import EmbeddedS3, SeedObject
 from tests.e2e.conftest import Workflow
 
 # A store's clock tells whole seconds: what was committed just now is past no retention yet.

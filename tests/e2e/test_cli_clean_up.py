@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from compactor_cli.local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3
 from tests.conftest import REPO_ROOT
 from tests.e2e.test_cli_commands import EACH, PARTITIONS, Lake
 

@@ -21,7 +21,7 @@ from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands import main
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_local.embedded import EmbeddedS3, SeedObject
 
 PARTITIONS, EACH, ROWS = 6, 4, 3
 _names = itertools.count(1)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_machine.spark_submit import SparkMissing, find_spark
 from tests.support.progress_lines import without_progress
 
 pytestmark = pytest.mark.timeout(1_800)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_machine.spark_submit import SparkMissing, find_spark
 from tests.support.java import ENVIRONMENT as SHORT_LIVED
 from tests.support.progress_lines import without_progress
 

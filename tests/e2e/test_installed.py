@@ -13,8 +13,8 @@ import pytest
 
 import compactor
 from compactor_cli.commands import COMMANDS
-from compactor_cli.local.embedded import EmbeddedS3
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
+from compactor_local.embedded import EmbeddedS3
+from compactor_machine.spark_submit import SparkMissing, find_spark
 from tests.support.progress_lines import without_progress
 from tests.support.wheel import Installed, build, install
 
@@ -80,7 +80,14 @@ def test_every_name_that_the_wheel_adds_begins_with_compactor(wheel: Path) -> No
     with zipfile.ZipFile(wheel) as archive:
         names = {Path(name).parts[0] for name in archive.namelist()}
     records = {name for name in names if name.endswith(".dist-info")}
-    packages = {"compactor", "compactor_cli", "compactor_handlers", "compactor_spark"}
+    packages = {
+        "compactor",
+        "compactor_cli",
+        "compactor_handlers",
+        "compactor_local",
+        "compactor_machine",
+        "compactor_spark",
+    }
     assert (names - records, len(records)) == (packages, 1)
 
 

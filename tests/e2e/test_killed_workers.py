@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from compactor.stores.s3 import make_client
-from compactor_cli.local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3
 from tests.conftest import REPO_ROOT
 from tests.support.world import World, records_in
 

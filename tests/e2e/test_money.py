@@ -25,8 +25,8 @@ from compactor.whole.orders import Desk
 from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.commands import main
 from compactor_cli.commands.plan import find, forecast
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_cli.plan_money import standing_of
+from compactor_local.embedded import EmbeddedS3, SeedObject
 
 DAY = 86_400
 LATER = "2026/11/30"

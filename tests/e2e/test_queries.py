@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.local.embedded import EmbeddedS3, embedded_s3, in_environment
+from compactor_local.embedded import EmbeddedS3, embedded_s3, in_environment
 from tests.e2e.query_oracle import Misread
 from tests.e2e.querying import QueriedLake
 from tests.simulation.readers import with_a_doubled_list, without_waiting

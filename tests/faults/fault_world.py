@@ -13,10 +13,10 @@ import boto3
 
 from compactor.settings.settings import Settings
 from compactor_cli.audit import Places, Proof, audit
-from compactor_cli.local.engine import Engine
-from compactor_cli.local.model import EngineOptions, WorkflowResult
 from compactor_cli.records import records
 from compactor_cli.runs import message_of
+from compactor_local.engine import Engine
+from compactor_local.model import EngineOptions, WorkflowResult
 from tests.faults.figures import Figures
 from tests.faults.processes import compactor
 from tests.support.fault_proxy import FaultProxy

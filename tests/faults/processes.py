@@ -11,11 +11,11 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
-from compactor_cli.local.child import python_environment
+from compactor_machine.child import python_environment
 from tests.conftest import REPO_ROOT
 from tests.support.faults import Request
 
-_WORKER = b"compactor_cli.local.worker"
+_WORKER = b"compactor_local.worker"
 _ESTABLISHED = "01"
 CONNECTIONS = Path("/proc/net/tcp")
 

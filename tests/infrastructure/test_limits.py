@@ -13,7 +13,7 @@ import pytest
 from botocore.model import ServiceModel
 
 from compactor.limits import USUAL
-from compactor_cli.local.definition import each_state
+from compactor_local.definition import each_state
 from tests.infrastructure.conftest import Synthesized
 
 _CITED = re.compile(r"botocore: ([a-z0-9-]+), `(\w+)`")

@@ -19,7 +19,7 @@ import pytest
 from cdk.app import read_context
 from cdk.config import Config
 from cdk.notifications import Notifications
-from compactor_cli.local.definition import ACCOUNT, REGION
+from compactor_local.definition import ACCOUNT, REGION
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.audit import uses
 from tests.infrastructure.cloud.deployment import Deployment, deploy

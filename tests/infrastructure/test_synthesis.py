@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.local.child import python_environment
 from compactor_dev import IMPORT_ROOTS
+from compactor_machine.child import python_environment
 from tests.infrastructure.configurations import CONFIGURATIONS
 from tests.infrastructure.conftest import Deployed, Synthesized
 

@@ -15,7 +15,7 @@ import pytest
 from compactor.model import Partition, SourceObject
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.embedded import SeedObject
+from compactor_local.embedded import SeedObject
 from tests.infrastructure.cloud import engine
 from tests.infrastructure.cloud.audit import Audit
 from tests.infrastructure.cloud.deployment import Deployment, account_arn, deploy

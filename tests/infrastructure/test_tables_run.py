@@ -15,12 +15,12 @@ pytest.importorskip("pyiceberg")
 
 import pyarrow as pa
 
-from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.settings.tables import parse_table
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.embedded import SeedObject, in_environment
-from compactor_cli.local.model import WorkflowResult
-from compactor_cli.local.tables_model import ATHENA, TABLES_BRIDGES
+from compactor.table_formats.iceberg_catalogs import iceberg_catalog
+from compactor_local.embedded import SeedObject, in_environment
+from compactor_local.model import WorkflowResult
+from compactor_local.tables_model import ATHENA, TABLES_BRIDGES
 from tests.infrastructure.cloud import engine, maintaining
 from tests.infrastructure.cloud.audit import Audit
 from tests.infrastructure.cloud.deployment import Deployment, deploy

@@ -13,9 +13,9 @@ import pytest
 from cdk.app import build
 from cdk.config import Config
 from compactor.errors import InvalidInput
-from compactor_cli.local.definition import ACCOUNT, REGION
-from compactor_cli.local.tables_model import TABLES_SUBSTITUTIONS, TABLES_VALUES
 from compactor_dev.spark_jars import PINNED, PINNED_DELTA
+from compactor_local.definition import ACCOUNT, REGION
+from compactor_local.tables_model import TABLES_SUBSTITUTIONS, TABLES_VALUES
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.static_checks import template_findings
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from compactor.settings.settings import Settings
-from compactor_cli.local.definition import REGION
-from compactor_cli.local.embedded import SeedObject
+from compactor_local.definition import REGION
+from compactor_local.embedded import SeedObject
 from tests.infrastructure.cloud import adapter, engine
 from tests.infrastructure.cloud.audit import Audit
 from tests.infrastructure.cloud.deployment import Deployment, deploy

@@ -25,9 +25,9 @@ from compactor.runs import receipts
 from compactor.runs.receipts import Receipt
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.installed import spark_script
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_dev import IMPORT_ROOTS
+from compactor_local.embedded import EmbeddedS3, SeedObject
+from compactor_machine.installed import spark_script
 from tests.support.java import SHORT_LIVED
 from tests.support.world import records_in
 

@@ -12,7 +12,7 @@ from typing import Any
 from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
+from compactor_local.embedded import EmbeddedS3, SeedObject
 
 Row = Mapping[str, Any]
 

@@ -30,8 +30,8 @@ from compactor.runs.progress import PartitionProgress
 from compactor.runs.window import Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
 from compactor_dev import IMPORT_ROOTS
+from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
 from compactor_spark.oversized import replay_groups
@@ -199,14 +199,14 @@ class RowWorld:
         context = self.context()
         run = self._run()
         progress = PartitionProgress(run, run.log.load(), rebuild=False)
-        progress.settle()
+        progress.settling.settle()
         commits = []
-        groups = [(one, ()) for one in progress.plan_window(Window()).groups]
+        groups = [(one, ()) for one in progress.windows.plan(Window()).groups]
         for group, replays in [*replay_groups(progress.state, self.settings), *groups]:
             pending = compact_columnar(self.session, group, context, replays)
             draft = draft_of(pending, context.run_id, time.time())
             if draft is not None:
-                commits.append(progress.commit(draft))
+                commits.append(progress.groups.commit(draft))
         progress.finish()
         run.log.checkpoint(progress.state)
         return commits

@@ -15,8 +15,8 @@ from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import verify
-from compactor_cli.local.embedded import EmbeddedS3
 from compactor_cli.whole import Machine, run_here
+from compactor_local.embedded import EmbeddedS3
 from compactor_spark import compact_partitions, opening
 from compactor_spark.upsert.delta import DeltaTables
 from compactor_spark.upsert.iceberg import IcebergTables

@@ -12,7 +12,7 @@ import pytest
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j has no annotations
 from pyspark.sql import SparkSession
 
-from compactor_cli.local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3
 from compactor_spark.log_store import one_driver_only, use_conditional_commits
 from compactor_spark.maintain.delta import DeltaTable
 from compactor_spark.maintain.engines import Rewritten

@@ -11,8 +11,8 @@ from compactor.settings.settings import Settings
 from compactor.stores.s3 import make_client
 from compactor_cli.audit import Places, audit
 from compactor_cli.commands import main
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
-from compactor_cli.local.spark_submit import SparkHere
+from compactor_local.embedded import EmbeddedS3, SeedObject
+from compactor_machine.spark_submit import SparkHere
 from tests.support.embedded import find_embedded
 
 pytestmark = pytest.mark.slow

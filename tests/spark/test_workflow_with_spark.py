@@ -15,9 +15,9 @@ from compactor import layout
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, audit
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
-from compactor_cli.local.engine import run_workflow
-from compactor_cli.local.model import EngineOptions, WorkflowProgress, WorkflowResult
+from compactor_local.embedded import EmbeddedS3, SeedObject
+from compactor_local.engine import run_workflow
+from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from tests.spark.gate import Denied, Gate, Request
 from tests.support.examples import seconds_of
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from compactor_cli.local.definition import each_state
+from compactor_local.definition import each_state
 
 Machine = Mapping[str, Any]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.local import model, tables_model
-from compactor_cli.local.definition import each_state
-from compactor_cli.local.model import VALUES
+from compactor_local import model, tables_model
+from compactor_local.definition import each_state
+from compactor_local.model import VALUES
 from tests.statemachine import asl_checks
 
 Machine = dict[str, Any]

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from compactor_cli.local.bridges import BridgeError
-from compactor_cli.local.model import BRIDGES
+from compactor_local.bridges import BridgeError
+from compactor_local.model import BRIDGES
 
 CREATE, ADD_STEP, TERMINATE, START_JOB_RUN = BRIDGES
 CLUSTER = "j-MADE"

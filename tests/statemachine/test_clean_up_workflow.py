@@ -6,8 +6,8 @@ import json
 
 import boto3
 
-from compactor_cli.local.embedded import EmbeddedS3
 from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+from compactor_local.embedded import EmbeddedS3
 from tests.statemachine.conftest import BUCKET, Ran, Run
 
 _CLEAN_UP = {"PlanCleanUp", "IsAnythingDue", "CleanUpPartitions", "CleanUpFailed"}

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from statelint.linter import Linter  # type: ignore[import-untyped]  # it has no annotations
 
-from compactor_cli.local.definition import (
+from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+from compactor_local.definition import (
     UnsupportedDefinition,
     each_state,
     find_unsupported,
     load_definition,
 )
-from compactor_cli.local.model import BRIDGES, EngineError
-from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
+from compactor_local.model import BRIDGES, EngineError
 from tests.statemachine import asl_checks
 from tests.statemachine.definitions import COMPACTION, Machine, state
 

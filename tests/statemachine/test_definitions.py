@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from statelint.linter import Linter  # type: ignore[import-untyped]  # it has no annotations
 
-from compactor_cli.local.definition import each_state, find_unsupported, load_definition
+from compactor_local.definition import each_state, find_unsupported, load_definition
 from tests.statemachine.definitions import COMPACTION, TABLES, Definition
 
 _BOTH = {"compaction": COMPACTION, "tables": TABLES}

@@ -15,8 +15,8 @@ from urllib.parse import unquote_plus
 import boto3
 import pytest
 
-from compactor_cli.local.child import python_environment
-from compactor_cli.local.embedded import EmbeddedS3, embedded_s3
+from compactor_local.embedded import EmbeddedS3, embedded_s3
+from compactor_machine.child import python_environment
 
 _KEY = "raw/a b+ü=1.json"
 
@@ -139,7 +139,7 @@ def test_a_transaction_that_is_refused_changes_nothing_and_takes_back_nothing_of
 # many items each query looked at.
 _LOOKED_AT = """
 import json, boto3, moto
-from compactor_cli.local import aws_patches
+from compactor_local import aws_patches
 from moto.dynamodb.models.table import Table
 from tests.statemachine.test_embedded_lake import _queried, _with_items
 

@@ -21,8 +21,8 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject
-from compactor_cli.local.model import EngineError
+from compactor_local.embedded import EmbeddedS3, SeedObject
+from compactor_local.model import EngineError
 
 KEYS = [
     "a",
@@ -238,8 +238,8 @@ def test_archived_objects_cannot_be_read(client: Any, s3: EmbeddedS3) -> None:
 # In a process of its own, for what is put right of moto's S3 stays so until the process ends.
 _RECORDED = """
 import sys
-from compactor_cli.local import s3_patches, s3_server
-from compactor_cli.local.s3_http import serve
+from compactor_local import s3_patches, s3_server
+from compactor_local.s3_http import serve
 from compactor.stores.s3 import S3Store, make_client
 
 s3_patches.install()

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from compactor_cli.local.embedded import EmbeddedS3
-from compactor_cli.local.engine import Engine, engine_environment, run_workflow
-from compactor_cli.local.model import BRIDGES, DEFINITION, EngineError, EngineOptions
+from compactor_local.embedded import EmbeddedS3
+from compactor_local.engine import Engine, run_workflow
+from compactor_local.model import BRIDGES, DEFINITION, EngineError, EngineOptions
+from compactor_machine.environment import engine_environment
 from tests.statemachine.conftest import BUCKET, FAKES, Run
 from tests.statemachine.stand_ins import START_JOB_RUN
 
@@ -24,7 +25,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 def test_an_engine_loads_nothing_of_ec2_which_takes_longer_than_all_the_rest() -> None:
     look = (
-        "import sys, compactor_cli.local.engine_process;"
+        "import sys, compactor_local.engine_process;"
         "print([name for name in sys.modules if name.startswith('moto.ec2')])"
     )
     environment = engine_environment({}, None)
@@ -202,7 +203,7 @@ def test_a_bridge_stands_in_for_a_service_the_interpreter_lacks(
 
 
 def test_a_bridge_that_is_not_there_is_refused(run: Run) -> None:
-    bridges = {**BRIDGES, START_JOB_RUN: "compactor_cli.local:nothing"}
+    bridges = {**BRIDGES, START_JOB_RUN: "compactor_local:nothing"}
 
     with pytest.raises(EngineError, match="is not there"):
         run(partitions=0, options={"bridges": bridges})
@@ -210,8 +211,8 @@ def test_a_bridge_that_is_not_there_is_refused(run: Run) -> None:
 
 _CALLER = """
 import sys
-from compactor_cli.local.engine import run_workflow
-from compactor_cli.local.model import EngineOptions
+from compactor_local.engine import run_workflow
+from compactor_local.model import EngineOptions
 from tests.statemachine.conftest import BUCKET, FAKES
 
 run_workflow(

@@ -17,21 +17,21 @@ import boto3
 import pytest
 
 from compactor.clock import SystemClock
-from compactor.maintenance.lease import Leases
-from compactor.maintenance.receipts import read_receipt
-from compactor.maintenance.report import TablesReport, read_report
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor.stores.s3 import S3Store, make_client
-from compactor_cli.local.embedded import EmbeddedS3
-from compactor_cli.local.engine import Engine
-from compactor_cli.local.model import EngineOptions, WorkflowResult
-from compactor_cli.local.tables_model import (
+from compactor_local.embedded import EmbeddedS3
+from compactor_local.engine import Engine
+from compactor_local.model import EngineOptions, WorkflowResult
+from compactor_local.tables_model import (
     ATHENA,
     TABLES_BRIDGES,
     TABLES_DEFINITION,
     TABLES_HANDLERS,
 )
+from compactor_tables.lease import Leases
+from compactor_tables.receipts import read_receipt
+from compactor_tables.report import TablesReport, read_report
 from tests.statemachine.fake_tables import services
 from tests.support.embedded import find_embedded
 

@@ -75,7 +75,6 @@ TOGETHER: tuple[tuple[str, ...], ...] = (
     ("spark/test_readers_spark",),
     ("e2e/test_readers_trino",),
     ("e2e/test_demo_ingest",),
-    ("unit/test_query_bench",),
     ("unit/test_properties",),
     ("statemachine/test_engine",),
     ("statemachine/test_workflow",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor_cli.local.embedded import EmbeddedS3
+from compactor_local.embedded import EmbeddedS3
 
 
 def find_embedded(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ ENVIRONMENT: Mapping[str, str] = {
 
 def main() -> int:
     """Make the file, where it is not there and Spark runs here."""
-    from compactor_cli.local.spark_submit import SparkMissing, find_spark
+    from compactor_machine.spark_submit import SparkMissing, find_spark
 
     try:
         spark = find_spark()

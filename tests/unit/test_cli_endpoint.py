@@ -17,8 +17,8 @@ from compactor_cli.commands import endpoint, main, workflow
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.workflow import execute
-from compactor_cli.local.model import WorkflowProgress, WorkflowResult
 from compactor_cli.whole import Machine
+from compactor_local.model import WorkflowProgress, WorkflowResult
 from tests.support.memory_store import MemoryStore
 
 PLACES = ("s3://source/logs/", "s3://lake/compacted/")

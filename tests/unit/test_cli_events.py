@@ -11,11 +11,12 @@ from typing import Any
 import boto3
 import pytest
 
+from compactor.invocation import kept_store
 from compactor.model import SourceObject
 from compactor.whole.reconcile import Reconciliation
 from compactor_cli.commands import main
 from compactor_cli.commands.replay import Replayed, replay
-from compactor_handlers import events, runtime
+from compactor_handlers import events
 from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 from tests.support.s3_events import notification
@@ -31,10 +32,10 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture
 def deployed(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
     events.forget()
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     yield Deployed(endpoint, monkeypatch, objects=1_000)
     events.forget()
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
 
 def words(deployed: Deployed, command: str, *more: str) -> list[str]:

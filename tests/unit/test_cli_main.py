@@ -14,8 +14,8 @@ from compactor_cli import commands as cli
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.table import ACTIONS as TABLE_ACTIONS
 from compactor_cli.commands.tables import ACTIONS as TABLES_ACTIONS
-from compactor_cli.local.definition import UnsupportedDefinition
-from compactor_cli.local.model import EngineError
+from compactor_local.definition import UnsupportedDefinition
+from compactor_local.model import EngineError
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import main
 from compactor_cli.duck import ask as ask_duckdb
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from compactor_cli.queried import Staged
+from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from tests.support.embedded import find_embedded
 from tests.support.parquet_outputs import commit_rows
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
 def test_without_duckdb_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("compactor_cli.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("compactor_machine.extras.find_spec", lambda name: None)
     assert main(["query", DESTINATION, "SELECT 1"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1

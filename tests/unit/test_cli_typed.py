@@ -32,7 +32,6 @@ WORDS = {
     "verify": PLACES,
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
-    "cat": (*PLACES[1:], "key"),
     "locate": (*PLACES[1:], "compacted/x.json", "--record", "1"),
     "manifest": PLACES[1:],
     "query": (*PLACES[1:], "SELECT 1"),

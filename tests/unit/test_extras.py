@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from compactor_cli import extras
-from compactor_cli.local.embedded import embedded_s3
-from compactor_cli.local.engine import Engine
+from compactor_local.embedded import embedded_s3
+from compactor_local.engine import Engine
+from compactor_machine import extras
 
 
 @pytest.mark.parametrize("absent", ["moto", "flask", "antlr4", "aws_lambda_powertools"])

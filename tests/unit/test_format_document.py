@@ -14,27 +14,26 @@ import pytest
 
 from compactor import layout
 from compactor.cleaning.work import read_due
-from compactor.discovery.counting import Tally
-from compactor.discovery.pieces import Piece, Pieces, Stretch
+from compactor.discovery.pieces import Partitions, Piece, Pieces
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.log import identity, schemes
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
-from compactor.maintenance import places
-from compactor.maintenance.history import keep_look
-from compactor.maintenance.looks import Look, Maintained
-from compactor.maintenance.orders import Order, write_order
-from compactor.maintenance.outcomes import outcome_of, write_outcome
-from compactor.maintenance.receipts import MaintenanceReceipt, write_receipt
-from compactor.maintenance.report import report_on
-from compactor.maintenance.superseded import Live, SupersededFiles
 from compactor.model import Partition, Skipped
 from compactor.report.left import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, parse_location
+from compactor_tables import places
+from compactor_tables.history import keep_look
+from compactor_tables.looks import Look, Maintained
+from compactor_tables.orders import Order, write_order
+from compactor_tables.outcomes import outcome_of, write_outcome
+from compactor_tables.receipts import MaintenanceReceipt, write_receipt
+from compactor_tables.report import report_on
+from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.document_tables import (
     NUMBERED,
     OBJECTS,
@@ -69,7 +68,7 @@ PREFIXES = {
 # Documents whose fields no type of the code has.
 WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
 # Documents that only a discovery of several invocations leaves.
-DIVIDED = {"Division", "Stretch", "Piece"}
+RESUMED = {"Partitions", "Piece"}
 _EXAMPLE = re.compile(r"^```json( \w+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -83,14 +82,14 @@ def keys_of(made: bytes) -> set[str]:
     return set(json.loads(gzip.decompress(made) if made[:2] == b"\x1f\x8b" else made))
 
 
-@pytest.mark.parametrize("name", OBJECTS)
-def test_each_field_is_told_with_its_kind_and_what_its_absence_means(name: str) -> None:
-    assert told_table(SECTIONS[name]) == table_of(name)
+def test_each_field_is_told_with_its_kind_and_what_its_absence_means() -> None:
+    for name in OBJECTS:
+        assert told_table(SECTIONS[name]) == table_of(name), name
 
 
-@pytest.mark.parametrize("name", VALUES)
-def test_each_value_is_told(name: str) -> None:
-    assert told_values(SECTIONS[name]) == [one.value for one in VALUES[name]]
+def test_each_value_is_told() -> None:
+    for name, values in VALUES.items():
+        assert told_values(SECTIONS[name]) == [one.value for one in values], name
 
 
 def test_nothing_is_told_that_the_code_has_not() -> None:
@@ -105,17 +104,18 @@ def test_every_kind_that_a_table_names_has_a_table() -> None:
     assert named <= {*OBJECTS, *VALUES}
 
 
-@pytest.mark.parametrize("name", OBJECTS)
-def test_the_examples_are_such_documents(name: str) -> None:
-    found = [one for body in examples(name) for one in (body if isinstance(body, list) else [body])]
-    assert found
-    known = table_of(name)
-    needed = {field for field, (_, absent) in known.items() if absent == "always there"}
-    for one in found:
-        assert needed <= set(one) <= set(known)
-        # A tuple in memory, and an object where it is written.
-        if name != "DueWork":
-            msgspec.json.decode(json.dumps(one), type=OBJECTS[name])
+def test_the_examples_are_such_documents() -> None:
+    for name, kind in OBJECTS.items():
+        shown = examples(name)
+        found = [one for body in shown for one in (body if isinstance(body, list) else [body])]
+        assert found, name
+        known = table_of(name)
+        needed = {field for field, (_, absent) in known.items() if absent == "always there"}
+        for one in found:
+            assert needed <= set(one) <= set(known), name
+            # A tuple in memory, and an object where it is written.
+            if name != "DueWork":
+                msgspec.json.decode(json.dumps(one), type=kind)
 
 
 def test_what_is_versions_hand_has_the_fields_that_are_told() -> None:
@@ -159,26 +159,26 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded", *listed}
     # Compared in test_leases and test_optimizers.
     others |= {"Lease", "OptimizerLooks", *MAINTENANCE_RUN}
-    assert {*others, *DIVIDED, *written} >= set(NUMBERED)
+    assert {*others, *RESUMED, *written} >= set(NUMBERED)
 
 
-def test_what_a_divided_discovery_leaves_has_the_fields_that_are_told() -> None:
+def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_told() -> None:
     stored = load()
     pieces = Pieces(stored.settings, "today-1", stored.store)
     piece = Piece(0, 1, [], [], 0, NamedLevels(), Skipped(0, 0), {})
-    division = pieces.divide(piece, [Stretch(["logs/a/"], {0: Tally(after="x")})], shared=True)
+    pieces.begin(Partitions(["logs/a/"], piece))
+    pieces.add(1, piece)
     run = f"{STATE}runs/today-1/"
     written = {
-        "Division": f"{run}discovery/division.json",
-        "Stretch": f"{run}discovery/{division.name}/000001.json",
-        "Piece": f"{run}discovery/{division.name}/000000-000000.json",
+        "Partitions": f"{run}discovery/partitions.json",
+        "Piece": f"{run}discovery/pieces/000001.json",
     }
     state = stored.store.contents("lake", run)
     assert set(state) == set(written.values())
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
-    assert written.keys() == DIVIDED
+    assert written.keys() == RESUMED
 
 
 def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:

@@ -17,6 +17,7 @@ import pytest
 from compactor.catalogs.readers import open_readers
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.invocation import kept_store
 from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
 from compactor.settings.settings import Settings
@@ -60,10 +61,10 @@ def endpoint() -> Iterator[str]:
 def s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     """A client, and the environment a function would find the endpoint in."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     client: S3Client = boto3.client("s3", endpoint_url=endpoint)
     yield client
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
 
 @dataclass
@@ -500,23 +501,14 @@ def test_a_discovery_that_is_short_of_time_is_called_again_until_the_lists_are_w
     # At the start of store, working time, discovery and counting; then it is over.
     short = Context(milliseconds=(900_000,) * 4 + (1_000,))
     answer = answer_of(discover.handler, event, short)
-    assert answer == {"status": "shared", "partitions": 2, "counted": 0, "stretches": [1, 2]}
+    assert answer == {"status": "more", "partitions": 2, "counted": 0}
     # Lambda would give six minutes more.
     short = Context(milliseconds=(900_000,) * 4 + (380_000,))
-    answer = answer_of(discover.handler, {**event, "stretch": 1}, short)
-    assert answer == {"stretch": 1, "status": "more"}
-    for stretch, left in ((1, [2]), (2, [])):
-        counted = answer_of(discover.handler, {**event, "stretch": stretch})
-        assert counted == {"stretch": stretch, "status": "counted"}
-        if left:
-            again = answer_of(discover.handler, event)
-            assert (again["status"], again["counted"], again["stretches"]) == ("shared", 1, left)
+    assert answer_of(discover.handler, event, short)["status"] == "more"
     found = answer_of(discover.handler, event)
     assert found["status"] == "done"
     assert logs.items(found) == logs.items(plenty)
     assert (found["item_count"], found["work"]) == (2, True)
-    with pytest.raises(InvalidInput, match="stretch: 3 is not accepted"):
-        answer_of(discover.handler, {**event, "stretch": 3})
 
 
 def test_a_run_takes_what_an_inventory_lists(logs: Place) -> None:

@@ -26,13 +26,13 @@ from compactor.tables.receipts import TableReceipt, read_receipt, write_receipt
 from compactor.tables.upserts import KEYS_OF, UpsertCounts
 from compactor_cli import summary
 from compactor_cli.commands import options, verify
-from compactor_cli.local.spark_jars import (
+from compactor_handlers import publish_table
+from compactor_machine.spark_jars import (
     JARS_VARIABLE,
     PACKAGES_VARIABLE,
     jar_settings,
     packages_environment,
 )
-from compactor_handlers import publish_table
 from tests.support.examples import LONG_AGO, settings
 from tests.support.memory_tables import ADDRESS
 from tests.support.table_world import Tables

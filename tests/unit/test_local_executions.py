@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from compactor_cli.local.executions import MACHINE_ARN, Executions
+from compactor_local.executions import MACHINE_ARN, Executions
 
 
 class _Work:

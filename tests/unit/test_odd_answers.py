@@ -14,7 +14,7 @@ from compactor.stores import many_gets
 from compactor.stores.direct import GetWay
 from compactor.stores.plain_answers import NotPlain, answer_in
 from compactor.stores.s3 import S3Store, make_client
-from compactor_dev.benchmark import certificate
+from compactor_dev.bench import certificate
 from tests.support.raw_s3 import Piece, RawS3, raw_s3
 from tests.support.s3_requests import NoTime
 

@@ -31,7 +31,7 @@ from compactor.stores.direct import Direct
 from compactor.stores.retries import Patience
 from compactor.stores.s3 import S3Store, make_client
 from compactor.stores.signing import Keys, signed
-from compactor_dev.benchmark import certificate
+from compactor_dev.bench import certificate
 from tests.support.s3_requests import NoTime, store_on
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
 

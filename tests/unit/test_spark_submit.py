@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor_cli.installed import import_roots, spark_script
-from compactor_cli.local.spark_submit import (
+from compactor_machine.installed import import_roots, spark_script
+from compactor_machine.spark_submit import (
     MASTER_VARIABLE,
     SparkHere,
     SparkMissing,

@@ -15,12 +15,13 @@ import pytest
 from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
+from compactor.invocation import kept_store
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
 from compactor.stores.s3 import S3Store, make_client
 from compactor.tables.port import TableFile
 from compactor.whole.again import RETRIES
-from compactor_handlers import discover, publish_table, report, runtime
+from compactor_handlers import discover, publish_table, report
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_tables import ADDRESS, IcebergTable, MemoryCatalog
 from tests.support.moto_server import moto_server
@@ -186,11 +187,11 @@ def test_a_table_that_is_wrong_ends_a_run_before_it_begins():
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with moto_server() as url:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", url)
-        runtime._store.cache_clear()
+        kept_store.cache_clear()
         for bucket in ("source", "lake"):
             boto3.client("s3", endpoint_url=url).create_bucket(Bucket=bucket)
         yield url
-        runtime._store.cache_clear()
+        kept_store.cache_clear()
 
 
 def test_the_function_brings_in_what_is_committed_and_says_when_time_is_up(
@@ -249,7 +250,8 @@ def test_a_run_that_never_came_to_its_table_has_failed(s3: str) -> None:
 
 def test_what_is_not_installed_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     from compactor.catalogs import opening
+    from compactor.table_formats import installed
 
-    monkeypatch.setattr(opening, "find_spec", lambda _: None)
+    monkeypatch.setattr(installed, "find_spec", lambda _: None)
     with pytest.raises(InvalidInput, match=r"pip install 's3-compactor\[iceberg\]'"):
         opening.open_catalog(settings(table=ADDRESS), S3Store(make_client("http://127.0.0.1:9")))

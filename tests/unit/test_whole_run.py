@@ -22,8 +22,8 @@ from compactor.whole.orders import DONE, FAILED, MORE, Answer, Desk, Order, Task
 from compactor.whole.ports import Observer
 from compactor.whole.progress import RunProgress
 from compactor.whole.run import Ended, Given, run_whole
-from compactor_cli.installed import definition
 from compactor_cli.summary import Summary
+from compactor_machine.installed import definition
 from tests.support.examples import LONG_AGO, NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 

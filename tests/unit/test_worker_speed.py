@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ from compactor.discovery.speed import (
     WorkerSpeed,
     speed_for,
 )
-from compactor_dev.benchmark import datasets, speeds
-from compactor_dev.benchmark.results import SetResult
-from tests.unit.test_benchmark_results import WHOLE
+from compactor_dev.bench import speeds
+from compactor_dev.bench.datasets import SETS
+from compactor_dev.bench.worker_results import WORKER, Measurement, Results
 
 
 def test_seconds_grow_with_objects_and_with_bytes() -> None:
@@ -55,28 +54,37 @@ def test_fewer_processors_take_longer_and_more_than_two_are_not_faster(
     assert speed.per_gb == pytest.approx(size)
 
 
-def measured(name: str, objects: int, object_bytes: int, *seconds: float) -> SetResult:
-    rounds = [
-        replace(
-            WHOLE,
-            data_set=name,
+def measured(objects: int, object_bytes: int, *seconds: float) -> list[Measurement]:
+    return [
+        Measurement(
+            candidate=WORKER,
+            lane="25 ms",
             round=number,
             objects=objects,
+            of_objects=objects,
             bytes_in=objects * object_bytes,
+            bytes_out=0,
             seconds=taken + 0.5,
+            user_seconds=taken,
+            kernel_seconds=0.0,
             start_seconds=0.5,
+            start_user_seconds=0.2,
+            start_kernel_seconds=0.0,
+            peak_bytes=1,
+            load=0.0,
+            equal=True,
+            second_run={},
         )
         for number, taken in enumerate(seconds, 1)
     ]
-    return SetResult(name, objects, "2026-11-21T10:00:00+00:00", {}, measurements=rounds)
 
 
-def every_set(per_object: float, per_byte: float) -> dict[str, SetResult]:
+def every_set(per_object: float, per_byte: float) -> Results:
     found = {}
     for small, large in speeds.PAIRS.values():
         for name, objects, size in ((small, 10_000, 4_000), (large, 1_000, 100_000)):
             taken = objects * (per_object + size * per_byte)
-            found[name] = measured(name, objects, size, taken, 9 * taken, taken)
+            found[name] = measured(objects, size, taken, 9 * taken, taken)
     return found
 
 
@@ -85,35 +93,28 @@ def test_the_table_is_solved_from_two_sets_of_each_kind() -> None:
     assert found == dict.fromkeys(speeds.PAIRS, WorkerSpeed(per_million_objects=200, per_gb=12))
 
 
-def test_a_kind_that_was_not_measured_leaves_the_table_alone(tmp_path) -> None:
-    module = tmp_path / "worker_speed.py"
-    module.write_text("untouched")
+def test_a_kind_that_was_not_measured_has_no_speed() -> None:
     results = every_set(1e-4, 1e-8)
     del results["cloudtrail"]
     assert set(speeds.solve(results)) == {LINES, LINES_GZIP}
-    assert not speeds.regenerate(module, results)
-    assert module.read_text() == "untouched"
 
 
-def test_the_table_of_the_module_can_be_written_anew(tmp_path) -> None:
+def test_the_table_of_the_module_can_be_rewritten(tmp_path) -> None:
     source = Path(worker_speed.__file__).read_text(encoding="utf-8")
     module = tmp_path / "worker_speed.py"
     module.write_text(source)
-    assert speeds.regenerate(module, every_set(per_object=1.995e-4, per_byte=1.15e-8))
+    found = speeds.solve(every_set(per_object=1.995e-4, per_byte=1.15e-8))
+    assert speeds.write_speeds(module, found)
     table = re.findall(r"^    ([A-Z_]+): WorkerSpeed\((.*)\),$", module.read_text(), re.MULTILINE)
     assert {getattr(worker_speed, name) for name, _ in table} == set(SPEEDS)
     assert {figures for _, figures in table} == {"per_million_objects=200, per_gb=12"}
     # The table is all that changed.
-    assert speeds.put_into(module.read_text(), SPEEDS) == source
-
-
-def test_markers_that_are_gone_are_an_error() -> None:
-    with pytest.raises(ValueError, match="there is no # measured: begin"):
-        speeds.put_into("SPEEDS = {}", {})
+    speeds.write_speeds(module, SPEEDS)
+    assert module.read_text() == source
 
 
 def test_every_pair_names_known_sets_that_differ_in_size_alone() -> None:
     for small, large in speeds.PAIRS.values():
-        one, other = datasets.SETS[small], datasets.SETS[large]
+        one, other = SETS[small], SETS[large]
         assert (one.kind, one.gzip) == (other.kind, other.gzip)
         assert one.rows < other.rows

@@ -29,14 +29,14 @@ from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.table import FileScanTask, StaticTable, Table
 from pyiceberg.table.snapshots import Snapshot
 
-from compactor.catalogs.answers import error_code, translated
-from compactor.catalogs.file_io import place_of, properties_of
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.inventory.rows import UNLISTED, Row
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import S3TABLES, TableAddress
 from compactor.stores.table_bucket import metadata_location
+from compactor.table_formats.answers import error_code, translated
+from compactor.table_formats.file_io import place_of, properties_of
 
 FIELD = "listing"
 #: Of the documented schema, what is read here.

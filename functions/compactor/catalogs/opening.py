@@ -9,9 +9,9 @@ from compactor.inventory.source import Inventory, open_delivered
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import DELTA, TableAddress
+from compactor.table_formats.installed import require_installed
 from compactor.tables.port import TableCatalog
 
-_MODULES = {"iceberg": "pyiceberg", "delta": "deltalake"}
 _READS_TABLES = ("pyiceberg", "pyarrow")
 
 
@@ -73,18 +73,3 @@ def _open(address: TableAddress, settings: Settings, store: ObjectStore) -> Tabl
     from compactor.catalogs.iceberg import IcebergCatalog  # noqa: PLC0415 - one of two extras
 
     return IcebergCatalog(address, settings, store)
-
-
-def require_installed(extra: str, table: str) -> None:
-    """Refuse a table whose library is not there.
-
-    Args:
-        extra: of the package, that has it.
-        table: its address.
-
-    Raises:
-        InvalidInput: it is not installed.
-    """
-    if find_spec(_MODULES[extra]) is None:
-        accepted = f"no table, or more than the base install: pip install 's3-compactor[{extra}]'"
-        raise InvalidInput("table", table, accepted)

@@ -19,7 +19,7 @@ from compactor.errors import CompactorError, IntegrityError, ObjectMissing
 from compactor.inventory.pages import LISTING_VERSION
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.log.stored import replaced_checkpoints
-from compactor.model import SourceObject
+from compactor.model import SourceObject, is_run_id
 from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
@@ -114,7 +114,7 @@ def _runs(settings: Settings, store: ObjectStore) -> Iterator[str]:
     bucket, root = layout.runs_prefix(settings)
     for page in store.list_level(bucket, root):
         for prefix in page.prefixes:
-            if layout.is_run_id(prefix[len(root) : -1]):
+            if is_run_id(prefix[len(root) : -1]):
                 yield prefix
 
 

@@ -4,9 +4,9 @@ The split between Lambda and Spark hangs on it, and the price of a plan will.
 
 A worker with 2 processors takes so many seconds for a million objects, whatever their size, and so
 many for a GB of stored source bytes, at 25 ms to the first byte of every answer. Both were solved
-from two data sets of each kind, one of small objects and one of larger ones. `make bench` measures
-anew and rewrites the table; it rounds up. A Lambda function has fewer processors where its memory
-is less than 3,538 MB: :meth:`WorkerSpeed.on` says what that costs.
+from two data sets of each kind, one of small objects and one of larger ones. `make bench
+ARGS="worker --write"` rewrites the table; it rounds up. A Lambda function has fewer processors
+where its memory is less than 3,538 MB: :meth:`WorkerSpeed.on` says what that costs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from compactor.codecs.source_class import packing_class
 from compactor.formats import SPECS
 from compactor.model import Compression
-from compactor.planning.packing import packing_class
 
 GB = 10**9
 MEASURED_PROCESSORS = 2.0

@@ -10,7 +10,7 @@ from compactor.formats.characters import ascii_of
 from compactor.formats.framing import Edit, Framed, refuse_many_edits
 from compactor.formats.json_text import PassingJsonLines, is_object, lines_of, open_state
 from compactor.formats.refusal import refused
-from compactor.formats.spec import Detected, FormatSpec, Look
+from compactor.formats.spec import Detected, FormatSpec, Look, malformed
 from compactor.model import Format, QuarantineReason
 
 _BLANKS = b" \t\r\n"
@@ -47,7 +47,7 @@ class UndelimitedFramer:
         content = bytes(content)
         start, end = _without_blanks(content)
         if start + len(content) - end > _MOST_AROUND:
-            raise _malformed(f"more than {_MOST_AROUND:,} blanks around its objects")
+            raise malformed(f"more than {_MOST_AROUND:,} blanks around its objects")
         if start >= end:
             return Framed(b"", (), 0, content)
         if content[start] != ord("{") or content[end - 1] != ord("}"):
@@ -116,7 +116,7 @@ def _not_whole(content: bytes, start: int, end: int) -> UnreadableSource:
     if state:
         seen = f"it ends within {state}"
         return refused(QuarantineReason.OPEN_END, seen, content[start : start + _SHOWN])
-    return _malformed("it is not whole JSON objects one behind the other, each on one line")
+    return malformed("it is not whole JSON objects one behind the other, each on one line")
 
 
 def _cut(view: memoryview, start: int, end: int, cuts: list[int]) -> Iterator[memoryview]:
@@ -177,10 +177,6 @@ def _without_escapes(body: bytes) -> bytes:
         return body
     # Pairs of backslashes go first, so that a backslash left over does escape what follows it.
     return body.replace(b"\\\\", b"__").replace(b'\\"', b"__")
-
-
-def _malformed(detail: str) -> UnreadableSource:
-    return UnreadableSource(QuarantineReason.MALFORMED, detail)
 
 
 _UNDELIMITED = Detected(Format.UNDELIMITED_JSON)

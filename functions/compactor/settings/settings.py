@@ -103,11 +103,6 @@ class Settings(RunFields):
         return _source(self.s3_source_uri)
 
     @property
-    def source_root_uri(self) -> str:
-        """The source up to its first wildcard; partition paths are relative to it."""
-        return self.source.root.uri
-
-    @property
     def rules(self) -> Policies:
         """The rules for its objects."""
         return _rules(json.dumps(self.policies)) if self.policies else _NO_RULES

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.workflow import EndedRun, execute, fetch_report
-from compactor_cli.console import Bar, counted, print_error, print_line, print_table, progress
+from compactor_cli.console import Bar, print_error, print_line, print_table, progress
 from compactor_cli.demo_objects import (
     BUCKET,
     DESTINATION_URI,
@@ -28,12 +29,12 @@ from compactor_cli.demo_objects import (
     generated,
 )
 from compactor_cli.demo_query import Asked, ask_both
-from compactor_cli.extras import require
-from compactor_cli.local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
 from compactor_cli.pages import require_directory
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import Machine
+from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
+from compactor_machine.extras import require
+from compactor_machine.spark_submit import SparkMissing, find_spark
 
 _REPORT_DIRECTORY = Path("build", "demo")
 _LAST_PORT = 65_535
@@ -108,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         pages = fetch_report(execution, settings, store, args.report_dir)
         proof = _prove(settings, server)
         unasked = Asked(missing="not proven")
-        asked = _ask(settings, store, server, args.log) if proof.holds else unasked
+        asked = _ask(settings, store, server) if proof.holds else unasked
         _show(execution, proof, asked, pages, as_json=args.json)
         if missing and not args.json:
             print_line(f"without a Spark step, for there is {missing}")
@@ -194,9 +195,9 @@ def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
         return audit(places, make_client(server.endpoint_url), bar.show)
 
 
-def _ask(settings: Settings, store: S3Store, server: EmbeddedS3, log: Path | None) -> Asked:
+def _ask(settings: Settings, store: S3Store, server: EmbeddedS3) -> Asked:
     with progress("asking sources and outputs the same question"):
-        return ask_both(settings, store, server.gets, log)
+        return ask_both(settings, store, server.gets)
 
 
 def _show(
@@ -216,7 +217,7 @@ def _show(
     print_line(proof.line, "bold green" if proof.holds else "bold red")
     if proof.left_alone:
         print_line(
-            f"left out of the proof: {counted(proof.left_alone, 'object')} that no commit names"
+            f"left out of the proof: {plural(proof.left_alone, 'object')} that no commit names"
         )
     if proof.holds:
         _show_query(asked)
@@ -238,7 +239,7 @@ def _show_query(asked: Asked) -> None:
     if asked.differing:
         print_line(f"the answers differ for {', '.join(asked.differing)}", "bold red")
         return
-    print_line(f"equal answers for {counted(asked.partitions, 'partition')}", "bold green")
+    print_line(f"equal answers for {plural(asked.partitions, 'partition')}", "bold green")
     print_line("seconds on this machine: no GET waits for a network, as each one does on AWS")
 
 

@@ -11,25 +11,25 @@ from dataclasses import asdict, dataclass
 from typing import IO, Any
 
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor_cli.commands.failures import Failure
 from compactor_cli.console import (
     Step,
-    counted,
     heard_by,
     print_line,
     print_table,
     progress,
 )
 from compactor_cli.ingest_source import FORMATS, JSON, PARQUET, Produced, Producer
-from compactor_cli.local.embedded import EmbeddedS3
-from compactor_cli.local.engine import engine_environment, opened_log
-from compactor_cli.local.executions import FAILED, Executions
-from compactor_cli.local.ingest import Ingest, Stream
-from compactor_cli.local.kept_spark import KeptSpark
-from compactor_cli.local.model import EngineError
-from compactor_cli.local.spark_submit import SparkMissing, find_spark
-from compactor_cli.local.table_reader import TableReader
 from compactor_cli.whole import Machine, run_here
+from compactor_local.embedded import EmbeddedS3
+from compactor_local.executions import FAILED, Executions
+from compactor_local.ingest import Ingest, Stream
+from compactor_local.kept_spark import KeptSpark
+from compactor_local.model import EngineError
+from compactor_local.table_reader import TableReader
+from compactor_machine.environment import engine_environment, opened_log
+from compactor_machine.spark_submit import SparkMissing, find_spark
 
 _BUCKET = "lake"
 _RAW = "raw/"
@@ -248,6 +248,6 @@ def _show(shown: Shown, *, as_json: bool) -> None:
         ("Written to readable, median", "", f"{shown.freshness_p50:.1f} s"),
         ("Written to readable, p99", "", f"{shown.freshness_p99:.1f} s"),
     ]
-    title = f"{counted(shown.objects, 'object')} into one Iceberg table, {shown.seconds:.0f} s"
+    title = f"{plural(shown.objects, 'object')} into one Iceberg table, {shown.seconds:.0f} s"
     print_table(title, ("", "Written", "Table"), rows)
     print_line(f"{shown.line} (counted by DuckDB)", "bold green" if shown.holds else "bold red")

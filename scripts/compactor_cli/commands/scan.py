@@ -8,11 +8,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from compactor.catalogs.opening import open_inventory
 from compactor.errors import InvalidInput
 from compactor.inventory.listing import InventoriedStore, InventoryListing
-from compactor.inventory.pages import DirectoryShelf
-from compactor.inventory.taking import take_inventory
 from compactor.model import Format
 from compactor.money import Verdict, verdict
 from compactor.prices import Prices, prices_for, prices_from
@@ -26,6 +23,7 @@ from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
+from compactor_cli.commands.plan import listing_of
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import progress
 from compactor_cli.idle import nothing_below
@@ -84,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.endpoint_url, settings.source.root.bucket)
     prices = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
     with TemporaryDirectory() as directory:
-        listing = _inventory(settings, store, Path(directory))
+        listing = listing_of(settings, store, Path(directory))
         now = time.time() if listing is None else listing.as_of
         seen = _scanned(settings, store, listing, now, most)
     if not seen.objects:
@@ -153,13 +151,6 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, str | None]:
     if settings.listing_kind == "events":
         raise InvalidInput("listing", settings.listing, '"list" or inventory:URI')
     return settings, destination
-
-
-def _inventory(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
-    if settings.listing_kind != "inventory":
-        return None
-    with progress("reading the inventory"):
-        return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
 
 
 def _scanned(

@@ -25,13 +25,13 @@ from compactor.settings.settings import Settings
 from compactor_cli.commands.endpoint import watched
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_TIME_RAN_OUT, EXIT_USAGE, Failure
 from compactor_cli.console import progress
-from compactor_cli.local.engine import run_workflow
-from compactor_cli.local.model import EngineOptions, WorkflowProgress, WorkflowResult
-from compactor_cli.local.spark_jars import packages_environment
 from compactor_cli.pages import leave_report
 from compactor_cli.runs import message_of, new_run_id
 from compactor_cli.summary import Summary
 from compactor_cli.whole import Machine, cleaning_text, compacting_text, run_here
+from compactor_local.engine import run_workflow
+from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
+from compactor_machine.spark_jars import packages_environment
 
 _SUCCEEDED, _MORE = "SUCCEEDED", "MORE"
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.local.definition import ACCOUNT, REGION
+from compactor_local.definition import ACCOUNT, REGION
 
 _PSEUDO = {"AWS::AccountId": ACCOUNT, "AWS::Region": REGION, "AWS::Partition": "aws"}
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from compactor_cli.local.definition import ACCOUNT, REGION
+from compactor_local.definition import ACCOUNT, REGION
 from tests.infrastructure.cloud.assembly import Assembly, Asset
 from tests.infrastructure.cloud.iam import Policies, Statement, statements
 from tests.infrastructure.cloud.running import Cloud

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from compactor_cli.local.definition import REGION
+from compactor_local.definition import REGION
 from tests.infrastructure.cloud import engine, expected
 from tests.infrastructure.cloud.audit import Audit, uses
 from tests.infrastructure.cloud.deployment import Deployment, account_arn

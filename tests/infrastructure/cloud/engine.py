@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from compactor_cli.local.definition import REGION
-from compactor_cli.local.engine import run_workflow
-from compactor_cli.local.model import BRIDGES, EngineOptions, WorkflowResult
+from compactor_local.definition import REGION
+from compactor_local.engine import run_workflow
+from compactor_local.model import BRIDGES, EngineOptions, WorkflowResult
 from tests.infrastructure.cloud import adapter
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 

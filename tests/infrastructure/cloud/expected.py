@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compactor_cli.local.definition import ACCOUNT, REGION, each_state
+from compactor_local.definition import ACCOUNT, REGION, each_state
 from tests.infrastructure.cloud.assembly import filled
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call

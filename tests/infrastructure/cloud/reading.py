@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from compactor_cli.local.embedded import SeedObject
+from compactor_local.embedded import SeedObject
 from tests.infrastructure.cloud.iam import Policies, Statement
 from tests.infrastructure.cloud.running import Cloud
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from compactor_cli.local.definition import ACCOUNT, REGION
+from compactor_local.definition import ACCOUNT, REGION
 from tests.infrastructure.cloud.iam import Call
 from tests.infrastructure.cloud.recording import Request
 

@@ -13,7 +13,7 @@ from typing import Any
 import parliament  # type: ignore[import-untyped]  # has no annotations
 from cfnlint.api import ManualArgs, lint  # type: ignore[import-untyped]  # no marker of types
 
-from compactor_cli.local.definition import REGION
+from compactor_local.definition import REGION
 
 # What cfn-lint says of every template of the CDK, and why that is no fault.
 CFN_LINT_ACCEPTED: Mapping[str, str] = {

@@ -1,0 +1,193 @@
+"""What is compacted: records of the generator in objects of one size each, and their digests."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from hashlib import blake2b
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+
+from compactor_cli.generator.access import BucketAccessRenderer
+from compactor_cli.generator.drawing import Draw, Renderer, Site
+from compactor_cli.generator.events import EventRenderer
+from compactor_cli.generator.orders import COLUMNS, OrderRenderer
+from compactor_cli.generator.trail import TrailRenderer
+
+_GZIP_CONTAINER = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
+_GZIP_LEVEL = 6
+_SEED = 1
+# 2026-01-31T12:00:00Z, so that the same set has the same bytes on any day.
+_EVENT_TIME = 1_769_860_800
+_DAY = "2026-01-31"
+_SITE = Site("123456789012", "us-east-1")
+_MODULUS = 1 << 128
+_GZIP_MAGIC = b"\x1f\x8b"
+# Loops that know nothing of CloudTrail put whole documents one after the other. Within a
+# record this cannot occur: its quote would be escaped.
+_BETWEEN_DOCUMENTS = b']}{"Records":['
+
+
+class Kind(StrEnum):
+    """How the records of an object are written."""
+
+    LINES = "lines"
+    CLOUDTRAIL = "cloudtrail"
+    CSV = "csv"
+    ACCESS = "access"
+
+    @property
+    def header(self) -> bytes | None:
+        """How its header lines begin; None for a kind without."""
+        return f"{COLUMNS[0]},{COLUMNS[1]},".encode() if self is Kind.CSV else None
+
+    @property
+    def extension(self) -> str:
+        """The end of its keys, without compression."""
+        return {Kind.CSV: ".csv", Kind.ACCESS: ".log"}.get(self, ".json")
+
+
+_RENDERERS: Mapping[Kind, Callable[[], Renderer]] = {
+    Kind.LINES: lambda: EventRenderer(_SEED, delimited=True),
+    Kind.CLOUDTRAIL: lambda: TrailRenderer(_SEED),
+    Kind.CSV: lambda: OrderRenderer(_SEED),
+    Kind.ACCESS: lambda: BucketAccessRenderer(_SEED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A multiset of records in two numbers.
+
+    Attributes:
+        count: how many.
+        digest: sum of their 128-bit hashes modulo 2**128. Different multisets of the same
+            count have the same sum with probability 2**-128, and no order is needed.
+    """
+
+    count: int = 0
+    digest: int = 0
+
+    def __add__(self, other: Records) -> Records:
+        return Records(self.count + other.count, (self.digest + other.digest) % _MODULUS)
+
+
+class _Trail(msgspec.Struct, forbid_unknown_fields=True):
+    Records: list[msgspec.Raw]
+
+
+_trails = msgspec.json.Decoder(_Trail)
+
+
+def records_of(records: Iterable[bytes | memoryview]) -> Records:
+    """The digest of records given one by one, without line ends."""
+    count = digest = 0
+    for record in records:
+        count += 1
+        digest += int.from_bytes(blake2b(record, digest_size=16).digest())
+    return Records(count, digest % _MODULUS)
+
+
+def of_output(body: bytes, kind: Kind) -> Records:
+    """The digest of a whole output, gzip or not; none of an output that cannot be read."""
+    try:
+        plain = gzip.decompress(body) if body.startswith(_GZIP_MAGIC) else body
+        if kind is Kind.CLOUDTRAIL:
+            joined = plain.replace(_BETWEEN_DOCUMENTS, b",")
+            return records_of(memoryview(record) for record in _trails.decode(joined).Records)
+    except (OSError, EOFError, ValueError):
+        return Records()
+    lines = (line.removesuffix(b"\n") for line in io.BytesIO(plain))
+    header = kind.header
+    return records_of(line for line in lines if header is None or not line.startswith(header))
+
+
+@dataclass(frozen=True, slots=True)
+class DataSet:
+    """Objects of one kind and about one size.
+
+    Attributes:
+        name: as ``--sets`` takes it; also the prefix of its keys.
+        title: for people.
+        objects: how many.
+        rows: records of one object.
+        gzip: objects are gzip of one member each.
+    """
+
+    name: str
+    title: str
+    objects: int
+    rows: int
+    kind: Kind = Kind.LINES
+    gzip: bool = False
+
+    @property
+    def extension(self) -> str:
+        """The end of its keys."""
+        return self.kind.extension + (".gz" if self.gzip else "")
+
+    def reduced(self, objects: int) -> DataSet:
+        """The same with at most so many objects."""
+        if objects >= self.objects:
+            return self
+        return replace(self, objects=objects, title=f"the first {objects:,} of {self.title}")
+
+
+class SetObject(NamedTuple):
+    """One object: its name within the set, its bytes, and a digest of its records."""
+
+    name: str
+    body: bytes
+    records: Records
+
+
+SETS: Mapping[str, DataSet] = {
+    one.name: one
+    for one in (
+        DataSet("json-4k", "20,000 x 4 KB JSON lines", 20_000, 12),
+        DataSet("json-4k-gzip", "20,000 x 4 KB JSON lines, gzip", 20_000, 12, gzip=True),
+        DataSet("json-4k-many", "100,000 x 4 KB JSON lines", 100_000, 12),
+        DataSet("json-100k", "2,000 x 100 KB JSON lines", 2_000, 294),
+        DataSet("json-100k-gzip", "2,000 x 100 KB JSON lines, gzip", 2_000, 294, gzip=True),
+        DataSet("cloudtrail", "3,000 CloudTrail, gzip", 3_000, 25, Kind.CLOUDTRAIL, gzip=True),
+        DataSet(
+            "cloudtrail-long", "600 long CloudTrail, gzip", 600, 500, Kind.CLOUDTRAIL, gzip=True
+        ),
+        DataSet("csv-4k", "20,000 x 4 KB CSV", 20_000, 38, Kind.CSV),
+        DataSet("access-4k", "20,000 x 4 KB S3 access log", 20_000, 8, Kind.ACCESS),
+    )
+}
+
+
+def objects(data_set: DataSet) -> Iterator[SetObject]:
+    """The objects of a set in key order, the same ones every time."""
+    renderer = _RENDERERS[data_set.kind]()
+    for index in range(data_set.objects):
+        # Sets that differ in compression or number alone share their records.
+        rng = Random(f"{data_set.kind}:{data_set.rows}:{index}")
+        draw = Draw(rng, index, index / data_set.objects, _EVENT_TIME, _DAY, _SITE)
+        texts = renderer.records(draw, data_set.rows)
+        content = renderer.prologue(draw) + renderer.separator.join(texts) + renderer.epilogue
+        body = content.encode()
+        if data_set.gzip:
+            body = zlib.compress(body, _GZIP_LEVEL, _GZIP_CONTAINER)
+        yield SetObject(
+            _object_name(data_set, index), body, records_of(text.encode() for text in texts)
+        )
+
+
+def _object_name(data_set: DataSet, index: int) -> str:
+    """Key of an object below its prefix; CloudTrail's are as AWS writes them.
+
+    https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
+    """
+    if data_set.kind is Kind.CLOUDTRAIL:
+        trail = f"{_SITE.account}_CloudTrail_{_SITE.region}_20260131T1200Z"
+        return f"{trail}_{index:016d}{data_set.extension}"
+    return f"2026-01-31-{index:06d}{data_set.extension}"

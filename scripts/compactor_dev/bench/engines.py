@@ -1,0 +1,186 @@
+"""The process of a query engine: ``engines.py ENGINE THREADS ORDER`` (0 threads: its default).
+
+It is run by the Python that has the engine, and imports nothing of this project. The order names
+what is asked, URLs that end in ``/*.<extension>``, one for each day, and the file for the answer.
+"""
+
+# ruff: noqa: S608 - every part of a statement is this bench's own
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+REGION = "us-east-1"
+QUERIES = {
+    "count": "SELECT count(*) FROM events",
+    "group": (
+        "SELECT service, count(*) AS n, CAST(sum(CASE WHEN level = 'ERROR' THEN 1 ELSE 0 END)"
+        " AS BIGINT) AS errors, CAST(sum(size) AS BIGINT) AS total FROM events GROUP BY service"
+        " ORDER BY service"
+    ),
+    "needle": "SELECT event_id, service, level FROM events WHERE event_id = '{needle}'",
+}
+
+
+class DuckDb:
+    """DuckDB with its extension httpfs, of which a wheel has the file."""
+
+    def __init__(self, endpoint: str, threads: int) -> None:
+        duckdb: Any = import_module("duckdb")
+        wheel = Path(str(import_module("duckdb_extension_httpfs").__file__)).parent
+        extension = wheel / "extensions" / f"v{duckdb.__version__}" / "httpfs.duckdb_extension"
+        self._connection = duckdb.connect()
+        for one in (
+            f"LOAD '{extension}'",
+            f"SET s3_endpoint='{endpoint.removeprefix('http://')}'",
+            "SET s3_use_ssl=false",
+            "SET s3_url_style='path'",
+            f"SET s3_region='{REGION}'",
+            "SET s3_access_key_id='embedded'",
+            "SET s3_secret_access_key='embedded'",
+            *([f"SET threads={threads}"] if threads else []),
+        ):
+            self._connection.execute(one)
+
+    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
+        """The rows of a query."""
+        places = ", ".join(f"'s3://{one}'" for one in order["places"])
+        kinds = (
+            "{event_id: 'VARCHAR', level: 'VARCHAR', service: 'VARCHAR',"
+            " http: 'STRUCT(bytes BIGINT)'}"
+        )
+        read = f"read_json([{places}], format='newline_delimited', columns={kinds})"
+        if order["parquet"]:
+            read = f"read_parquet([{places}])"
+        events = f"WITH events AS (SELECT *, http.bytes AS size FROM {read})"
+        found = self._connection.execute(f"{events} {query}").fetchall()
+        return [list(row) for row in found]
+
+
+class ChDb:
+    """ClickHouse in this process."""
+
+    def __init__(self, endpoint: str, threads: int) -> None:
+        self._query = import_module("chdb").query
+        self._endpoint = endpoint
+        more = f", max_threads={threads}, max_download_threads={threads}" if threads else ""
+        self._settings = (
+            " SETTINGS input_format_skip_unknown_fields=1,"
+            f" input_format_json_ignore_unknown_keys_in_named_tuple=1, s3_max_get_rps=0{more}"
+        )
+
+    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
+        """The rows of a query."""
+        kind = "Parquet" if order["parquet"] else "JSONEachRow"
+        columns = "event_id String, level String, service String, http Tuple(bytes Int64)"
+        tables = " UNION ALL ".join(
+            f"SELECT *, tupleElement(http, 'bytes') AS size FROM s3('{self._endpoint}/{one}',"
+            f" 'embedded', 'embedded', '{kind}', '{columns}')"
+            for one in order["places"]
+        )
+        text = f"WITH events AS ({tables}) {query}{self._settings}"
+        answer = str(self._query(text, "JSONCompactEachRow"))
+        return [[_number(one) for one in json.loads(line)] for line in answer.splitlines()]
+
+
+def _number(value: Any) -> Any:
+    """ClickHouse writes its larger numbers as text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+class Polars:
+    """Polars, lazily and by its streaming engine."""
+
+    def __init__(self, endpoint: str, threads: int) -> None:
+        if threads:
+            # Read when it is imported.
+            os.environ["POLARS_MAX_THREADS"] = os.environ["POLARS_CONCURRENCY_BUDGET"] = str(
+                threads
+            )
+        self._polars: Any = import_module("polars")
+        self._options = {
+            "aws_endpoint_url": endpoint,
+            "aws_access_key_id": "embedded",
+            "aws_secret_access_key": "embedded",
+            "aws_region": REGION,
+            "aws_allow_http": "true",
+        }
+
+    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
+        """The rows of a query."""
+        polars = self._polars
+        places = [f"s3://{one}" for one in order["places"]]
+        given: dict[str, Any] = {"storage_options": self._options}
+        if order["parquet"]:
+            frame = polars.scan_parquet(places, **given)
+        else:
+            kinds = dict.fromkeys(("event_id", "level", "service"), polars.String)
+            http = polars.Struct({"bytes": polars.Int64})
+            frame = polars.scan_ndjson(places, schema={**kinds, "http": http}, **given)
+        size = polars.col("http").struct.field("bytes").alias("size")
+        events = frame.select("event_id", "level", "service", size)
+        found = polars.SQLContext(events=events).execute(query)
+        return [list(row) for row in found.collect(engine="streaming").rows()]
+
+
+class Spark:
+    """Spark in this process, with its own readers over S3A."""
+
+    def __init__(self, endpoint: str, threads: int) -> None:
+        s3a = "spark.hadoop.fs.s3a"
+        builder = import_module("pyspark.sql").SparkSession.Builder()
+        for name, value in {
+            "spark.master": f"local[{threads or '*'}]",
+            "spark.jars": os.environ["BENCH_JARS"],
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": "2g",
+            "spark.ui.enabled": "false",
+            "spark.sql.shuffle.partitions": "2",
+            f"{s3a}.endpoint": endpoint,
+            f"{s3a}.endpoint.region": REGION,
+            f"{s3a}.path.style.access": "true",
+            f"{s3a}.connection.ssl.enabled": "false",
+            f"{s3a}.access.key": "embedded",
+            f"{s3a}.secret.key": "embedded",
+            f"{s3a}.aws.credentials.provider": (
+                "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+            ),
+        }.items():
+            builder = builder.config(name, value)
+        self._session = builder.getOrCreate()
+        self._session.sql("SELECT 1").collect()
+
+    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
+        """The rows of a query."""
+        # What Spark lists: a glob's objects would be asked for one by one.
+        places = [f"s3a://{one.rpartition('/')[0]}/" for one in order["places"]]
+        kinds = "event_id string, level string, service string, http struct<bytes: bigint>"
+        reader = self._session.read.schema(kinds)
+        frame = reader.parquet(*places) if order["parquet"] else reader.json(places)
+        frame.selectExpr("*", "http.bytes AS size").createOrReplaceTempView("events")
+        return [list(row) for row in self._session.sql(query).collect()]
+
+
+ENGINES: dict[str, Any] = {"duckdb": DuckDb, "chdb": ChDb, "polars": Polars, "spark": Spark}
+
+
+def main() -> None:
+    """Answer one order, without the time that the engine takes to start."""
+    name, threads, text = sys.argv[1:]
+    order = json.loads(text)
+    engine = ENGINES[name](order["endpoint_url"], int(threads))
+    query = QUERIES[order["query"]].format(needle=order["needle"])
+    started = time.perf_counter()
+    rows = engine.rows(query, order)
+    told = {"rows": rows, "seconds": time.perf_counter() - started}
+    Path(order["answer"]).write_text(json.dumps(told), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""What every scenario shares: processes that are measured, rounds, ratios, and tables."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+from compactor.errors import InvalidInput, TransientStoreError
+from compactor_cli.markers import replace_between
+
+_LIMIT_SECONDS = 1_800.0
+_Candidate = TypeVar("_Candidate")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one process, with all it started and waited for, took from its start to its end.
+
+    Attributes:
+        seconds: wall time.
+        user_seconds, kernel_seconds: CPU time. The kernel knows their sum exactly, and splits it
+            by samples.
+        load: the machine's load average of the last minute, at the end.
+    """
+
+    seconds: float
+    user_seconds: float
+    kernel_seconds: float
+    load: float
+
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    log: Path,
+    limit_seconds: float = _LIMIT_SECONDS,
+) -> Taken:
+    """Run a process to its end.
+
+    Args:
+        command: what to run.
+        environment: its whole environment.
+        log: receives what it prints.
+        limit_seconds: it is killed, with all it started, after so long.
+
+    Raises:
+        TransientStoreError: it failed, or took too long; says what it printed last.
+    """
+    with log.open("wb") as sink:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            command,
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+        timer = threading.Timer(limit_seconds, _kill, (process.pid,))
+        timer.start()
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except BaseException:
+            _kill(process.pid)
+            raise
+        finally:
+            timer.cancel()
+        seconds = time.monotonic() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise TransientStoreError(f"{' '.join(command)[:80]} failed: {_last_line(log)}")
+    return Taken(seconds, usage.ru_utime, usage.ru_stime, os.getloadavg()[0])
+
+
+def _kill(pid: int) -> None:
+    with suppress(OSError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1][-300:] if said else "it printed nothing"
+
+
+def in_turn(candidates: Sequence[_Candidate], number: int) -> list[_Candidate]:
+    """The order of one round, from 1: forwards, then backwards (ABBA), then from the next one on.
+
+    So none is always the first, or always after the same one, and of two each is as often first.
+    """
+    turns, backwards = divmod(number - 1, 2)
+    first = turns % len(candidates)
+    order = [*candidates[first:], *candidates[:first]]
+    return order[::-1] if backwards else order
+
+
+def chosen(option: str, names: str, known: Mapping[str, _Candidate]) -> list[_Candidate]:
+    """What a comma-separated list names.
+
+    Raises:
+        InvalidInput: a name is unknown.
+    """
+    wanted = [name for name in names.split(",") if name]
+    for name in wanted:
+        if name not in known:
+            raise InvalidInput(option, name, f"some of {', '.join(known)}")
+    return [known[name] for name in dict.fromkeys(wanted)]
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Median, smallest and largest of some rounds."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """Of at least one value."""
+        ordered = sorted(values)
+        return cls(median(ordered), ordered[0], ordered[-1])
+
+    def __str__(self) -> str:
+        """``0.210 (0.198 to 0.221)``; of one round the figure alone."""
+        if self.low == self.high:
+            return figure(self.median)
+        return f"{figure(self.median)} ({figure(self.low)} to {figure(self.high)})"
+
+
+def ratios(ones: Mapping[int, float], others: Mapping[int, float]) -> Spread | None:
+    """Ratios within the rounds that both have, by their numbers; None when there is no such round.
+
+    A slow minute of the machine meets both candidates of a round; a ratio of medians may set one's
+    slow minute against another's quiet one.
+    """
+    both = [ones[number] / others[number] for number in ones if number in others]
+    return Spread.of(both) if both else None
+
+
+def figure(value: float) -> str:
+    """Three significant digits, thousands apart: 5,230, 34.1, 0.169."""
+    return _rounded(value, 2 - _magnitude(value))
+
+
+def parts(one: float, other: float) -> str:
+    """``0.255 + 0.096``: as exact as :func:`figure` of their sum."""
+    places = 2 - _magnitude(one + other)
+    return f"{_rounded(one, places)} + {_rounded(other, places)}"
+
+
+def _rounded(value: float, places: int) -> str:
+    return f"{round(value, places):,.{max(0, places)}f}"
+
+
+def _magnitude(value: float) -> int:
+    return int(f"{value:e}".partition("e")[2]) if value else 0
+
+
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
+    """A table as documents have it; the first ``texts`` columns are texts, the others numbers."""
+    rule = [":---" if place < texts else "---:" for place in range(len(heads))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
+
+
+def write_between(file: Path, begin: str, end: str, made: str) -> bool:
+    """Put text between the markers of a file; False when it stands there already.
+
+    Raises:
+        OSError: there is no such file.
+        ValueError: it has no markers.
+    """
+    text = file.read_text(encoding="utf-8")
+    changed = replace_between(text, begin, end, made)
+    if changed != text:
+        file.write_text(changed, encoding="utf-8")
+    return changed != text

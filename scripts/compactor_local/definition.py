@@ -1,0 +1,170 @@
+"""Reading the state machine file, and refusing what the local interpreter would get wrong.
+
+The interpreter (moto's) parses more than it carries out. Everything listed here it is known
+to ignore or to fail on half way; a definition that uses one of them is refused before it runs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from compactor_local.model import SUBSTITUTIONS, VALUES, EngineError
+from compactor_local.tables_model import TABLES_SUBSTITUTIONS, TABLES_VALUES
+
+ACCOUNT = "123456789012"
+REGION = "us-east-1"
+
+_SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
+_LAMBDA = "arn:aws:states:::lambda:invoke"
+_READER = "arn:aws:states:::s3:getObject"
+_ALL_PERCENT = 100
+_WRITER = "arn:aws:states:::s3:putObject"
+
+
+class UnsupportedDefinition(EngineError):
+    """The definition asks for something this engine would not do as AWS does."""
+
+    def __init__(self, findings: Collection[str]) -> None:
+        super().__init__("the local engine cannot run this definition: " + "; ".join(findings))
+        self.findings = tuple(findings)
+
+
+def function_arn(name: str) -> str:
+    """The ARN a function has on this machine."""
+    return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+
+
+def load_definition(path: Path, bridged: Collection[str] = ()) -> str:
+    """The definition's text with its substitutions filled in.
+
+    Args:
+        path: the state machine file.
+        bridged: task resources that stand-ins are given for.
+
+    Raises:
+        EngineError: the file is missing, is no JSON, or has an unknown substitution.
+        UnsupportedDefinition: the interpreter cannot run it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        text = _SUBSTITUTION.sub(_substitute, text)
+        findings = list(find_unsupported(json.loads(text), bridged))
+    except OSError as error:
+        raise EngineError(f"cannot read the state machine {path}: {error.strerror}") from error
+    except json.JSONDecodeError as error:
+        raise EngineError(f"the state machine {path} is no JSON: {error}") from error
+    if findings:
+        raise UnsupportedDefinition(findings)
+    return text
+
+
+def _substitute(match: re.Match[str]) -> str:
+    functions = {**SUBSTITUTIONS, **TABLES_SUBSTITUTIONS}
+    values = {**VALUES, **TABLES_VALUES}
+    if match[1] in functions:
+        return function_arn(functions[match[1]])
+    if match[1] in values:
+        return values[match[1]]
+    raise EngineError(f"nothing is known to put in place of {match[0]} of the definition")
+
+
+def each_state(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every state of a definition with its name, those of Map and Parallel included."""
+    for name, state in machine.get("States", {}).items():
+        yield name, state
+        processor = state.get("ItemProcessor") or state.get("Iterator") or {}
+        for inner in (processor, *state.get("Branches", ())):
+            yield from each_state(inner)
+
+
+def find_unsupported(machine: Mapping[str, Any], bridged: Collection[str] = ()) -> Iterator[str]:
+    """What of a definition the interpreter ignores or fails on, one line each."""
+    if machine.get("QueryLanguage", "JSONPath") != "JSONPath":
+        yield "QueryLanguage JSONata is not evaluated"
+    for name, state in each_state(machine):
+        findings = [*_common(state)]
+        if state.get("Type") == "Task":
+            findings += _task(state, bridged)
+        if state.get("Type") == "Map":
+            findings += _map(state)
+        yield from (f"state {name}: {finding}" for finding in findings)
+
+
+_BATCHER = {"MaxItemsPerBatchPath", "MaxInputBytesPerBatch", "BatchInput"}
+_TOP_LEVEL = re.compile(r"\$\.\w+")
+
+
+def _common(state: Mapping[str, Any]) -> Iterator[str]:
+    if state.get("QueryLanguage", "JSONPath") != "JSONPath":
+        yield "QueryLanguage JSONata is not evaluated"
+    if "Assign" in state:
+        yield "Assign is not carried out"
+
+
+def _task(state: Mapping[str, Any], bridged: Collection[str]) -> Iterator[str]:
+    resource = state.get("Resource", "")
+    if resource != _LAMBDA and resource not in bridged:
+        yield f"Resource {resource} has neither support nor a bridge"
+    if "Credentials" in state:
+        yield "Credentials are ignored"
+
+
+def _map(state: Mapping[str, Any]) -> Iterator[str]:
+    processor = state.get("ItemProcessor", {})
+    config = processor.get("ProcessorConfig", {})
+    if config.get("ExecutionType") == "EXPRESS":
+        yield "ExecutionType EXPRESS children are run as STANDARD ones"
+    yield from _batcher(state)
+    yield from _reader(state.get("ItemReader", {}))
+    if "ResultWriter" in state:
+        yield from _writer(state["ResultWriter"])
+        if "InputPath" in state:
+            yield "InputPath would not apply to the ResultWriter"
+    if config.get("Mode") == "DISTRIBUTED":
+        yield from _tolerance(state)
+
+
+def _batcher(state: Mapping[str, Any]) -> Iterator[str]:
+    batcher = state.get("ItemBatcher")
+    if batcher is None:
+        return
+    for field in sorted(set(batcher) - _BATCHER):
+        yield f"ItemBatcher {field} is not carried out"
+    if not all(_TOP_LEVEL.fullmatch(str(path)) for path in batcher.get("BatchInput", {}).values()):
+        yield "ItemBatcher BatchInput is carried out for paths to fields of the input alone"
+    if "ItemSelector" in state:
+        yield "ItemSelector would not apply beside ItemBatcher"
+    if "MaxItemsPerBatchPath" not in batcher or "Label" not in state:
+        yield "ItemBatcher needs a MaxItemsPerBatchPath, and its Map a Label"
+
+
+def _reader(reader: Mapping[str, Any]) -> Iterator[str]:
+    if not reader:
+        return
+    if reader.get("Resource") != _READER:
+        yield f"ItemReader resource {reader.get('Resource')} stops after 1,000 keys"
+    config = reader.get("ReaderConfig", {})
+    if config.get("InputType") not in ("JSON", "CSV"):
+        yield f"ItemReader InputType {config.get('InputType')} is not read"
+    for field in sorted(set(config) - {"InputType", "CSVHeaderLocation", "CSVHeaders"}):
+        yield f"ItemReader {field} is not tried on this engine"
+
+
+def _writer(writer: Mapping[str, Any]) -> Iterator[str]:
+    if "WriterConfig" in writer:
+        yield "WriterConfig is not parsed"
+    if writer.get("Resource") != _WRITER:
+        yield f"ResultWriter resource {writer.get('Resource')} is not written"
+
+
+def _tolerance(state: Mapping[str, Any]) -> Iterator[str]:
+    # Failures of children never fail a Map Run here, which equals AWS only at 100 per cent.
+    if state.get("ToleratedFailurePercentage") != _ALL_PERCENT:
+        yield "ToleratedFailurePercentage other than 100.0 is not enforced"
+    for field in ("ToleratedFailureCount", "ToleratedFailureCountPath"):
+        if field in state:
+            yield f"{field} is not enforced"

@@ -1,0 +1,191 @@
+"""EMR and EMR Serverless as the workflow knows them, on this machine.
+
+Clusters exist by name only; their steps, and EMR Serverless's job runs, go through the same
+``spark-submit`` of the installed pyspark. Whatever fails, fails with the error names and causes
+that the real services give to Step Functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shlex
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from compactor.errors import InvalidInput
+from compactor_local.bridges import BridgeError
+from compactor_machine.child import Child
+from compactor_machine.spark_job import END_SECONDS, STARTING, follow
+from compactor_machine.spark_submit import (
+    SparkMissing,
+    find_spark,
+    local_command,
+    local_environment,
+)
+
+EMR_ERROR = "EMR.AmazonElasticMapReduceException"
+_ENDINGS = ("spark-result.json", "spark-error.json")
+
+
+@dataclass(slots=True)
+class _Reporter:
+    """Who is told how the job goes; nobody unless the engine asks."""
+
+    on_line: Callable[[str], None] = lambda line: None
+    on_end: Callable[[Mapping[str, Any]], None] = lambda partitions: None
+
+
+@dataclass(slots=True)
+class _Clusters:
+    """The clusters of this process, each with the job it runs."""
+
+    running: dict[str, Child | None] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def create(self) -> str:
+        with self.lock:
+            cluster = f"j-LOCAL{secrets.token_hex(4).upper()}"
+            self.running[cluster] = None
+            return cluster
+
+    def check(self, cluster: str) -> None:
+        if cluster not in self.running:
+            raise BridgeError(EMR_ERROR, f"Cluster id '{cluster}' is not valid.")
+
+    def begin(self, cluster: str, job: Child) -> None:
+        with self.lock:
+            self.running[cluster] = job
+
+    def terminate(self, cluster: str) -> None:
+        with self.lock:
+            self.check(cluster)
+            job, self.running[cluster] = self.running[cluster], None
+        if job is not None:
+            job.end(END_SECONDS)
+
+
+_clusters = _Clusters()
+_reporter = _Reporter()
+
+
+def tell(on_line: Callable[[str], None], on_end: Callable[[Mapping[str, Any]], None]) -> None:
+    """Tell the engine how jobs go.
+
+    Args:
+        on_line: takes each progress line of a job.
+        on_end: takes the counts that a job left, ``done``, ``failed`` and ``objects_in`` among
+            them.
+    """
+    _reporter.on_line, _reporter.on_end = on_line, on_end
+
+
+def create_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``createCluster.sync``: a name to add steps to."""
+    return {"ClusterId": _clusters.create(), "Name": parameters["Name"]}
+
+
+def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``addStep.sync``: run the step's arguments with the Spark of this machine.
+
+    Raises:
+        BridgeError: no such cluster, or the step failed.
+    """
+    cluster, step = parameters["ClusterId"], parameters["Step"]
+    _clusters.check(cluster)
+    told = {"Id": f"s-LOCAL{secrets.token_hex(4).upper()}", "Name": step["Name"]}
+
+    def failure(reason: str) -> dict[str, Any]:
+        details = {"FailureDetails": {"Reason": reason}}
+        return {"Step": {**told, "Status": {"State": "FAILED", **details}}}
+
+    arguments = step["HadoopJarStep"]["Args"]
+    _run_job(arguments, failure, lambda job: _clusters.begin(cluster, job))
+    return {"Step": {**told, "Status": {"State": "COMPLETED"}}}
+
+
+def terminate_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``terminateCluster.sync``: whatever still runs there is killed.
+
+    Raises:
+        BridgeError: no such cluster.
+    """
+    _clusters.terminate(parameters["ClusterId"])
+    return {}
+
+
+def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``emr-serverless:startJobRun.sync``: the same job by its other description.
+
+    Raises:
+        BridgeError: the job failed.
+    """
+    submit = parameters["JobDriver"]["SparkSubmit"]
+    arguments = [
+        "spark-submit",
+        *shlex.split(submit.get("SparkSubmitParameters", "")),
+        submit["EntryPoint"],
+        *submit.get("EntryPointArguments", []),
+    ]
+    told = {"ApplicationId": parameters["ApplicationId"], "Name": parameters.get("Name", "")}
+
+    def failure(reason: str) -> dict[str, Any]:
+        return {**told, "State": "FAILED", "StateDetails": reason}
+
+    _run_job(arguments, failure, lambda job: None)
+    return {**told, "State": "SUCCESS"}
+
+
+def _run_job(
+    arguments: Sequence[str],
+    failure: Callable[[str], Mapping[str, Any]],
+    on_start: Callable[[Child], None],
+) -> None:
+    """Run spark-submit to its end.
+
+    Args:
+        arguments: of the step.
+        failure: the service's description of a failure, given its reason.
+        on_start: told of the process that has it.
+
+    Raises:
+        BridgeError: it failed, or could not begin.
+    """
+    try:
+        spark = find_spark()
+        command = local_command(arguments, spark, os.environ)
+    except (SparkMissing, InvalidInput, ValueError) as error:
+        raise BridgeError("States.TaskFailed", json.dumps(failure(str(error)))) from error
+    job = Child("compactor_machine.spark_process")
+    try:
+        on_start(job)
+        _reporter.on_line(STARTING)
+        job.send({"command": command, "environment": local_environment(os.environ, spark)})
+        code = follow(job, _reporter.on_line)
+    finally:
+        job.end(END_SECONDS)
+        _tell_the_end(arguments)
+    if code != 0:
+        # No more is known to the real services either; the job's own line is on S3.
+        raise BridgeError("States.TaskFailed", json.dumps(failure("Unknown Error.")))
+
+
+def _tell_the_end(arguments: Sequence[str]) -> None:
+    """Pass on what the job wrote about its partitions, if it came so far."""
+    # The run's URI is the last argument, and the job's only one; a table's order is no run.
+    if not arguments[-1].endswith("/"):
+        return None
+    bucket, _, prefix = arguments[-1].removeprefix("s3://").partition("/")
+    client = boto3.client("s3")
+    for name in _ENDINGS:
+        with contextlib.suppress(ClientError, BotoCoreError, ValueError, KeyError):
+            body = client.get_object(Bucket=bucket, Key=prefix + name)["Body"].read()
+            return _reporter.on_end(json.loads(body)["partitions"])
+    return None

@@ -1,0 +1,214 @@
+"""Bridges for the Distributed Map of moto's interpreter.
+
+moto 5.2.5 starts one thread per permitted child whatever the number of items, goes from child
+to child by recursion (which ends near 1,000), drops why a child failed, looks the paths of a
+ResultWriter up in the wrong place, writes the results of any Map Run of the execution, and a
+manifest that names no results, and does not parse an ItemBatcher. Here a Map Run has as many
+threads as there are slots, each of them a loop, its items are put into batches, and its own results
+are written the way AWS writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from moto.stepfunctions.parser import utils
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration import (
+    distributed_iteration_component as iteration,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.itemprocessor import (
+    distributed_item_processor_worker as worker,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.iteration.job import JobPool
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.result_writer import (
+    result_writer_decl,
+)
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.result_writer.resource_eval import (  # noqa: E501 - moto's own module path
+    resource_eval_s3 as writer,
+)
+from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded, ProgramError
+
+from compactor_local.definition import each_state
+from compactor_local.patching import replace
+
+# Attributes given to moto's objects: of a record its results and label, of an environment the
+# record of the Map Run that was the last to run in it, whose results a ResultWriter writes.
+_RESULTS, _LABEL, _RECORD = "local_results", "local_label", "local_map_run"
+_BATCHED = "local_batched"
+
+#: Told of every ended child the label of its Map, its items, and whether it succeeded.
+OnChild = Callable[[str, Sequence[Any], bool], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Batcher:
+    """An ItemBatcher, as far as it is carried out here.
+
+    Attributes:
+        items_path: reference path to the most items of a batch, in the Map's input.
+        common: of what each batch is given, name -> reference path in the Map's input.
+        most_bytes: of the items of a batch, as the list on S3 has them; None for no bound.
+    """
+
+    items_path: str
+    common: Mapping[str, str]
+    most_bytes: int | None = None
+
+    def inputs(self, items: Sequence[Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """What the children are given.
+
+        Args:
+            items: of the Map.
+            given: its input.
+        """
+        common = {name: given[path.removeprefix("$.")] for name, path in self.common.items()}
+        return [{"BatchInput": common, "Items": batch} for batch in self.batches(items, given)]
+
+    def batches(self, items: Sequence[Any], given: Mapping[str, Any]) -> Iterator[list[Any]]:
+        """Neighbours together.
+
+        Args:
+            items: of the Map.
+            given: its input.
+        """
+        most = given[self.items_path.removeprefix("$.")]
+        batch: list[Any] = []
+        size = 0
+        for item in items:
+            more = len(json.dumps(item))
+            too_large = self.most_bytes is not None and size + more > self.most_bytes
+            if batch and (len(batch) == most or too_large):
+                yield batch
+                batch, size = [], 0
+            batch.append(item)
+            size += more
+        if batch:
+            yield batch
+
+
+def without_batchers(text: str) -> tuple[str, dict[str, Batcher]]:
+    """A definition that moto parses, and what batchers were in it, by the label of their Map."""
+    machine = json.loads(text)
+    found: dict[str, Batcher] = {}
+    for _, state in each_state(machine):
+        if "ItemBatcher" in state:
+            batcher = state.pop("ItemBatcher")  # type: ignore[attr-defined] # of json.loads
+            common = batcher.get("BatchInput", {})
+            found[state["Label"]] = Batcher(
+                batcher["MaxItemsPerBatchPath"],
+                {name.removesuffix(".$"): path for name, path in common.items()},
+                batcher.get("MaxInputBytesPerBatch"),
+            )
+    return json.dumps(machine), found
+
+
+def install(*, slots: int, on_child: OnChild, batchers: Mapping[str, Batcher]) -> None:
+    """Apply the bridges to this process.
+
+    Args:
+        slots: how many children run at once at most.
+        on_child: see :data:`OnChild`.
+        batchers: label of a Map -> how its items are put into batches.
+    """
+    replace(iteration.DistributedIterationComponent, "_map_run", _runner(slots, batchers))
+    replace(worker.DistributedItemProcessorWorker, "eval", _looper(on_child))
+    replace(result_writer_decl.ResultWriter, "_eval_body", _evaluate_writer)
+    replace(writer.ResourceEvalS3, "_handle_put_object", staticmethod(_write_results))
+
+
+def _runner(slots: int, batchers: Mapping[str, Batcher]) -> Callable[[Any, Any, Any], None]:
+    def run(component: Any, env: Any, eval_input: Any) -> None:
+        items = env.stack.pop()
+        record = eval_input.map_run_record
+        batcher = batchers.get(eval_input.label)
+        setattr(record, _BATCHED, batcher is not None)
+        if batcher is not None:
+            items = batcher.inputs(items, env.states.get_input())
+        setattr(record, _RESULTS, [])
+        setattr(record, _LABEL, eval_input.label)
+        setattr(env, _RECORD, record)
+        pool = JobPool(job_program=component._get_iteration_program(), job_inputs=items)
+        for _ in range(min(len(items), slots, record.max_concurrency or slots)):
+            component._launch_worker(env=env, eval_input=eval_input, job_pool=pool)
+        pool.await_jobs()
+        if (error := pool.get_worker_exception()) is not None:
+            raise error
+        env.stack.append([job.job_output for job in pool.get_closed_jobs()])
+
+    return run
+
+
+def _looper(on_child: OnChild) -> Callable[[Any], None]:
+    def run_children(self: Any) -> None:
+        record = self._map_run_record
+        job = self._job_pool.next_job()
+        while job is not None:
+            frame = self._env.open_inner_frame()
+            self._eval_job(env=frame, job=job)
+            result = _result(job, frame.program_state())
+            getattr(record, _RESULTS).append(result)
+            items = job.job_input["Items"] if getattr(record, _BATCHED) else [job.job_input]
+            on_child(getattr(record, _LABEL) or "", items, result["Status"] == "SUCCEEDED")
+            self._env.delete_frame(frame)
+            following = None if self.stopped() else self._job_pool.next_job()
+            self._job_pool.close_job(job)
+            job = following
+            # moto keeps every thread it ever started.
+            utils.TMP_THREADS[:] = [thread for thread in utils.TMP_THREADS if thread.is_alive()]
+
+    return run_children
+
+
+def _result(job: Any, state: Any) -> dict[str, Any]:
+    """One child's line in the results, a part of what AWS writes."""
+    result = {"Name": str(job.job_index), "Input": json.dumps(job.job_input)}
+    if isinstance(state, ProgramEnded):
+        return {**result, "Status": "SUCCEEDED", "Output": json.dumps(job.job_output)}
+    error = (state.error or {}) if isinstance(state, ProgramError) else {}
+    return {
+        **result,
+        "Status": "FAILED",
+        "Error": error.get("error", "States.Runtime"),
+        "Cause": error.get("cause", ""),
+    }
+
+
+def _evaluate_writer(self: Any, env: Any) -> None:
+    # moto looks the writer's paths up in the results; AWS in the state's input.
+    env.stack.append(env.states.get_input())
+    self.parargs.eval(env=env)
+    parameters = env.stack.pop()
+    env.stack[-1] = parameters
+    self.resource_eval.eval_resource(env=env)
+
+
+def _write_results(env: Any, resource_runtime_part: Any, state_credentials: Any) -> None:
+    parameters = env.stack.pop()
+    env.stack.pop()
+    client = writer.ResourceEvalS3._get_s3_client(resource_runtime_part, state_credentials)
+    record = getattr(env, _RECORD)
+    results = sorted(getattr(record, _RESULTS), key=lambda result: int(result["Name"]))
+    bucket, prefix = parameters["Bucket"], parameters.get("Prefix", "")
+    home = prefix + ("/" if prefix and not prefix.endswith("/") else "")
+    home += record.map_run_arn.split(":")[-1]
+
+    def put(name: str, body: Any) -> dict[str, Any]:
+        data = json.dumps(body).encode("utf-8")
+        client.put_object(Bucket=bucket, Key=f"{home}/{name}", Body=data)
+        return {"Key": f"{home}/{name}", "Size": len(data)}
+
+    files: dict[str, list[dict[str, Any]]] = {"FAILED": [], "PENDING": [], "SUCCEEDED": []}
+    for status in ("FAILED", "SUCCEEDED"):
+        if some := [result for result in results if result["Status"] == status]:
+            files[status].append(put(f"{status}_0.json", some))
+    manifest = {
+        "DestinationBucket": bucket,
+        "MapRunArn": record.map_run_arn,
+        "ResultFiles": files,
+    }
+    key = put("manifest.json", manifest)["Key"]
+    details = {"Bucket": bucket, "Key": key}
+    env.stack.append({"MapRunArn": record.map_run_arn, "ResultWriterDetails": details})

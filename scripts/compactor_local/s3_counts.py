@@ -1,0 +1,40 @@
+"""How often the embedded S3 was asked for an object: what a reader costs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compactor_local.s3_http import Application
+
+
+class CountedGets:
+    """A WSGI application that counts the GETs of objects, and passes every request on.
+
+    Args:
+        application: which answers them.
+    """
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._lock = threading.Lock()
+        self._gets = 0
+
+    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+        """Answer one request."""
+        if environ["REQUEST_METHOD"] == "GET" and _is_object(environ):
+            with self._lock:
+                self._gets += 1
+        return self._application(environ, start)
+
+    @property
+    def gets(self) -> int:
+        """So many so far, listings left out."""
+        with self._lock:
+            return self._gets
+
+
+def _is_object(environ: dict[str, Any]) -> bool:
+    key = environ["PATH_INFO"].lstrip("/").partition("/")[2]
+    return bool(key) and "list-type=" not in environ["QUERY_STRING"]

@@ -1,0 +1,82 @@
+"""Runs Spark jobs one after the other with one Java, which takes most of a short job's time.
+
+Started by :mod:`compactor_local.kept_spark` as ``python -m compactor_local.spark_host
+SCRIPT``. Arguments for the script arrive on standard input; its progress lines and its exit code
+leave through the descriptor that was standard output. Java starts at once, while nobody waits for
+it, and ends with this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import IO, TextIO
+
+from compactor_machine.spark_process import TOLD_BY
+from compactor_machine.wire import answer_stream, receive, send
+
+# Beside the script of the job.
+_WARM_UP = "warm_up.py"
+
+
+class _Lines(io.TextIOBase):
+    """Standard error, whose lines for a person are also told.
+
+    Args:
+        stream: where all goes.
+        answers: where those lines go, too.
+    """
+
+    def __init__(self, stream: TextIO, answers: IO[bytes]) -> None:
+        self._stream = stream
+        self._answers = answers
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        """Write on, and tell the lines that have ended."""
+        self._stream.write(text)
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            if line.startswith(TOLD_BY):
+                with contextlib.suppress(OSError):
+                    send(self._answers, {"line": line.removeprefix(TOLD_BY).strip()})
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        """The stream's own."""
+        return self._stream.fileno()
+
+
+def main() -> None:
+    """Carry out orders until whoever gives them is gone."""
+    answers = answer_stream()
+    script = sys.argv[1]
+    # Spark leaves some of its scratch data where it was started.
+    os.chdir(os.environ["SPARK_LOCAL_DIRS"])
+    sys.stderr = _Lines(sys.stderr, answers)
+    _run(str(Path(script).with_name(_WARM_UP)), [])
+    while (order := receive(sys.stdin.buffer)) is not None:
+        code = _run(script, order["arguments"])
+        with contextlib.suppress(OSError):
+            send(answers, {"code": code})
+
+
+def _run(script: str, arguments: list[str]) -> int:
+    sys.argv = [script, *arguments]
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The environment in which processes of ours run, and where they print to."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+import botocore.session
+
+from compactor_machine.child import python_environment
+from compactor_machine.installed import import_roots
+
+# Where neither the environment nor a profile names a region.
+_REGION = "us-east-1"
+
+
+@contextlib.contextmanager
+def opened_log(path: Path | None) -> Iterator[IO[bytes] | int]:
+    """Where processes print to: appended to this file; None drops it."""
+    if path is None:
+        yield subprocess.DEVNULL
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as log:
+        yield log
+
+
+def _configured_region() -> str | None:
+    region: str | None = botocore.session.get_session().get_config_variable("region")
+    return region
+
+
+def engine_environment(extra: Mapping[str, str], endpoint_url: str | None) -> dict[str, str]:
+    """The environment of the engine and its handlers."""
+    merged = {
+        "POWERTOOLS_SERVICE_NAME": "s3-compactor",
+        "POWERTOOLS_METRICS_NAMESPACE": "s3-compactor",
+        "POWERTOOLS_TRACE_DISABLED": "true",
+        **os.environ,
+        **extra,
+    }
+    if "AWS_DEFAULT_REGION" not in merged:
+        region = merged.get("AWS_REGION") or _configured_region() or _REGION
+        merged["AWS_DEFAULT_REGION"] = region
+    # obstore reads the one name, boto3 the other, Lambda sets both.
+    merged["AWS_REGION"] = merged["AWS_DEFAULT_REGION"]
+    if endpoint_url is not None:
+        merged["AWS_ENDPOINT_URL_S3"] = endpoint_url
+    return python_environment(
+        {**merged, "PYTHONPATH": os.environ.get("PYTHONPATH", "")},
+        extra.get("PYTHONPATH", ""),
+        *import_roots(),
+    )

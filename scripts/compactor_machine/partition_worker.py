@@ -1,0 +1,166 @@
+"""A process that works on partitions, one at a time, until nobody wants it any more.
+
+Started by :mod:`compactor_machine.partition_workers`. The first message on standard input says
+what run it is for; orders follow. Answers leave through the descriptor that was standard output;
+what is printed goes to standard error, which is the log. When standard input closes, whoever asked
+is gone, and this process ends at once: the write order makes that safe at any instant.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from compactor.clock import SystemClock
+from compactor.log.seen import SeenState
+from compactor.probe.probe import traits_for
+from compactor.process import memory
+from compactor.settings.settings import CleanUpMode, Settings
+from compactor.stores.requests import RequestCounter
+from compactor.stores.s3 import S3Store, make_client
+from compactor.whole.again import STOPPED
+from compactor.whole.orders import FAILED, Answer, Desk, Order
+from compactor_machine.child import peak_bytes
+from compactor_machine.partition_log import log_line
+from compactor_machine.wire import answer_stream, receive, send
+
+#: What is being written is written to its end: a commit, and the publication after it.
+_MAY_END = frozenset({"GET", "HEAD", "LIST"})
+
+
+class RunStopped(Exception):
+    """Ends the work on a partition before it asks for anything more."""
+
+
+class StoppableRequests(RequestCounter):
+    """Counts requests, and once the run is stopped lets the main thread ask for nothing more.
+
+    Only once: an upload that no commit names is still aborted, and the receipt written. Other
+    threads read and store parts for the main one, which ends them.
+    """
+
+    def __init__(self, stopped: threading.Event) -> None:
+        super().__init__()
+        self._stopped = stopped
+        self._raised = False
+
+    def add(self, name: str, amount: int = 1) -> None:
+        """Count one request, before it is sent, or bytes, after they were.
+
+        Raises:
+            RunStopped: the run was stopped.
+        """
+        main = threading.current_thread() is threading.main_thread()
+        if self._stopped.is_set() and main and not self._raised and name in _MAY_END:
+            self._raised = True
+            raise RunStopped("the run was interrupted")
+        super().add(name, amount)
+
+
+class CallDeadline:
+    """The time of one call, which ends early when the run is stopped.
+
+    Args:
+        seconds: from now on.
+        stopped: set when the run is.
+    """
+
+    def __init__(self, seconds: float, stopped: threading.Event) -> None:
+        self._ends_at = time.monotonic() + seconds
+        self._stopped = stopped
+
+    def remaining_seconds(self) -> float:
+        """Seconds until this process is killed."""
+        return 0.0 if self._stopped.is_set() else self._ends_at - time.monotonic()
+
+
+class _Worker:
+    """What this process does.
+
+    Args:
+        task: settings, run id and endpoint.
+        stopped: set when the run is.
+    """
+
+    def __init__(self, task: Mapping[str, Any], stopped: threading.Event) -> None:
+        self._settings = Settings.from_input(task["settings"])
+        self._run_id: str = task["run_id"]
+        self._stopped = stopped
+        self._seen = SeenState()
+        limits = self._settings.limits
+        self._store = S3Store(
+            make_client(task["endpoint_url"], connections=limits.reads),
+            threads=limits.reads,
+            budget_bytes=limits.read_ahead_bytes,
+        )
+        self._store.requests = StoppableRequests(stopped)
+
+    @cached_property
+    def _trusted(self) -> S3Store:
+        """The store, taking the ways that the probe of this run found to be safe."""
+        deletes = self._settings.clean_up is CleanUpMode.DELETE
+        now = SystemClock().now()
+        return self._store.with_traits(
+            traits_for(self._settings.state, self._store, now, deletes=deletes)
+        )
+
+    def answer(self, message: Mapping[str, Any]) -> Answer:
+        """Carry out one order; an error is its answer."""
+        order = msgspec.convert(message["order"], Order)
+        deadline = CallDeadline(message["timeout_seconds"], self._stopped)
+        try:
+            store = self._trusted.within(deadline)
+            desk = Desk(self._settings, store, SystemClock(), self._run_id, self._seen)
+            answer = desk.carry_out(order, deadline)
+        except RunStopped as error:
+            answer = Answer(FAILED, STOPPED, str(error))
+        except Exception as error:
+            answer = Answer.of(error)
+            self._log("ERROR", order, "failed", exception=traceback.format_exc())
+        if self._stopped.is_set():
+            return msgspec.structs.replace(answer, error=STOPPED)
+        if not answer.error:
+            self._log("INFO", order, f"{order.task}: {answer.status}")
+        return answer
+
+    def _log(self, level: str, order: Order, message: str, **more: str) -> None:
+        log_line(sys.stderr.buffer, level, self._run_id, order, message, **more)
+
+
+def _read(orders: queue.SimpleQueue[Any], stopped: threading.Event) -> None:
+    while (message := receive(sys.stdin.buffer)) is not None:
+        if "stop" in message:
+            stopped.set()
+        else:
+            orders.put(message)
+    os._exit(0)
+
+
+def main() -> None:
+    """Answer orders until whoever gives them is gone."""
+    answers = answer_stream()
+    task = receive(sys.stdin.buffer)
+    if task is None:
+        return
+    orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    stopped = threading.Event()
+    threading.Thread(target=_read, args=(orders, stopped), daemon=True).start()
+    memory.tune()
+    worker = _Worker(task, stopped)
+    send(answers, {"ready": True})
+    while True:
+        answer = worker.answer(orders.get())
+        send(answers, {"payload": msgspec.to_builtins(answer), "peak_bytes": peak_bytes()})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The Spark job of a run on this machine, by the installed pyspark."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO
+
+from compactor.errors import InvalidInput
+from compactor_machine.child import Child
+from compactor_machine.installed import spark_script
+from compactor_machine.spark_submit import (
+    SparkMissing,
+    find_spark,
+    local_command,
+    local_environment,
+)
+
+# For the job's processes to be killed, and its scratch data to go.
+END_SECONDS = 10.0
+#: What is told of a job that has not told anything itself yet, which takes it several seconds.
+STARTING = "starting"
+
+
+def job_arguments(run_id: str, run_uri: str) -> Sequence[str]:
+    """The command line of the workflow's step, without what only a cluster has."""
+    return (
+        "spark-submit",
+        "--name",
+        f"s3-compactor-{run_id}",
+        "--conf",
+        "spark.driver.memory=4g",
+        "--conf",
+        "spark.driver.maxResultSize=0",
+        "--conf",
+        "spark.speculation=true",
+        str(spark_script()),
+        "--run",
+        run_uri,
+    )
+
+
+def order_arguments(run_id: str, order_uri: str) -> Sequence[str]:
+    """The same for the order of a table's maintenance."""
+    return (
+        "spark-submit",
+        "--name",
+        f"s3-compactor-tables-{run_id}",
+        "--conf",
+        "spark.driver.memory=4g",
+        "--conf",
+        "spark.driver.maxResultSize=0",
+        str(spark_script("maintain_tables.py")),
+        "--order",
+        order_uri,
+    )
+
+
+def follow(job: Child, on_line: Callable[[str], None]) -> int:
+    """Pass progress lines on until the job ends; returns its exit code, -1 for a killed one."""
+    try:
+        while "code" not in (message := job.receive()):
+            on_line(message["line"])
+        return int(message["code"])
+    except (EOFError, OSError, ValueError):
+        return -1
+
+
+class LocalSpark:
+    """Implements :class:`compactor.whole.ports.Spark` with the Spark of this machine.
+
+    Args:
+        environment: of the job, which leads to its S3.
+        log: receives what the job prints.
+    """
+
+    def __init__(self, environment: Mapping[str, str], log: IO[bytes] | int) -> None:
+        self._environment = environment
+        self._log = log
+        self._lock = threading.Lock()
+        self._job: Child | None = None
+        self._stopped = False
+
+    def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
+        """Run the job to its end; returns why it failed, empty when it did not."""
+        return self.submit(job_arguments(run_id, run_uri), on_line)
+
+    def submit(self, arguments: Sequence[str], on_line: Callable[[str], None]) -> str:
+        """The same for any job that spark-submit takes."""
+        try:
+            spark = find_spark()
+            command = local_command(arguments, spark, self._environment)
+        except (SparkMissing, InvalidInput) as error:
+            return str(error)
+        job = self._begin()
+        if job is None:
+            return "the run was stopped"
+        on_line(STARTING)
+        try:
+            job.send(
+                {
+                    "command": command,
+                    "environment": local_environment(self._environment, spark),
+                }
+            )
+            code = follow(job, on_line)
+        except EOFError:
+            code = -1
+        finally:
+            job.end(END_SECONDS)
+        # The job's own line, where it left one, says more.
+        return f"exit status {code}; the log has what it printed" if code else ""
+
+    def stop(self) -> None:
+        """Kill the job with all its processes, if one is running; no other is begun."""
+        with self._lock:
+            self._stopped = True
+            job = self._job
+        if job is not None:
+            job.end(END_SECONDS)
+
+    def _begin(self) -> Child | None:
+        with self._lock:
+            if self._stopped:
+                return None
+            self._job = Child(
+                "compactor_machine.spark_process",
+                environment={**os.environ, **self._environment},
+                log=self._log,
+                detached=True,
+            )
+            return self._job

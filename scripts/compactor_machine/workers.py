@@ -1,0 +1,183 @@
+"""A pool of worker processes: one process a slot, killed and replaced when it fails."""
+
+from __future__ import annotations
+
+import queue
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from compactor_machine.child import Child
+
+_START_SECONDS = 60.0
+_LOOK_SECONDS = 0.02
+#: The error of an invocation that was not begun, because the pool is stopped.
+RUN_STOPPED = "Run.Stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an invocation came to: a payload, or a failure as Lambda words it.
+
+    Attributes:
+        ending: how the process ended, in plain words, where that is the failure.
+    """
+
+    payload: Any = None
+    failure: Mapping[str, Any] | None = None
+    ending: str = ""
+
+
+class _Worker:
+    """One process, started by ``start`` when it is first needed, if not before."""
+
+    def __init__(self, start: Callable[[], Child]) -> None:
+        self._start = start
+        self._child: Child | None = None
+        self._ready = False
+        self._sending = threading.Lock()
+        self.peak_bytes = 0
+
+    def start(self) -> Child:
+        """The process, running."""
+        if self._child is None:
+            self._child = self._start()
+        return self._child
+
+    def ask(self, invocation: Mapping[str, Any], timeout_seconds: float) -> Mapping[str, Any]:
+        """The answer to an invocation.
+
+        Raises:
+            TimeoutError: no answer in time; the process is still at work.
+            EOFError: the process died.
+        """
+        child = self.start()
+        if not self._ready:
+            # Loading the modules is no part of the invocation's time, as on Lambda.
+            child.receive(_START_SECONDS)
+            self._ready = True
+        with self._sending:
+            child.send(invocation)
+        answer: dict[str, Any] = child.receive(timeout_seconds)
+        self.peak_bytes = max(self.peak_bytes, answer.pop("peak_bytes"))
+        return answer
+
+    def stop(self) -> None:
+        """Tell it that nobody wants its work any more."""
+        if self._child is not None:
+            with suppress(EOFError), self._sending:
+                self._child.send({"stop": True})
+
+    def end(self, grace_seconds: float = 0.0) -> int | None:
+        """Kill the process; returns its exit code, None for one that was never started.
+
+        Args:
+            grace_seconds: for a process that died by itself, whose own status is wanted.
+        """
+        if self._child is None:
+            return None
+        self.peak_bytes = max(self.peak_bytes, self._child.peak_bytes())
+        return self._child.end(grace_seconds)
+
+
+class WorkerPool:
+    """Runs invocations on a fixed number of processes.
+
+    Args:
+        slots: how many invocations may run at once.
+        start: starts one process.
+        at_once: start all of them now.
+    """
+
+    def __init__(self, slots: int, start: Callable[[], Child], *, at_once: bool = True) -> None:
+        self._start = start
+        self._at_once = at_once
+        self._free: queue.LifoQueue[_Worker] = queue.LifoQueue()
+        self._lock = threading.Lock()
+        self._slots = slots
+        self._all = {self._new() for _ in range(slots)}
+        for worker in self._all:
+            self._free.put(worker)
+        self._past_peak_bytes = 0
+        self._stopped = False
+        self.replaced = 0
+
+    @property
+    def peak_bytes(self) -> int:
+        """Largest resident memory any process of the pool reached, those gone included."""
+        with self._lock:
+            return max([self._past_peak_bytes, *(worker.peak_bytes for worker in self._all)])
+
+    def invoke(self, invocation: Mapping[str, Any]) -> Answer:
+        """Run one invocation on the next free process; waits for one."""
+        request_id = str(uuid.uuid4())
+        timeout_seconds: float = invocation["timeout_seconds"]
+        worker = self._free.get()
+        if self._stopped:
+            self._free.put(worker)
+            return _unhandled(request_id, RUN_STOPPED, "the run was stopped")
+        try:
+            answer = worker.ask({**invocation, "request_id": request_id}, timeout_seconds)
+        except TimeoutError:
+            self._replace(worker)
+            message = f"Task timed out after {timeout_seconds:.2f} seconds"
+            ending = f"killed, since it timed out after {timeout_seconds:g} s"
+            return _unhandled(request_id, "Sandbox.Timedout", message, ending)
+        except EOFError:
+            code = self._replace(worker, grace_seconds=1.0) or 0
+            how = f"signal: {-code}" if code < 0 else f"exit status {code}"
+            message = f"Runtime exited with error: {how}"
+            return _unhandled(request_id, "Runtime.ExitError", message, _in_words(code))
+        self._free.put(worker)
+        return Answer(payload=answer.get("payload"), failure=answer.get("failure"))
+
+    def stop(self, grace_seconds: float) -> None:
+        """Tell all that nobody wants their work any more, and wait; then kill every process."""
+        self._stopped = True
+        for worker in list(self._all):
+            worker.stop()
+        until = time.monotonic() + grace_seconds
+        while self._free.qsize() < self._slots and time.monotonic() < until:
+            time.sleep(_LOOK_SECONDS)
+        self.close()
+
+    def close(self) -> None:
+        """Kill every process."""
+        for worker in list(self._all):
+            worker.end()
+
+    def _new(self) -> _Worker:
+        worker = _Worker(self._start)
+        if self._at_once:
+            worker.start()
+        return worker
+
+    def _replace(self, worker: _Worker, grace_seconds: float = 0.0) -> int | None:
+        code = worker.end(grace_seconds)
+        successor = self._new()
+        with self._lock:
+            self._past_peak_bytes = max(self._past_peak_bytes, worker.peak_bytes)
+            self._all.discard(worker)
+            self._all.add(successor)
+            self.replaced += 1
+        self._free.put(successor)
+        return code
+
+
+def _in_words(code: int) -> str:
+    """How a process ended, by its exit code."""
+    if code >= 0:
+        return f"ended with exit status {code}"
+    names = {one.value: f" ({one.name})" for one in signal.Signals}
+    return f"ended by signal {-code}{names.get(-code, '')}"
+
+
+def _unhandled(request_id: str, error: str, message: str, ending: str = "") -> Answer:
+    """A failure of the process rather than of the handler, as Lambda words it."""
+    told = f"RequestId: {request_id} Error: {message}"
+    return Answer(failure={"errorType": error, "errorMessage": told}, ending=ending)
