@@ -196,8 +196,8 @@ class RunFields:
             _MANIFEST,
             "The manifest.json of an S3 Inventory of the source's bucket; or the prefix that its"
             " configuration is delivered to (ending in the configuration's name and /), for the"
-            " newest there. In CSV (ORC and Parquet where pyarrow is installed), with Size,"
-            " LastModifiedDate and ETag; it has to cover the whole source.",
+            " newest there. In CSV, with Size, LastModifiedDate and ETag; it has to cover the whole"
+            " source.",
         ),
     ]
     inventory_table: Annotated[
