@@ -5,7 +5,10 @@
 LOCKS := requirements-dev.txt requirements-spark.txt requirements-cdk.txt
 # Each process with whole modules (tests/support/balance.py says in which order). Three keep two
 # processors busy: the tests wait for a third of their time, for clients that ask again and for ends.
-PYTEST_ARGS ?= -q -n 3 --dist loadfile
+ALL_TESTS = tests -q -n 3 --dist loadfile
+# tests/conftest.py marks what is fast.
+FAST_TESTS = tests/unit tests/golden tests/state -q -n 2 --dist loadfile -m fast
+PYTEST = .venv/bin/python -m tests.support.runner
 COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock" $(UPGRADE)
 # The CDK's command line, on the Node.js of the lock, whatever the machine has; it reports to nobody.
@@ -18,7 +21,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy test proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
+.PHONY: help set-up wheel demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -69,10 +72,18 @@ node_modules: package.json package-lock.json | set-up
 		npm ci --no-audit --no-fund --loglevel=error
 	@touch node_modules
 
-test: ## Run make check, then all tests; PYTEST_ARGS="-q -k word" for some, in one process
+test-fast: set-up ## Unit tests and formats, in about a minute: no Java, no servers, no downloads
+	@echo "fast tests (pytest $(FAST_TESTS)) ..."
+	@$(PYTEST) $(FAST_TESTS)
+
+test: set-up ## Run test-fast, make check, then all other tests; PYTEST_ARGS="-q -k word" for some, in one process
+	@echo "make test takes an hour on two processors; the first time it also fetches 1 GB into build/"
+	@echo "and node_modules/: servers, jars, Trino with a Java of its own, the CDK. What cannot be had is"
+	@echo "skipped with its reason. make test-fast takes about a minute and fetches nothing."
+	@$(if $(PYTEST_ARGS),true,$(MAKE) --no-print-directory test-fast)
 	@BESIDE=1 $(MAKE) --no-print-directory -j2 lint types node_modules servers spark-classes import-rules
-	@echo "tests (pytest $(PYTEST_ARGS)) ..."
-	@.venv/bin/python -m pytest tests $(PYTEST_ARGS)
+	@echo "tests (pytest $(or $(PYTEST_ARGS),$(ALL_TESTS) -m 'not fast')) ..."
+	@$(PYTEST) $(if $(PYTEST_ARGS),tests $(PYTEST_ARGS),$(ALL_TESTS) -m "not fast")
 
 proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write puts them into docs/proof.md
 	@.venv/bin/python -m tests.proof $(ARGS)

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 _CATALOG = "glue"
 
 _IA_DAYS = 30
-# What a worker needs beside what it reads ahead: the interpreter, a window's manifest, three parts.
 # Amazon's rules for a new one; dots, which it still allows, break TLS by host name.
 _NEW_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-_LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days", "noncurrent_days")
+_LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days")
 
 
 def require_sense(config: Config, given: Mapping[str, Any]) -> None:
@@ -47,17 +46,13 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
 
 
 def _check_superseded(config: Config, given: Mapping[str, Any]) -> None:
-    days = config.superseded_days
-    if days is None:
+    if config.superseded_days is None:
         return
     if not (config.made_destination or config.made_source):
         accepted = (
             "null where the stack makes no bucket: docs/maintenance.md has the rule for yours"
         )
         raise InvalidInput("superseded_days", given["superseded_days"], accepted)
-    if config.superseded_class == "standard_ia" and days < _IA_DAYS:
-        accepted = f"at least {_IA_DAYS} for standard_ia: S3 moves nothing to IA earlier"
-        raise InvalidInput("superseded_days", days, accepted)
 
 
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:
@@ -99,19 +94,19 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
 
 def _check_inventory(config: Config) -> None:
     key, given = config.inventory_kms_key_arn, config.reconcile_inventory
-    taken = (config.run.inventory_manifest_uri, config.run.inventory_table, given)
-    if key is not None and not any(taken):
-        accepted = "nothing without inventory_manifest_uri: no inventory is taken"
+    takes = config.run.listing_kind == "inventory" or given is not None
+    if key is not None and not takes:
+        accepted = "nothing without listing inventory:URI: no inventory is taken"
         raise InvalidInput("inventory_kms_key_arn", key, accepted)
     if given is not None and not config.events:
         raise InvalidInput("reconcile_inventory", given, 'null unless ingest is "events"')
-    address = config.run.inventory_table_address
+    address = config.run.listing_source.table
     if address is not None and address.kind != S3TABLES:
         accepted = (
-            "s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE in a deployment, which gives rights to such"
-            " tables alone; others are for compactor run"
+            "inventory:s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE in a deployment, which gives"
+            " rights to such tables alone; others are for compactor run"
         )
-        raise InvalidInput("inventory_table", address.text, accepted)
+        raise InvalidInput("listing", config.run.listing, accepted)
 
 
 def _check_spark(config: Config, given: Mapping[str, Any]) -> None:

@@ -173,7 +173,7 @@ class Functions(Construct):
         """The one function that takes the inventory, where there is one."""
         if self._config.events:
             return name == "sweep" and self._config.reconcile_inventory is not None
-        return name in {"discover", "standalone"} and self._config.run.listing == "inventory"
+        return name in {"discover", "standalone"} and self._config.run.listing_kind == "inventory"
 
     def _takes_table(self, name: str) -> bool:
         asks = name == "discover" and self._table is not None

@@ -44,6 +44,8 @@ from compactor_tables.measures import DELTA, ICEBERG
 _IDLE_SECONDS = 900
 _CREATE_SECONDS = 1_800
 _TERMINATE_SECONDS = 1_800
+# EMR Serverless itself ends a job after twelve hours.
+_JOB_SECONDS = 43_200
 _NOT_DEPLOYED = "not-deployed"
 # What the definition has for a setting where the job writes no table: one that Spark does not read.
 _NO_TABLE = "spark.compactor.table=none"
@@ -81,7 +83,7 @@ class SparkStep(Construct):
             "AwsRegion": Aws.REGION,
             "SparkTableConf": self._table_conf(),
             "SparkLogUri": f"{storage.state.uri}spark-logs/",
-            "SparkTimeoutSeconds": str(config.spark_timeout_seconds),
+            "SparkTimeoutSeconds": str(_JOB_SECONDS),
             "EmrReleaseLabel": config.emr_release_label,
             "EmrPrimaryInstanceType": config.emr_primary_instance_type,
             "EmrCoreInstanceType": config.emr_core_instance_type,

@@ -27,10 +27,8 @@ _ARCHIVES = {
     "glacier": s3.StorageClass.GLACIER,
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
 }
-_SUPERSEDED = {
-    "standard_ia": s3.StorageClass.INFREQUENT_ACCESS,
-    "glacier_ir": s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
-}
+# Time to notice a mistake, and to undo it.
+_NONCURRENT_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ class Storage(Construct):
         uri = self._config.inventory_uri
         if uri is None:
             return None
-        delivered = S3Uri.parse("inventory_manifest_uri", configuration_of(uri))
+        delivered = S3Uri.parse("listing", configuration_of(uri))
         known = (self.destination, self.source, self.state)
         keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
         # An inventory may be encrypted otherwise than its bucket does by default.
@@ -164,7 +162,7 @@ class Storage(Construct):
         )
         bucket.add_lifecycle_rule(
             id="earlier-versions",
-            noncurrent_version_expiration=Duration.days(config.noncurrent_days),
+            noncurrent_version_expiration=Duration.days(_NONCURRENT_DAYS),
             expired_object_delete_marker=True if config.versioned else None,
         )
         if config.run.state.bucket == name:
@@ -199,7 +197,7 @@ class Storage(Construct):
                 tag_filters={TAG: VALUE},
                 transitions=[
                     s3.Transition(
-                        storage_class=_SUPERSEDED[config.superseded_class],
+                        storage_class=s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
                         transition_after=Duration.days(config.superseded_days),
                     )
                 ],

@@ -52,6 +52,9 @@ _LEFT_OUT = (
     "ALL_PROXY",
 )
 
+# Directories whose tests are fast, but for those that are marked as slow.
+_FAST = ("golden", "state", "unit")
+
 # The same examples on every run, so that a red build is red again; HYPOTHESIS_PROFILE=dev looks
 # for new ones. No deadline: the machine is shared, and time is not what these tests are about.
 settings.register_profile(
@@ -94,6 +97,15 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test-fast` runs, before marks are selected."""
+    for item in items:
+        of = item.path.relative_to(REPO_ROOT / "tests").parts[0]
+        if of in _FAST and item.get_closest_marker("slow") is None:
+            item.add_marker("fast")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,20 +1,13 @@
-"""What the demonstration asks: DuckDB, or else the Spark of this machine."""
+"""The engine that the demonstration asks: DuckDB."""
 
 # ruff: noqa: S608 - what is put into statements is paths of our own making, quoted
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 from compactor_cli.queried import JSON, LINES, Staged
-from compactor_local.asked_spark import AskedSpark, SparkUnable, asked_spark
-from compactor_machine.environment import opened_log
-from compactor_machine.extras import install
-from compactor_machine.spark_submit import SparkMissing, find_spark
+from compactor_machine.extras import require
 
 _QUESTION = (
     "SELECT partition, count(*) AS records, sum(hash(record))::VARCHAR AS checksum"
@@ -28,26 +21,25 @@ _MOST_WORDS = 200
 Row = tuple[str, int, str]
 
 
-class NoEngine(Exception):
-    """None is on this machine; says in one line what to install."""
-
-
 class Unread(Exception):
     """The engine cannot read what it was given; says why in one line."""
 
 
-class Engine(Protocol):
-    """Counts records, and adds up their checksums.
+class DuckDb:
+    """DuckDB in this process: counts records, and adds up their checksums.
 
-    Attributes:
-        name: its own.
-        version: its own.
-        question: in its words.
+    Raises:
+        ExtraMissing: it is not installed.
     """
 
-    name: str
-    version: str
-    question: str
+    name = "DuckDB"
+
+    def __init__(self) -> None:
+        require("query", "a query over both")
+        import duckdb  # noqa: PLC0415 - an extra
+
+        self._duckdb: Any = duckdb
+        self.version, self.question = str(duckdb.__version__), _QUESTION
 
     def answer(self, staged: Sequence[Staged], headers: Sequence[tuple[str, str]]) -> list[Row]:
         """One row for each partition.
@@ -57,73 +49,8 @@ class Engine(Protocol):
             headers: partition and line of what is no record of its lines.
 
         Raises:
-            Unread: it cannot read them.
+            Unread: DuckDB cannot read them.
         """
-        ...
-
-
-@contextmanager
-def engine_here(log: Path | None = None) -> Iterator[Engine]:
-    """DuckDB where it is installed, else Spark, for the length of the block.
-
-    Args:
-        log: to which is appended what Spark prints; None drops it.
-
-    Raises:
-        NoEngine: there is neither.
-        Unread: Spark did not start.
-    """
-    if find_spec("duckdb") is not None:
-        yield DuckDb()
-        return
-    try:
-        find_spark()
-    except SparkMissing as error:
-        wanted = f"DuckDB ({install('query')}) or Spark ({error.what})"
-        raise NoEngine(f"a query over both needs {wanted}") from None
-    try:
-        with opened_log(log) as printed, asked_spark(os.environ, printed) as running:
-            yield Spark(running)
-    except SparkUnable as error:
-        raise Unread(str(error)) from None
-
-
-class Spark:
-    """A Spark that runs.
-
-    Args:
-        running: that.
-    """
-
-    name = "Spark"
-
-    def __init__(self, running: AskedSpark) -> None:
-        self._running = running
-        self.version, self.question = running.version, running.question
-
-    def answer(self, staged: Sequence[Staged], headers: Sequence[tuple[str, str]]) -> list[Row]:
-        """See :class:`Engine`."""
-        try:
-            return self._running.answer(
-                [(str(one.file), one.kind, one.path) for one in staged], headers
-            )
-        except SparkUnable as error:
-            raise Unread(str(error)) from None
-
-
-class DuckDb:
-    """DuckDB in this process."""
-
-    name = "DuckDB"
-
-    def __init__(self) -> None:
-        import duckdb  # noqa: PLC0415 - an extra
-
-        self._duckdb: Any = duckdb
-        self.version, self.question = str(duckdb.__version__), _QUESTION
-
-    def answer(self, staged: Sequence[Staged], headers: Sequence[tuple[str, str]]) -> list[Row]:
-        """See :class:`Engine`."""
         try:
             with self._duckdb.connect() as connection:
                 return _answer(connection, staged, headers)

@@ -22,15 +22,9 @@ from compactor.model import Format, SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.commit_logs import all_logs
-from compactor_cli.demo_engines import (
-    PARQUET,
-    Engine,
-    NoEngine,
-    Row,
-    Unread,
-    engine_here,
-)
+from compactor_cli.demo_engines import PARQUET, DuckDb, Row, Unread
 from compactor_cli.queried import JSON, LINES, Staged, Staging
+from compactor_machine.extras import ExtraMissing
 
 _JSON_FORMATS = frozenset(
     {
@@ -95,31 +89,27 @@ class _Objects:
     headers: set[tuple[str, str]] = field(default_factory=set)
 
 
-def ask_both(
-    settings: Settings, store: ObjectStore, gets: Callable[[], int], log: Path | None = None
-) -> Asked:
-    """Ask, where DuckDB or Spark is here and can read the records.
+def ask_both(settings: Settings, store: ObjectStore, gets: Callable[[], int]) -> Asked:
+    """Ask, where DuckDB is here and can read the records.
 
     Args:
         settings: of the run, which is over.
         store: where everything is.
         gets: how many GETs of objects the server was sent so far.
-        log: to which is appended what Spark prints; None drops it.
 
     Raises:
         IntegrityError: the engine reads the sources, and not the outputs.
         SourceChanged, UnreadableSource: an object is not what was listed.
     """
     try:
-        with engine_here(log) as engine:
-            return _both(engine, _named(settings, store), store, gets)
-    except NoEngine as error:
+        return _both(DuckDb(), _named(settings, store), store, gets)
+    except ExtraMissing as error:
         return Asked(missing=str(error))
     except Unread as error:
         return Asked(missing=f"no query over both: {error}")
 
 
-def _both(engine: Engine, objects: _Objects, store: ObjectStore, gets: Callable[[], int]) -> Asked:
+def _both(engine: DuckDb, objects: _Objects, store: ObjectStore, gets: Callable[[], int]) -> Asked:
     headers = list(objects.headers)
     try:
         before, of_sources = _ask(engine, objects.sources, headers, store, gets)
@@ -169,7 +159,7 @@ def _headers(commit: Commit) -> Iterable[str]:
 
 
 def _ask(
-    engine: Engine,
+    engine: DuckDb,
     objects: Mapping[tuple[str, str], Sequence[SourceObject]],
     headers: Sequence[tuple[str, str]],
     store: ObjectStore,

@@ -29,7 +29,7 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
     Raises:
         InvalidInput: there is no object below it, and no commit names one; or it may not be listed.
     """
-    if settings.listing != "list":
+    if settings.listing_kind != "list":
         return
     root = settings.source.root
     with blaming("s3_source_uri", settings):
@@ -87,7 +87,7 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
         InvalidInput: the source may not be listed.
     """
     window, form = settings.window(now), settings.date_format
-    if window is None or form is None or settings.listing != "list":
+    if window is None or form is None or settings.listing_kind != "list":
         return ""
     with Parallel(1) as parallel:
         parents = Search(settings, store, parallel).parents()

@@ -10,5 +10,5 @@ embedded.embedded_s3               an S3 of our own, seeded at disk speed
     s3_http s3_reads s3_writes     what stands before it, and answers what is asked most
 definition model tables_model      the state machine files, the nouns
 ingest executions table_reader     the deployment of events, on the embedded services
-kept_spark spark_host asked_spark  Sparks that stay between jobs
+kept_spark spark_host              a Spark that stays between jobs
 """

@@ -16,7 +16,6 @@ What runs where, and what each hands to the next:
     outcome              how the job ended: spark-result.json or spark-error.json
     console              progress lines
     warm_up              starts Spark before there is a job, where one process has several
-    ask_records          counts the records of files, for the end of the demonstration
 
     maintain_tables      another entry point: tables that others write, as orders say it
     maintain             one order: rewrite, compare, let go, undo

@@ -98,7 +98,7 @@ class LiveTable:
 
     @property
     def address(self) -> str:
-        """As ``inventory_table`` names it."""
+        """As ``listing`` names it behind ``inventory:``."""
         return f"sql:{self._uri}#{self.namespace}.{self.name}"
 
     @property

@@ -40,7 +40,14 @@ def deployed(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploye
 
 def words(deployed: Deployed, command: str, *more: str) -> list[str]:
     source, destination = f"s3://{deployed.source}/logs/", f"s3://{deployed.lake}/compacted/"
-    told = ["--registry", f"{deployed.table}/logs", "--depth", "1", "--endpoint-url", deployed.url]
+    told = [
+        "--listing",
+        f"events:{deployed.table}/logs",
+        "--depth",
+        "1",
+        "--endpoint-url",
+        deployed.url,
+    ]
     return [command, source, destination, *told, "--json", *more]
 
 
@@ -49,7 +56,7 @@ def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
-AT_ONCE = ["--listing", "events", "--settle-seconds", "0", "--open-partition-seconds", "0"]
+AT_ONCE = ["--settle-seconds", "0", "--open-partition-seconds", "0"]
 
 
 def test_a_plan_shows_what_is_pending_and_writes_nothing(
@@ -88,7 +95,7 @@ def test_reconcile_tells_what_no_event_told_of(
     assert (found["objects"], found["registered"], found["younger"]) == (2, 0, 2)
     assert found["streams"][0]["stream"] == "logs"
     assert main(["reconcile", *words(deployed, "reconcile")[1:3]]) == 2
-    assert "registry" in capsys.readouterr().err
+    assert "events:TABLE/STREAM" in capsys.readouterr().err
 
 
 def test_reconcile_stops_at_its_limit_and_says_where_to_go_on(

@@ -24,20 +24,21 @@ def test_without_options_only_the_two_places_are_given():
     assert given() == {"s3_source_uri": PLACES[0], "s3_destination_uri": PLACES[1]}
 
 
-@pytest.mark.parametrize("name", [n for n in FIELDS if not n.endswith("_uri")])
-def test_every_field_has_an_option_named_like_it(name):
-    spec = FIELDS[name]
-    option = "--" + name.replace("_", "-")
-    if isinstance(spec.default, bool):
-        assert given(option)[name] is True
-    elif name == "policies":
-        assert given(option, '[{"match": ["*"]}]')[name] == [{"match": ["*"]}]
-    elif isinstance(spec.default, tuple):
-        assert given(option, "*.json")[name] == ["*.json"]
-    else:
-        with pytest.raises(InvalidInput) as caught:
-            given(option, "")
-        assert caught.value.field == name
+def test_every_field_has_an_option_named_like_it():
+    for name, spec in FIELDS.items():
+        option = "--" + name.replace("_", "-")
+        if name.endswith("_uri"):
+            continue
+        if isinstance(spec.default, bool):
+            assert given(option)[name] is True, name
+        elif name == "policies":
+            assert given(option, '[{"match": ["*"]}]')[name] == [{"match": ["*"]}]
+        elif isinstance(spec.default, tuple):
+            assert given(option, "*.json")[name] == ["*.json"], name
+        else:
+            with pytest.raises(InvalidInput) as caught:
+                given(option, "")
+            assert caught.value.field == name
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ WORDS = {
     "adopt": (*PLACES, "--dry-run"),
     "probe": PLACES[1:],
     "clean-up": (*PLACES, "--dry-run"),
-    "reconcile": (*PLACES, "--registry", "table/stream"),
+    "reconcile": (*PLACES, "--listing", "events:table/stream"),
     "replay": ("--from", "https://queues/dead", "--to", "https://queues/events"),
     "start": (),
     "status": (),

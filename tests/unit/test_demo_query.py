@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 import pytest
 
 from compactor.errors import IntegrityError
-from compactor_cli import demo_engines
 from compactor_cli.audit import Proof
 from compactor_cli.commands import demo
 from compactor_cli.commands.failures import Failure
 from compactor_cli.demo_query import Asked, ask_both
-from compactor_machine.spark_submit import SparkMissing
+from compactor_machine import extras
 from tests.support.demo_sources import SAME_RECORDS_OTHERWISE, compacted, rewrite
 from tests.support.examples import PARTITION
 from tests.support.world import LOG_LINE, World
@@ -80,22 +77,14 @@ def test_outputs_that_duckdb_cannot_read_where_it_read_the_sources_are_a_fault()
         asked_of(world)
 
 
-def test_without_duckdb_and_spark_one_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_duckdb_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.add("a.log", LOG_LINE)
     world.run()
-
-    def nowhere() -> NoReturn:
-        raise SparkMissing("no Java on PATH")
-
-    monkeypatch.setattr(demo_engines, "find_spec", lambda _: None)
-    monkeypatch.setattr(demo_engines, "find_spark", nowhere)
+    monkeypatch.setattr(extras, "find_spec", lambda _: None)
     asked = asked_of(world)
     assert asked.missing == (
-        "a query over both needs DuckDB (pip install 's3-compactor[query]') or Spark (no Java on"
-        " PATH)"
+        "a query over both needs more than the base install: pip install 's3-compactor[query]'"
     )
     assert asked.to_dict()["sources"] is None
 

@@ -122,8 +122,7 @@ def test_the_threshold_starts_one_run_with_the_streams_input(deployed: Deployed)
     assert deployed.registered(told[2]) == []
     (execution,) = deployed.executions()
     given = json.loads(execution["input"])
-    assert given["listing"] == "events"
-    assert given["registry"] == f"{deployed.table}/logs"
+    assert given["listing"] == f"events:{deployed.table}/logs"
     assert execution["name"].startswith("logs-")
     assert execution["name"].endswith("-000001")
 

@@ -260,7 +260,7 @@ def test_a_stream_of_another_destination_is_refused() -> None:
     world = EventWorld()
     other = EventWorld(s3_destination_uri="s3://lake/elsewhere/")
     other.registry = world.registry
-    with pytest.raises(InvalidInput, match="registry"):
+    with pytest.raises(InvalidInput, match="listing"):
         list(other.begin("run-x"))
 
 

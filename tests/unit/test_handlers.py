@@ -533,7 +533,7 @@ def test_a_run_takes_what_an_inventory_lists(logs: Place) -> None:
         logs.s3.put_object(Bucket=bucket, Key=key, Body=body)
 
     uri = f"s3://{bucket}/{PLACE}"
-    found = logs.discover(listing="inventory", inventory_manifest_uri=uri)
+    found = logs.discover(listing=f"inventory:{uri}")
     receipts = [logs.compact(found, item) for item in logs.items(found)]
 
     assert [item["objects"] for item in logs.items(found)] == [4, 2]

@@ -46,7 +46,7 @@ from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.world import World
 
 HOUR = 3_600.0
-INVENTORY: dict[str, Any] = {"listing": "inventory", "inventory_manifest_uri": URI}
+INVENTORY: dict[str, Any] = {"listing": f"inventory:{URI}"}
 
 
 def sources_of(*names: str, root: str = "logs/") -> list[SourceObject]:
@@ -178,7 +178,7 @@ def test_of_a_configuration_the_newest_inventory_that_was_delivered_is_taken(
     # What is being delivered has no checksum yet; what else lies there are no inventories.
     store.remove(BUCKET, f"{PLACE}2027-01-03T01-00Z/manifest.checksum")
     store.seed(BUCKET, f"{PLACE}hive/dt=2027-01-09-01-00/symlink.txt", b"")
-    given = {**INVENTORY, "inventory_manifest_uri": f"s3://{BUCKET}/{PLACE}"}
+    given = {"listing": f"inventory:s3://{BUCKET}/{PLACE}"}
     listing = take_inventory(settings_of(**given), store, DirectoryShelf(tmp_path))
 
     assert [one.key for one in listed(listing)] == ["logs/b"]
@@ -188,7 +188,7 @@ def test_of_a_configuration_the_newest_inventory_that_was_delivered_is_taken(
 def test_a_configuration_that_nothing_was_delivered_for_is_told(tmp_path: Path) -> None:
     store = MemoryStore(ManualClock(NOW))
     store.add_bucket(BUCKET)
-    given = {**INVENTORY, "inventory_manifest_uri": f"s3://{BUCKET}/{PLACE}"}
+    given = {"listing": f"inventory:s3://{BUCKET}/{PLACE}"}
     with pytest.raises(InvalidInput, match="S3 has delivered an inventory"):
         take_inventory(settings_of(**given), store, DirectoryShelf(tmp_path))
 
@@ -212,7 +212,7 @@ def test_an_inventory_that_cannot_be_used_is_refused_in_one_line(
     with pytest.raises(InvalidInput) as error:
         taken(inventory_of(sources_of("a"), NOW, told=told, columns=columns), tmp_path)
 
-    assert error.value.field == "inventory_manifest_uri"
+    assert error.value.field == "listing"
     assert says in str(error.value)
 
 
@@ -445,8 +445,7 @@ def test_a_plan_of_an_inventory_writes_nothing(
     world.add("c.json", LINE)
     monkeypatch.setattr(plan_command, "open_store", lambda *_: world.store)
     before = {bucket: world.store.contents(bucket) for bucket in ("source", "lake", BUCKET)}
-    words = ["s3://source/logs/", "s3://lake/compacted/", "--listing", "inventory"]
-    words += ["--inventory-manifest-uri", URI]
+    words = ["s3://source/logs/", "s3://lake/compacted/", "--listing", f"inventory:{URI}"]
     world.store.calls.clear()
 
     assert main(["plan", *words, "--json"]) == 0

@@ -28,7 +28,7 @@ from tests.support.examples import settings as settings_of
 from tests.support.inventory import BUCKET, PLACE, URI, Inventory, inventory_of, row_of
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 
-INVENTORY: dict[str, Any] = {"listing": "inventory", "inventory_manifest_uri": URI}
+INVENTORY: dict[str, Any] = {"listing": f"inventory:{URI}"}
 SETTINGS = settings_of(**INVENTORY)
 RUN = "run-1"
 HOME = f"_compactor/compacted/runs/{RUN}/listing/"
@@ -227,7 +227,7 @@ def test_a_file_is_not_read_twice_by_calls_that_run_out_of_time() -> None:
 
 
 def test_calls_go_on_with_the_inventory_that_was_begun_though_a_newer_one_is_there() -> None:
-    given = {**INVENTORY, "inventory_manifest_uri": f"s3://{BUCKET}/{PLACE}"}
+    given = {"listing": f"inventory:s3://{BUCKET}/{PLACE}"}
     settings = settings_of(**given)
     store = delivered(inventory_of([source(name) for name in "abc"], NOW))
     assert take_on(settings, store, shelf_of(store), at_once()) is None

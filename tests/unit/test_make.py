@@ -19,11 +19,11 @@ STEP = str(REPOSITORY / "scripts" / "step.sh")
 TELLING = (
     "scripts/bootstrap.sh ",
     "-m tests.support.server_builds",
-    "-m pytest ",
+    "-m tests.support.runner ",
     "touch ",
     "echo ",
     # Other targets of the same Makefile.
-    "make --no-print-directory -j2 ",
+    "make --no-print-directory ",
 )
 
 

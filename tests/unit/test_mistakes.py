@@ -119,10 +119,10 @@ def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name
 @pytest.mark.parametrize(
     "words",
     [
-        ("--create-table", "true"),
-        ("--create-table=true",),
-        ("--no-create-table", "false"),
-        ("--create-table", "false", SOURCE, DEST),
+        ("--retry-quarantined", "true"),
+        ("--retry-quarantined=true",),
+        ("--no-retry-quarantined", "false"),
+        ("--retry-quarantined", "false", SOURCE, DEST),
     ],
     ids=" ".join,
 )
@@ -131,8 +131,8 @@ def test_a_switch_with_a_value_is_told_how_it_is_switched(command, words):
     assert (code, out) == (2, "")
     option = words[0].partition("=")[0]
     assert err == (
-        f"compactor plan: {option} takes no value: --create-table is true,"
-        " --no-create-table is false (try compactor plan --help)\n"
+        f"compactor plan: {option} takes no value: --retry-quarantined is true,"
+        " --no-retry-quarantined is false (try compactor plan --help)\n"
     )
 
 

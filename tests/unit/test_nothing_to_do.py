@@ -97,7 +97,7 @@ def test_partitions_too_large_for_a_worker_are_told_where_there_is_no_spark():
     [
         ({}, "no object below s3://source/logs/"),
         (WINDOW, "no object of the window below s3://source/logs/"),
-        ({"listing": "events", "registry": "table/logs"}, "no event told of an object"),
+        ({"listing": "events:table/logs"}, "no event told of an object"),
     ],
 )
 def test_where_there_is_nothing_at_all_that_is_said(given, line):

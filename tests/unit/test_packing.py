@@ -8,21 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.limits import WorkerLimits
-from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
-from compactor.planning import packing
-from compactor.planning.packing import (
+from compactor.codecs.output_encoding import (
     ASSUMED_RATIO,
     COMPRESSED_TARGET_BYTES,
     PLAIN_TARGET_BYTES,
-    PackingClass,
-    copied,
-    make_group,
     output_compression,
-    pack,
-    packing_class,
+    stored_bytes,
     target_bytes,
 )
+from compactor.codecs.source_class import PackingClass, packing_class
+from compactor.limits import WorkerLimits
+from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
+from compactor.planning.packing import copied, make_group, pack
 from tests.support.examples import settings, source
 
 MIB = 1024 * 1024
@@ -194,8 +191,7 @@ def test_every_source_with_bytes_is_in_one_group_in_key_order(
         if len(group.sources) > 1:
             (cls,) = classes
             output = output_compression(given_, cls.compression)
-            estimate = packing.stored_bytes
-            total = sum(estimate(one.size, cls.compression, output) for one in group.sources)
+            total = sum(stored_bytes(one.size, cls.compression, output) for one in group.sources)
             assert total <= SMALL
 
 

@@ -50,14 +50,14 @@ def open_inventory(settings: Settings, store: ObjectStore, begun: str) -> Invent
         IntegrityError: a checksum of it does not fit.
         TransientStoreError: the catalog did not answer.
     """
-    if settings.inventory_table is None:
+    if settings.listing_source.table is None:
         return open_delivered(settings, store, begun)
     if any(find_spec(name) is None for name in _READS_TABLES):
         accepted = (
-            "inventory_manifest_uri instead, or more than the base install: pip install"
-            " 's3-compactor[iceberg]'; in a deployment, one that was made with inventory_table"
+            "an S3 Inventory instead, or more than the base install: pip install"
+            " 's3-compactor[iceberg]'; in a deployment, one that was made with this listing"
         )
-        raise InvalidInput("inventory_table", settings.inventory_table, accepted)
+        raise InvalidInput("listing", settings.listing, accepted)
     from compactor.catalogs.live_inventory import open_live  # noqa: PLC0415 - an extra
 
     return open_live(settings, store, begun)

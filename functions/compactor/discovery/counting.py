@@ -140,7 +140,7 @@ class Count:
     def _rule_against(self, partition: Partition) -> SkipReason | None:
         """Why nothing of a partition may be taken; None where some of it may."""
         # With events the worker looks, which notes what becomes of what is pending.
-        owner = None if self.settings.listing == "events" else self._above(partition.prefix)
+        owner = None if self.settings.listing_kind == "events" else self._above(partition.prefix)
         if owner is not None or not self.settings.policies:
             return owner
         one = ObjectRules(self.settings.rules, partition.bucket, partition.prefix).one

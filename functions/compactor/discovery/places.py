@@ -53,7 +53,7 @@ def rests_of(settings: Settings, store: ObjectStore, now: float, run_id: str = "
     An inventory tells of objects in its own words, and costs no LIST.
     """
     with blaming("s3_state_uri", settings):
-        if settings.listing == "inventory" or read_identity(settings, store) is None:
+        if settings.listing_kind == "inventory" or read_identity(settings, store) is None:
             return None
     return Rests.of(settings, store, now, run_id)
 

@@ -135,7 +135,7 @@ def open_listing(settings: Settings, run_id: str, store: ObjectStore) -> Invento
     Raises:
         IntegrityError: its index is damaged, or a later version wrote it.
     """
-    if settings.listing != "inventory":
+    if settings.listing_kind != "inventory":
         return None
     shelf = RunShelf(settings, run_id, store)
     index = read_index(shelf)

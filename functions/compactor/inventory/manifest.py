@@ -17,7 +17,7 @@ from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 
-FIELD = "inventory_manifest_uri"
+FIELD = "listing"
 _NAME = "manifest.json"
 _CHECKSUM_NAME = "manifest.checksum"
 _ARN = "arn:"

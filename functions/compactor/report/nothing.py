@@ -86,7 +86,7 @@ def _too_large(partitions: int) -> str:
 
 
 def _nothing_there(settings: Settings) -> str:
-    if settings.listing == "events":
+    if settings.listing_kind == "events":
         return "no event told of an object"
     place = f"below {settings.s3_source_uri}"
     return (

@@ -13,14 +13,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from compactor.model import Compression, Format
+from compactor.settings.listings import LISTING_ACCEPTED, parse_listing
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.policies import checked_policies
-from compactor.settings.readers import (
-    COLUMNS_ACCEPTED,
-    READER_TABLE_ACCEPTED,
-    parse_columns,
-    parse_reader_table,
-)
+from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -37,12 +33,7 @@ from compactor.settings.specs import (
     whole,
 )
 from compactor.settings.storage_classes import STORAGE_CLASSES
-from compactor.settings.tables import (
-    INVENTORY_TABLE_ACCEPTED,
-    TABLE_ACCEPTED,
-    parse_inventory_table,
-    parse_table,
-)
+from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.units import days, real_seconds, seconds, size, whole_days
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
@@ -63,23 +54,14 @@ _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 _ADDRESS = Reader(TABLE_ACCEPTED, lambda value: parse_table(value).text)
-_INVENTORY_TABLE = Reader(INVENTORY_TABLE_ACCEPTED, lambda value: parse_inventory_table(value).text)
+_LISTING = Reader(LISTING_ACCEPTED, lambda value: parse_listing(value).text)
 _READER_TABLE = Reader(READER_TABLE_ACCEPTED, lambda value: parse_reader_table(value).text)
-_COLUMNS = Reader(COLUMNS_ACCEPTED, parse_columns)
 _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
 _SECONDS = seconds(0, 366 * 86_400)
 _CLUSTER = matching(
     r"j-[A-Za-z0-9]{1,64}", "the id of a running EMR cluster, such as j-2AXXXXXXGAPLF"
-)
-_MANIFEST = matching(
-    r"s3://[^/]+/(?:.+/)?(?:manifest\.json)?",
-    "a URI such as s3://BUCKET/PREFIX/manifest.json, or the prefix of a configuration, ending in /",
-)
-_REGISTRY = matching(
-    r"[A-Za-z0-9_.-]{3,255}/[A-Za-z0-9][A-Za-z0-9_-]{0,39}",
-    "TABLE/STREAM, such as s3-compactor-pending/logs",
 )
 
 
@@ -181,43 +163,14 @@ class RunFields:
         Declared(
             _WHICH,
             "list",
-            one_of("list", "inventory", "events"),
-            "Where the run learns which objects there are: LIST; the inventory that"
-            " inventory_manifest_uri or inventory_table names, and then what is newer than that is"
-            " left for a later run, and ages are counted back from it; or the events that registry"
-            " names, and then all is taken that is pending, without a window.",
-        ),
-    ]
-    inventory_manifest_uri: Annotated[
-        str | None,
-        Declared(
-            _WHICH,
-            None,
-            _MANIFEST,
-            "The manifest.json of an S3 Inventory of the source's bucket; or the prefix that its"
-            " configuration is delivered to (ending in the configuration's name and /), for the"
-            " newest there. In CSV, with Size, LastModifiedDate and ETag; it has to cover the whole"
-            " source.",
-        ),
-    ]
-    inventory_table: Annotated[
-        str | None,
-        Declared(
-            _WHICH,
-            None,
-            _INVENTORY_TABLE,
-            "The live inventory table that S3 Metadata keeps of the source's bucket, instead of"
-            " inventory_manifest_uri: the newest snapshot of it. Read by pyiceberg.",
-        ),
-    ]
-    registry: Annotated[
-        str | None,
-        Declared(
-            _WHICH,
-            None,
-            _REGISTRY,
-            "Where the events of objects are kept when listing is events: a DynamoDB table, and the"
-            " name of a stream in it.",
+            _LISTING,
+            "Where the run learns which objects there are: LIST; the newest S3 Inventory of the"
+            " source's bucket below a prefix, or the one that is named, or the newest snapshot of"
+            " the live inventory table that S3 Metadata keeps, and then what is newer than that is"
+            " left for a later run, and ages are counted back from it; or the events that are kept"
+            " as a stream in a DynamoDB table, and then all is taken that is pending, without a"
+            " window. An inventory is in CSV, with Size, LastModifiedDate and ETag, and covers the"
+            " whole source.",
         ),
     ]
     include: Annotated[
@@ -396,15 +349,6 @@ class RunFields:
             " its own. Sets output_format to parquet. A destination has one table for good.",
         ),
     ]
-    create_table: Annotated[
-        bool,
-        Declared(
-            _TABLE,
-            True,
-            flag(),
-            "Make the table, where there is none, with the columns of the first outputs.",
-        ),
-    ]
     schema_evolution: Annotated[
         str,
         Declared(
@@ -465,8 +409,8 @@ class RunFields:
             None,
             _READER_TABLE,
             "The table in the Glue Data Catalog that shows query engines each record once, in a"
-            " source or in an output. It is made where it is not there, and every run switches the"
-            " partitions that it worked on.",
+            " source or in an output. It is made where it is not there, with columns that are found"
+            " in a sample, and every run switches the partitions that it worked on.",
         ),
     ]
     reader_mode: Annotated[
@@ -477,16 +421,6 @@ class RunFields:
             one_of("exact", "compacted"),
             "What that table shows: every record, also those that no output has yet; or the"
             " outputs alone.",
-        ),
-    ]
-    reader_columns: Annotated[
-        tuple[Mapping[str, str], ...] | str | None,
-        Declared(
-            _READERS,
-            None,
-            _COLUMNS,
-            "The columns of that table when it is made: given, or those of another table. By"
-            " default they are found in a sample of what it shows.",
         ),
     ]
     reader_partitions: Annotated[

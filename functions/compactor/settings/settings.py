@@ -16,10 +16,11 @@ from compactor.formats import Reading, spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
+from compactor.settings.listings import ListingKind, ListingSource, parse_listing
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.policies import Policies, read_policies
 from compactor.settings.reader_checks import check_readers
-from compactor.settings.tables import TableAddress, parse_inventory_table, parse_table
+from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
@@ -74,7 +75,7 @@ class Settings(RunFields):
         values["clean_up"] = CleanUpMode(values["clean_up"])
         windowless = values["start"] is None and values["duration"] is None
         # Of what events tell, all that is pending is taken, whenever it is of.
-        if values["date_format"] and windowless and values["listing"] != "events":
+        if values["date_format"] and windowless and not values["listing"].startswith("events:"):
             values["duration"] = 1
         if values["s3_state_uri"] is None:
             values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
@@ -84,7 +85,6 @@ class Settings(RunFields):
         _check_locations(settings)
         _check_window(settings)
         _check_listing(settings)
-        _check_registry(settings)
         _check_engine(settings)
         _check_columnar_engine(settings)
         _check_parquet(settings)
@@ -135,10 +135,14 @@ class Settings(RunFields):
         return _uri("s3_state_uri", self.s3_state_uri)
 
     @property
-    def inventory_table_address(self) -> TableAddress | None:
-        """Where the live inventory table is; None without one."""
-        table = self.inventory_table
-        return None if table is None else parse_inventory_table(table)
+    def listing_source(self) -> ListingSource:
+        """Where the run learns which objects there are."""
+        return _listing(self.listing)
+
+    @property
+    def listing_kind(self) -> ListingKind:
+        """Whether that is LIST, an inventory, or events."""
+        return self.listing_source.kind
 
     @property
     def table_address(self) -> TableAddress | None:
@@ -161,7 +165,7 @@ class Settings(RunFields):
         Raises:
             InvalidInput: the window is empty or has too many partitions.
         """
-        if self.date_format is None or self.listing == "events":
+        if self.date_format is None or self.listing_kind == ListingKind.EVENTS:
             return None
         if self.start is None:
             start, end = days_before_today(now, self.duration or 1)
@@ -193,6 +197,11 @@ def _rules(text: str) -> Policies:
 @lru_cache(64)
 def _uri(field: str, text: str) -> S3Uri:
     return S3Uri.parse(field, text)
+
+
+@lru_cache(64)
+def _listing(text: str) -> ListingSource:
+    return parse_listing(text)
 
 
 @lru_cache(64)
@@ -268,7 +277,7 @@ def _check_locations(settings: Settings) -> None:
 
 
 def _check_window(settings: Settings) -> None:
-    if settings.date_format is None or settings.listing == "events":
+    if settings.date_format is None or settings.listing_kind == ListingKind.EVENTS:
         _check_no_window(settings)
     if settings.date_format is None:
         return
@@ -305,26 +314,9 @@ def _check_columnar_engine(settings: Settings) -> None:
 
 
 def _check_listing(settings: Settings) -> None:
-    uri, table = settings.inventory_manifest_uri, settings.inventory_table
-    if settings.listing == "inventory" and uri is None and table is None:
-        accepted = "the URI of a manifest.json when listing is inventory, or inventory_table"
-        raise InvalidInput("inventory_manifest_uri", uri, accepted)
-    for name, value in (("inventory_manifest_uri", uri), ("inventory_table", table)):
-        if settings.listing != "inventory" and value is not None:
-            raise InvalidInput(name, value, 'null unless listing is "inventory"')
-    if uri is not None and table is not None:
-        raise InvalidInput("inventory_table", table, "null beside inventory_manifest_uri")
-    if uri is not None:
-        S3Uri.parse("inventory_manifest_uri", uri.removesuffix("manifest.json"))
-
-
-def _check_registry(settings: Settings) -> None:
-    if settings.listing == "events" and settings.registry is None:
-        raise InvalidInput("registry", None, "TABLE/STREAM when listing is events")
-    if settings.listing != "events" and settings.registry is not None:
-        raise InvalidInput("registry", settings.registry, 'null unless listing is "events"')
-    if settings.listing == "events" and (days := settings.pays_back_within_days) is not None:
-        raise InvalidInput("pays_back_within_days", days, 'null when listing is "events"')
+    days = settings.pays_back_within_days
+    if settings.listing_kind == ListingKind.EVENTS and days is not None:
+        raise InvalidInput("pays_back_within_days", days, "null when listing is events")
 
 
 def _check_parquet(settings: Settings) -> None:

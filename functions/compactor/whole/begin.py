@@ -98,13 +98,13 @@ def begin(
     committed = committed_in(settings, store)
     ask = Ask(settings, run_id, store, now, committed, until, fleet)
     found: Discovery | Joined | Part
-    if settings.listing == "inventory":
+    if settings.listing_kind == "inventory":
         # Before the first pages are written.
         store, warnings = asked_store(settings, store, now)
         shelf = RunShelf(settings, run_id, store)
         listing = take_on(settings, store, shelf, until, opens=open_inventory)
         found = Part(0, 0) if listing is None else discover_on(_as_listed(ask, store, listing))
-    elif settings.listing == "events":
+    elif settings.listing_kind == "events":
         store, warnings = asked_store(settings, store, now)
         found = find_pending(settings, store, now, fleet, at)
     else:

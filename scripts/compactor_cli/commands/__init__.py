@@ -95,7 +95,7 @@ COMMANDS: Mapping[str, Command] = {
         "show what lies below a prefix, and the plan and run for it; writes nothing",
         """\
   compactor scan s3://my-logs/raw/
-  compactor scan s3://my-logs/raw/ --inventory-manifest-uri s3://my-inventories/my-logs/daily/
+  compactor scan s3://my-logs/raw/ --listing inventory:s3://my-inventories/my-logs/daily/
   compactor scan s3://my-logs/raw/ --json | jq -r '.inputs[].plan'
 """,
     ),
@@ -185,9 +185,10 @@ COMMANDS: Mapping[str, Command] = {
         "compactor_cli.commands.reconcile",
         "register the objects that no event told of",
         """\
-  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --registry my-table/logs --depth 1
+  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 \\
+    --listing events:my-table/logs
   compactor reconcile --stack my-stack       every stream of a deployed stack
-  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --registry my-table/logs \\
+  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --listing events:my-table/logs \\
     --depth 1 --inventory s3://my-inventories/my-logs/daily/ --time-limit 600
   compactor reconcile --json | jq .registered
 """,

@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         pages = fetch_report(execution, settings, store, args.report_dir)
         proof = _prove(settings, server)
         unasked = Asked(missing="not proven")
-        asked = _ask(settings, store, server, args.log) if proof.holds else unasked
+        asked = _ask(settings, store, server) if proof.holds else unasked
         _show(execution, proof, asked, pages, as_json=args.json)
         if missing and not args.json:
             print_line(f"without a Spark step, for there is {missing}")
@@ -195,9 +195,9 @@ def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
         return audit(places, make_client(server.endpoint_url), bar.show)
 
 
-def _ask(settings: Settings, store: S3Store, server: EmbeddedS3, log: Path | None) -> Asked:
+def _ask(settings: Settings, store: S3Store, server: EmbeddedS3) -> Asked:
     with progress("asking sources and outputs the same question"):
-        return ask_both(settings, store, server.gets, log)
+        return ask_both(settings, store, server.gets)
 
 
 def _show(

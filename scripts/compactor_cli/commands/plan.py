@@ -195,7 +195,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
     Raises:
         InvalidInput: there is no such inventory, or it leaves out what is needed.
     """
-    if settings.listing != "inventory":
+    if settings.listing_kind != "inventory":
         return None
     with progress("reading the inventory"):
         return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
@@ -204,7 +204,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
 def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
     """The partitions."""
     with progress("discovering"):
-        if settings.listing == "events":
+        if settings.listing_kind == "events":
             return find_pending(settings, store, time.time(), writes=False)
         if listing is not None:
             return find_listed(settings, store, listing)
@@ -236,7 +236,7 @@ def forecast(
     lists, now = store, time.time()
     if listing is not None:
         lists, now = cast(ObjectStore, InventoriedStore(store, listing)), listing.as_of
-    elif settings.listing == "events":
+    elif settings.listing_kind == "events":
         lists = cast(ObjectStore, ListedStore(store, open_pending(settings, now)))
     found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:

@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URI",
         help="take this inventory instead of LIST: a manifest.json of an S3 Inventory, or the"
         " prefix that inventories are delivered to, of which the newest is taken, or a live"
-        " inventory table as inventory_table names it; what arrived since is left to the next time",
+        " inventory table, s3tables:ARN#NAMESPACE.TABLE; what arrived since is left to the next"
+        " time",
     )
     parser.add_argument(
         "--start-after",
@@ -133,7 +134,7 @@ def _stop(args: argparse.Namespace) -> Callable[[], bool]:
 
 def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
     if getattr(args, options.SOURCE) is not None:
-        return [Settings.from_input({"listing": "events", **options.fields_from(args)})]
+        return [Settings.from_input(options.fields_from(args))]
     outputs = find_deployment(args).stack.outputs
     if "Streams" not in outputs or "RegistryTable" not in outputs:
         accepted = "a stack that was deployed with ingest=events, or SOURCE and DEST"

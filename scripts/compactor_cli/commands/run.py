@@ -122,7 +122,9 @@ def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> En
         if warning:
             summary = replace(summary, warnings=(*summary.warnings, warning))
     elif (
-        summary.partitions <= _PLANNED_AGAIN and not summary.resting and settings.listing == "list"
+        summary.partitions <= _PLANNED_AGAIN
+        and not summary.resting
+        and settings.listing_kind == "list"
     ):
         # What was not found at rest is so few that looking again costs next to nothing.
         found = find(settings, store)

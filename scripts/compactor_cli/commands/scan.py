@@ -31,7 +31,6 @@ from compactor_cli.scanned import Scanned, document, show
 
 _MOST_OBJECTS = 1_000_000
 _MAX_OBJECTS = "--max-objects"
-_INVENTORIES = ("inventory_manifest_uri", "inventory_table")
 # A scan writes nowhere: no key is taken for an output because of where it lies.
 _NOWHERE = "s3://no-destination/none/"
 
@@ -53,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=str(_MOST_OBJECTS),
         help=f"list so many objects at most, and extrapolate (by default {_MOST_OBJECTS:,})",
     )
-    options.add_named(parser, *_INVENTORIES, *MONEY)
+    options.add_named(parser, "listing", *MONEY)
     _add_money(parser)
     options.add_common(parser)
 
@@ -148,9 +147,10 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, str | None]:
     source = given[options.SOURCE]
     # It is the scan that finds wildcards.
     S3Uri.parse(options.SOURCE, source)
-    if any(name in given for name in _INVENTORIES):
-        given["listing"] = "inventory"
-    return Settings.from_input({**given, options.DESTINATION: _NOWHERE}), destination
+    settings = Settings.from_input({**given, options.DESTINATION: _NOWHERE})
+    if settings.listing_kind == "events":
+        raise InvalidInput("listing", settings.listing, '"list" or inventory:URI')
+    return settings, destination
 
 
 def _scanned(

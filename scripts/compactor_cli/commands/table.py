@@ -195,12 +195,7 @@ def _table_of(
     partition, held = next(_looks(args, settings, store), (None, Held()))
     if partition is None:
         raise InvalidInput("partition", None, "a partition with objects in it")
-    catalog = open_readers(settings.reader_columns) if _other(settings) else None
-    return table_input(settings, partition, held, catalog, store)
-
-
-def _other(settings: Settings) -> bool:
-    return isinstance(settings.reader_columns, str)
+    return table_input(settings, partition, held, store)
 
 
 def _files(args: argparse.Namespace) -> int:
