@@ -85,7 +85,7 @@ test: set-up ## Run test-fast, make check, then all other tests; PYTEST_ARGS="-q
 	@echo "tests (pytest $(or $(PYTEST_ARGS),$(ALL_TESTS) -m 'not fast')) ..."
 	@$(PYTEST) $(if $(PYTEST_ARGS),tests $(PYTEST_ARGS),$(ALL_TESTS) -m "not fast")
 
-proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write-readme
+proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write puts them into docs/proof.md
 	@.venv/bin/python -m tests.proof $(ARGS)
 
 soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figures

@@ -19,14 +19,20 @@ from aws_cdk import aws_s3_assets as s3_assets
 import compactor_dev.bundling
 from compactor.sizes import MIB
 from compactor_dev import REPOSITORY
-from compactor_dev.bundling import Machine, build_application, build_dependencies, check_size
+from compactor_dev.bundling import (
+    Machine,
+    build_application,
+    build_dependencies,
+    check_size,
+    contents,
+)
 from compactor_dev.lock_selection import select
-from compactor_dev.spark_bundle import LOCK, PACKAGES, REQUIREMENTS
+from compactor_dev.spark_bundle import LOCK, PACKAGES, REQUIREMENTS, WITHOUT
 from compactor_dev.spark_jars import digest_of, put_jar
 
 # The newest runtime of Lambda that all libraries have wheels for.
 LAMBDA_PYTHON = "3.14"
-# What compactor and compactor_handlers import. Lambda brings boto3 and botocore itself.
+# What our packages import. Lambda brings boto3 and botocore itself.
 LAMBDA_REQUIREMENTS = (
     "aws-lambda-powertools",
     "aws-xray-sdk",
@@ -38,9 +44,33 @@ LAMBDA_REQUIREMENTS = (
     "zstandard",
 )
 LAMBDA_HAS = ("boto3", "botocore")
-LAMBDA_PACKAGES = (
-    REPOSITORY / "functions" / "compactor",
-    REPOSITORY / "functions" / "compactor_handlers",
+_CORE = REPOSITORY / "functions" / "compactor"
+LAMBDA_PACKAGES = (_CORE, REPOSITORY / "functions" / "compactor_handlers")
+MAINTENANCE_PACKAGES = (_CORE, REPOSITORY / "functions" / "compactor_tables")
+# Packages of the core that maintenance does not import, as pyproject.toml has it for the linter.
+ONLY_COMPACTION = tuple(
+    _CORE / name
+    for name in (
+        "catalogs",
+        "cleaning",
+        "discovery",
+        "formats",
+        "inventory",
+        "log",
+        "money",
+        "outputs",
+        "planning",
+        "probe",
+        "readers",
+        "registry",
+        "report",
+        "runs",
+        "scanning",
+        "second_reading",
+        "tables",
+        "verification",
+        "whole",
+    )
 )
 # "Deployment package (.zip file archive) size" unzipped, layers included (Lambda quotas).
 _LAMBDA_BYTES = 250 * MIB
@@ -69,14 +99,20 @@ _NOT_IMPORTED = (
 
 
 def bundle_functions(
-    out: Path, machine: Machine, *, table: bool = False, lock: Path | None = None
+    out: Path,
+    machine: Machine,
+    *,
+    table: bool = False,
+    maintenance: bool = False,
+    lock: Path | None = None,
 ) -> None:
     """Everything the Lambda functions import, into an empty directory.
 
     Args:
         out: the directory.
         machine: what runs them.
-        table: whether they know one.
+        table: with the libraries that read and write tables.
+        maintenance: those of maintenance, instead of those of compaction.
         lock: of the libraries; by default the one that has them.
 
     Raises:
@@ -86,8 +122,14 @@ def bundle_functions(
     build_dependencies(
         chosen, out, machine, roots=_roots(table), without=_without(table), drop=_NOT_IMPORTED
     )
-    build_application(LAMBDA_PACKAGES, out)
+    packages, without = _packages(maintenance=maintenance)
+    build_application(packages, out, without)
     check_size(out, _LAMBDA_BYTES)
+
+
+def _packages(*, maintenance: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """Our packages in a bundle, and what is left out of them."""
+    return (MAINTENANCE_PACKAGES, ONLY_COMPACTION) if maintenance else (LAMBDA_PACKAGES, ())
 
 
 def _roots(table: bool) -> tuple[str, ...]:
@@ -105,7 +147,7 @@ def bundle_spark_libraries(out: Path, machine: Machine, lock: Path = LOCK) -> No
 
 def bundle_spark_application(out: Path) -> None:
     """What ``--py-files`` has."""
-    build_application(PACKAGES, out)
+    build_application(PACKAGES, out, WITHOUT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +174,23 @@ class Bundle:
         )
 
 
-def functions_bundle(machine: Machine, *, table: bool = False) -> Bundle:
-    """The one bundle of all functions that know no table, or of those that do."""
+def functions_bundle(machine: Machine, *, table: bool = False, maintenance: bool = False) -> Bundle:
+    """The bundle that functions share.
+
+    Args:
+        machine: what runs them.
+        table: with the libraries that read and write tables.
+        maintenance: of the functions of maintenance, instead of those of compaction.
+    """
     if not table:
         libraries = _libraries(machine, LAMBDA_REQUIREMENTS, LAMBDA_HAS)
     else:
         libraries = _libraries(machine, _roots(table), _without(table), TABLES_LOCK)
         libraries += "\n".join(_NOT_IMPORTED)
+    packages, without = _packages(maintenance=maintenance)
     return Bundle(
-        lambda out: bundle_functions(out, machine, table=table), _hash(libraries, LAMBDA_PACKAGES)
+        lambda out: bundle_functions(out, machine, table=table, maintenance=maintenance),
+        _hash(libraries, packages, without),
     )
 
 
@@ -154,7 +204,7 @@ def spark_libraries(machine: Machine) -> Bundle:
 
 def spark_application() -> Bundle:
     """``app.zip`` of the Spark job."""
-    return Bundle(bundle_spark_application, _hash("", PACKAGES))
+    return Bundle(bundle_spark_application, _hash("", PACKAGES, WITHOUT))
 
 
 def spark_jar(coordinate: str) -> Bundle:
@@ -171,14 +221,13 @@ def _libraries(
     return f"{machine.architecture} {machine.python}\n{lock}{how}"
 
 
-def _hash(text: str, packages: Sequence[Path]) -> str:
+def _hash(text: str, packages: Sequence[Path], without: Collection[Path] = ()) -> str:
     digest = hashlib.sha256(text.encode())
     for package in packages:
-        for path in sorted(package.rglob("*")):
-            name = path.relative_to(package)
-            if path.is_file() and "__pycache__" not in name.parts:
-                content = hashlib.sha256(path.read_bytes()).hexdigest()
-                digest.update(f"{package.name}/{name.as_posix()} {content}\n".encode())
+        for path in contents(package, without):
+            content = hashlib.sha256(path.read_bytes()).hexdigest()
+            name = path.relative_to(package.parent)
+            digest.update(f"{name.as_posix()} {content}\n".encode())
     return digest.hexdigest()
 
 

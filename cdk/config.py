@@ -12,12 +12,12 @@ from cdk.config_checks import require_sense
 from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
 from cdk.readers import BUNDLED, RELEASE, alarm_hours, read_key
 from compactor.errors import InvalidInput
-from compactor.maintenance.measures import DELTA, ICEBERG
-from compactor.maintenance.request import MaintenanceRequest
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.tables import KEYS_SUFFIX, TableAddress, parse_inventory_table
 from compactor.settings.uris import S3Uri
+from compactor_tables.measures import DELTA, ICEBERG
+from compactor_tables.request import MaintenanceRequest
 
 # Stand for the names that CloudFormation gives buckets without one. No bucket can be called so:
 # the suffix is reserved for access points.
@@ -61,21 +61,16 @@ class Config:
     inventory_kms_key_arn: str | None
     access_logs_uri: str | None
     versioned: bool
-    noncurrent_days: int
     ia_days: int | None
     archive_days: int | None
     archive_class: str
     expire_days: int | None
     superseded_days: int | None
-    superseded_class: str
     schedule: str
     schedule_time_zone: str
     schedule_enabled: bool
     ingest: str
-    events_objects: int
-    events_bytes: int
     events_seconds: int
-    sweep_minutes: int
     reconcile_hours: int
     reconcile_inventory: str | None
     switch_on_notifications: bool
@@ -94,7 +89,6 @@ class Config:
     spark_architecture: str
     spark_python: str
     spark_jars: str | tuple[str, ...]
-    spark_timeout_seconds: int
     emr_release_label: str
     emr_serverless_max_vcpus: int
     emr_subnet_id: str | None
@@ -134,16 +128,21 @@ class Config:
         return self.ingest == "events"
 
     @property
+    def sweep_minutes(self) -> int:
+        """How often the registry is asked whether an object waits too long."""
+        return max(1, min(5, self.events_seconds // 180))
+
+    @property
     def inventory_uri(self) -> str | None:
         """What S3 delivers the inventory to that something here takes; None where none does."""
-        uri = self.run.inventory_manifest_uri or self.reconcile_inventory
+        uri = self.run.listing_source.manifest_uri or self.reconcile_inventory
         return uri if uri is not None and uri.startswith("s3://") else None
 
     @property
     def inventory_table(self) -> TableAddress | None:
         """The live inventory table that something here takes; None where none does."""
-        if self.run.inventory_table is not None:
-            return self.run.inventory_table_address
+        if self.run.listing_source.table is not None:
+            return self.run.listing_source.table
         given = self.reconcile_inventory
         return None if given is None or self.inventory_uri else parse_inventory_table(given)
 
@@ -294,8 +293,7 @@ def _by_events(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, st
     """The fields of a run that takes what waits in the registry of the stack."""
     if own["mode"] == "standalone":
         raise InvalidInput("ingest", "events", '"schedule" with mode standalone')
-    made = {"listing": "events", "registry": f"{MADE_REGISTRY}/{own['name']}"}
-    for name, value in made.items():
-        if given.get(name) not in (None, value):
-            raise InvalidInput(name, given[name], "none with ingest events, which sets it")
-    return made
+    made = f"events:{MADE_REGISTRY}/{own['name']}"
+    if given.get("listing") not in (None, made):
+        raise InvalidInput("listing", given["listing"], "none with ingest events, which sets it")
+    return {"listing": made}

@@ -11,7 +11,6 @@ from cdk.deployment_fields import DEPLOYMENT_KEYS
 from cdk.readers import MOST_ALARM_HOURS, rate_minutes
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
-from compactor.sizes import MIB
 
 if TYPE_CHECKING:
     from cdk.config import Config
@@ -20,11 +19,9 @@ if TYPE_CHECKING:
 _CATALOG = "glue"
 
 _IA_DAYS = 30
-# What a worker needs beside what it reads ahead: the interpreter, a window's manifest, three parts.
-_WORKER_BASE_BYTES = 384 * MIB
 # Amazon's rules for a new one; dots, which it still allows, break TLS by host name.
 _NEW_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-_LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days", "noncurrent_days")
+_LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days")
 
 
 def require_sense(config: Config, given: Mapping[str, Any]) -> None:
@@ -49,17 +46,13 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
 
 
 def _check_superseded(config: Config, given: Mapping[str, Any]) -> None:
-    days = config.superseded_days
-    if days is None:
+    if config.superseded_days is None:
         return
     if not (config.made_destination or config.made_source):
         accepted = (
             "null where the stack makes no bucket: docs/maintenance.md has the rule for yours"
         )
         raise InvalidInput("superseded_days", given["superseded_days"], accepted)
-    if config.superseded_class == "standard_ia" and days < _IA_DAYS:
-        accepted = f"at least {_IA_DAYS} for standard_ia: S3 moves nothing to IA earlier"
-        raise InvalidInput("superseded_days", days, accepted)
 
 
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:
@@ -101,19 +94,19 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
 
 def _check_inventory(config: Config) -> None:
     key, given = config.inventory_kms_key_arn, config.reconcile_inventory
-    taken = (config.run.inventory_manifest_uri, config.run.inventory_table, given)
-    if key is not None and not any(taken):
-        accepted = "nothing without inventory_manifest_uri: no inventory is taken"
+    takes = config.run.listing_kind == "inventory" or given is not None
+    if key is not None and not takes:
+        accepted = "nothing without listing inventory:URI: no inventory is taken"
         raise InvalidInput("inventory_kms_key_arn", key, accepted)
     if given is not None and not config.events:
         raise InvalidInput("reconcile_inventory", given, 'null unless ingest is "events"')
-    address = config.run.inventory_table_address
+    address = config.run.listing_source.table
     if address is not None and address.kind != S3TABLES:
         accepted = (
-            "s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE in a deployment, which gives rights to such"
-            " tables alone; others are for compactor run"
+            "inventory:s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE in a deployment, which gives"
+            " rights to such tables alone; others are for compactor run"
         )
-        raise InvalidInput("inventory_table", address.text, accepted)
+        raise InvalidInput("listing", config.run.listing, accepted)
 
 
 def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
@@ -147,10 +140,6 @@ def _generation(instance: str) -> str:
 
 
 def _check_worker(config: Config) -> None:
-    needed = config.run.memory_budget_bytes + _WORKER_BASE_BYTES
-    if config.worker_memory_mb * MIB < needed:
-        accepted = f"at least {-(-needed // MIB)}: memory_budget_bytes and 384 MB beside it"
-        raise InvalidInput("worker_memory_mb", config.worker_memory_mb, accepted)
     reserved = config.worker_reserved_concurrency
     if reserved is not None and not config.standalone and reserved < config.run.max_concurrency:
         accepted = f"at least max_concurrency, {config.run.max_concurrency}, else workers fail"

@@ -29,7 +29,6 @@ from cdk.readers import (
 from compactor.discovery.fleet import USUAL_WORKER_MB
 from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec, flag, matching, one_of, whole
-from compactor.sizes import GIB, TIB
 
 _WHERE, _WHEN, _BUCKETS = "Where", "Schedule", "Buckets made by the stack"
 _EVENTS, _TABLE = "Events", "Table"
@@ -89,7 +88,7 @@ _DEPLOYMENT = (
         _BUCKETS,
         None,
         KMS_KEY,
-        "The key that encrypts the inventory at inventory_manifest_uri, inventory_table or"
+        "The key that encrypts the inventory of listing or"
         " reconcile_inventory, where that has one of its own: the role that takes it may decrypt."
         " By default that of its bucket, if source or destination lie there.",
     ),
@@ -106,14 +105,7 @@ _DEPLOYMENT = (
         _BUCKETS,
         False,
         flag(),
-        "Keep overwritten and deleted objects of made buckets for noncurrent_days.",
-    ),
-    FieldSpec(
-        "noncurrent_days",
-        _BUCKETS,
-        30,
-        DAYS,
-        "Days until versions that are not current are deleted.",
+        "Keep overwritten and deleted objects of made buckets for 30 days.",
     ),
     FieldSpec(
         "ia_days",
@@ -176,33 +168,13 @@ _DEPLOYMENT = (
         " run starts when enough wait; the schedule is there as well.",
     ),
     FieldSpec(
-        "events_objects",
-        _EVENTS,
-        10_000,
-        whole(1, 10_000_000),
-        "So many objects that wait start a run.",
-    ),
-    FieldSpec(
-        "events_bytes",
-        _EVENTS,
-        GIB,
-        whole(1, TIB),
-        "So many bytes that wait start a run.",
-    ),
-    FieldSpec(
         "events_seconds",
         _EVENTS,
         900,
         whole(60, 86_400),
-        "An object that waits so long starts a run: the longest time until records are readable in"
-        " outputs, beside the run itself and sweep_minutes.",
-    ),
-    FieldSpec(
-        "sweep_minutes",
-        _EVENTS,
-        5,
-        whole(1, 60),
-        "How often somebody looks for objects that wait too long.",
+        "An object that waits so long starts a run, if 10,000 objects or 1 GiB have not done so"
+        " before: the longest time until records are readable in outputs, beside the run itself and"
+        " the five minutes at most until it is noticed.",
     ),
     FieldSpec(
         "reconcile_hours",
@@ -261,8 +233,7 @@ _DEPLOYMENT = (
         "Memory of the compaction function, in MB; one processor comes with 1,769. Accounts that"
         " are new or little used may have no more than 3,008. 3,538 bring two whole processors:"
         " sources that are decompressed or parsed take 15 % less time (small plain ones 3 %), and a"
-        " partition is larger before it goes to Spark. Above that only memory grows, for a larger"
-        " memory_budget_bytes.",
+        " partition is larger before it goes to Spark. More than that buys nothing.",
     ),
     FieldSpec(
         "worker_reserved_concurrency",
@@ -295,13 +266,6 @@ _DEPLOYMENT = (
         " is tested with, 112 MB, which the deployment fetches by Maven and uploads once. release:"
         " those of the EMR release. A list: your own, for Spark, and AWS's clients where the"
         " release has none.",
-    ),
-    FieldSpec(
-        "spark_timeout_seconds",
-        _SPARK,
-        43_200,
-        whole(60, 43_200),
-        "How long one Spark job may run; EMR Serverless itself ends it after twelve hours.",
     ),
     FieldSpec(
         "emr_release_label",

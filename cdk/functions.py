@@ -61,6 +61,8 @@ _TABLES_MB = {
     "end_table": 1_024,
     "report_tables": 1_024,
 }
+# By whether a function belongs to maintenance.
+_HANDLERS = {False: "compactor_handlers", True: "compactor_tables.handlers"}
 _ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 
 _RETENTION = {
@@ -102,12 +104,9 @@ class Functions(Construct):
     def __init__(self, scope: Construct, config: Config, storage: Storage) -> None:
         super().__init__(scope, "Functions")
         self._config, self._storage = config, storage
-        self._code = self._bundled()
+        self._codes: dict[tuple[bool, bool], lambda_.Code] = {}
         self._table = table_of(Stack.of(self), config, storage)
         self._readers = reader_table_of(Stack.of(self), config, storage)
-        # What knows the table has libraries that are five times as large as all others.
-        knows = (self._table, config.inventory_table, config.maintenance) != (None, None, None)
-        self._table_code = self._bundled(table=True) if knows else self._code
         if config.worker_memory_mb > _NEW_ACCOUNTS_MB:
             Annotations.of(self).add_info(
                 f"Accounts that are new or little used may not have functions above"
@@ -141,7 +140,7 @@ class Functions(Construct):
             knows = {"plan_table", "athena_step"}
             knows |= {"end_table"} if self._config.tags_superseded else set()
             for name, memory_mb in _TABLES_MB.items():
-                self._add(name, memory_mb, knows_table=name in knows)
+                self._add(name, memory_mb, knows_table=name in knows, maintenance=True)
         if self._config.events:
             self._add_register()
             self._add_sweep()
@@ -174,7 +173,7 @@ class Functions(Construct):
         """The one function that takes the inventory, where there is one."""
         if self._config.events:
             return name == "sweep" and self._config.reconcile_inventory is not None
-        return name in {"discover", "standalone"} and self._config.run.listing == "inventory"
+        return name in {"discover", "standalone"} and self._config.run.listing_kind == "inventory"
 
     def _takes_table(self, name: str) -> bool:
         asks = name == "discover" and self._table is not None
@@ -294,14 +293,17 @@ class Functions(Construct):
     def _full_name(self, name: str) -> str:
         return f"{self._config.name}-{name.replace('_', '-')}"
 
-    def _bundled(self, *, table: bool = False) -> lambda_.Code:
-        machine = Machine(self._config.architecture, LAMBDA_PYTHON)
-        bundle = functions_bundle(machine, table=table)
-        return lambda_.Code.from_asset(
-            str(REPOSITORY / "functions"),
-            asset_hash=bundle.fingerprint,
-            bundling=bundle.options(),
-        )
+    def _code_of(self, *, table: bool, maintenance: bool) -> lambda_.Code:
+        """One bundle for all functions that need the same; libraries of tables are large."""
+        if (table, maintenance) not in self._codes:
+            machine = Machine(self._config.architecture, LAMBDA_PYTHON)
+            bundle = functions_bundle(machine, table=table, maintenance=maintenance)
+            self._codes[table, maintenance] = lambda_.Code.from_asset(
+                str(REPOSITORY / "functions"),
+                asset_hash=bundle.fingerprint,
+                bundling=bundle.options(),
+            )
+        return self._codes[table, maintenance]
 
     def _add(
         self,
@@ -311,6 +313,7 @@ class Functions(Construct):
         reserved: int | None = None,
         timeout_seconds: int = _TIMEOUT_SECONDS,
         knows_table: bool = False,
+        maintenance: bool = False,
     ) -> iam.Role:
         ident = "".join(word.capitalize() for word in name.split("_"))
         full_name = self._full_name(name)
@@ -339,8 +342,8 @@ class Functions(Construct):
                 f"python{LAMBDA_PYTHON}", lambda_.RuntimeFamily.PYTHON, supports_inline_code=True
             ),
             architecture=_ARCHITECTURES[self._config.architecture],
-            code=self._table_code if knows_table else self._code,
-            handler=f"compactor_handlers.{name}.handler",
+            code=self._code_of(table=knows_table, maintenance=maintenance),
+            handler=f"{_HANDLERS[maintenance]}.{name}.handler",
             role=role,
             memory_size=memory_mb,
             timeout=Duration.seconds(timeout_seconds),

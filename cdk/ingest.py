@@ -40,9 +40,9 @@ _BATCH, _WINDOW_SECONDS = 1_000, 5
 _AT_ONCE = 10
 # Lambda takes 4 KB of all variables together; names of buckets are filled in later.
 _STREAMS_CHARACTERS = 3_000
-# The first two follow from the table. A clean-up goes through all commit logs, too much for a run
+# The first follows from the table. A clean-up goes through all commit logs, too much for a run
 # every few minutes: it is for the runs of the schedule.
-_NOT_OF_STREAMS = ("listing", "registry", "clean_up")
+_NOT_OF_STREAMS = ("listing", "clean_up")
 _KINDS = ("Object Created", "Object Deleted", "Object Restore Completed")
 
 
@@ -100,8 +100,6 @@ class Ingest(Construct):
         stream = {
             "name": config.name,
             "input": given,
-            "objects": config.events_objects,
-            "bytes": config.events_bytes,
             "seconds": config.events_seconds,
         }
         if config.reconcile_inventory is not None:

@@ -6,7 +6,7 @@ from aws_cdk import ArnFormat, Stack
 
 from cdk.config import Config
 from cdk.grants import Role, allow
-from compactor.maintenance.latency import LatencySource
+from compactor_tables.latency import LatencySource
 
 _RUNS = "Job runs of the one application; EMR Serverless names them."
 

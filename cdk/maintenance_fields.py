@@ -18,12 +18,12 @@ from cdk.readers import (
     or_null,
 )
 from compactor.errors import InvalidInput
-from compactor.maintenance.measures import DELTA, ICEBERG
-from compactor.maintenance.request import MaintenanceRequest, read_request
 from compactor.settings.settings import Settings
-from compactor.settings.specs import FieldSpec, flag, one_of
+from compactor.settings.specs import FieldSpec, flag
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
+from compactor_tables.measures import DELTA, ICEBERG
+from compactor_tables.request import MaintenanceRequest, read_request
 
 _MAINTENANCE = "Tables that others write"
 
@@ -82,16 +82,9 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
         None,
         or_null(DAYS),
         "Days after which S3 moves data files of Delta tables that a rewrite replaced, which have"
-        " the tag s3-compactor=superseded, to superseded_class, in made buckets; null: never. S3"
-        " counts from when a file was written.",
-    ),
-    FieldSpec(
-        "superseded_class",
-        _MAINTENANCE,
-        "glacier_ir",
-        one_of("standard_ia", "glacier_ir"),
-        "Only classes that are read at once: an undo, and every reader of an old version, needs"
-        " such files without being asked.",
+        " the tag s3-compactor=superseded, in made buckets, to Glacier Instant Retrieval, which an"
+        " undo and readers of an old version need not wait for; null: never. S3 counts from when a"
+        " file was written.",
     ),
     FieldSpec(
         "glue_optimizers",

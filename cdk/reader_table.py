@@ -38,7 +38,6 @@ class ReaderTable:
     lists: Place
     state: Place
     catalog_arns: tuple[str, ...]
-    columns_arns: tuple[str, ...]
 
 
 def reader_table_of(stack: Stack, config: Config, storage: Storage) -> ReaderTable | None:
@@ -47,13 +46,7 @@ def reader_table_of(stack: Stack, config: Config, storage: Storage) -> ReaderTab
     if run.reader_table is None:
         return None
     lists = Place(outputs.bucket, manifests_of(run.destination).prefix, outputs.key)
-    columns = run.reader_columns
-    return ReaderTable(
-        lists,
-        storage.state,
-        _arns(stack, run.reader_table),
-        _arns(stack, columns) if isinstance(columns, str) else (),
-    )
+    return ReaderTable(lists, storage.state, _arns(stack, run.reader_table))
 
 
 def may_switch(role: Role, table: ReaderTable) -> None:
@@ -64,8 +57,6 @@ def may_switch(role: Role, table: ReaderTable) -> None:
     may_read(role, table.lists)
     may_put(role, table.lists, "p-*/manifest")
     allow(role, _SWITCHING, table.catalog_arns)
-    if table.columns_arns:
-        allow(role, ["glue:GetTable"], table.columns_arns)
 
 
 def may_ask_readers(role: Role, table: ReaderTable) -> None:

@@ -9,10 +9,10 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from compactor.errors import InvalidInput
-from compactor.maintenance.request import read_request
 from compactor.settings.specs import FieldSpec, Reader, matching, names, whole
 from compactor.settings.tables import S3TABLES, parse_inventory_table, parse_table
 from compactor.settings.uris import URI_ACCEPTED, parse_location
+from compactor_tables.request import read_request
 
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")

@@ -33,17 +33,19 @@ from cdk.maintenance_fields import tables_spark
 from cdk.reader_table import may_switch, reader_table_of
 from cdk.storage import Storage
 from cdk.tables import Table, may_merge, table_of
-from compactor.maintenance.measures import DELTA, ICEBERG
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
 from compactor_dev.spark_bundle import SCRIPT
 from compactor_dev.spark_jars import PINNED, PINNED_DELTA
 from compactor_local.tables_model import SHARED_SUBSTITUTIONS
+from compactor_tables.measures import DELTA, ICEBERG
 
 # EMR bills an idle cluster; it is only idle when its run was stopped half way.
 _IDLE_SECONDS = 900
 _CREATE_SECONDS = 1_800
 _TERMINATE_SECONDS = 1_800
+# EMR Serverless itself ends a job after twelve hours.
+_JOB_SECONDS = 43_200
 _NOT_DEPLOYED = "not-deployed"
 # What the definition has for a setting where the job writes no table: one that Spark does not read.
 _NO_TABLE = "spark.compactor.table=none"
@@ -81,7 +83,7 @@ class SparkStep(Construct):
             "AwsRegion": Aws.REGION,
             "SparkTableConf": self._table_conf(),
             "SparkLogUri": f"{storage.state.uri}spark-logs/",
-            "SparkTimeoutSeconds": str(config.spark_timeout_seconds),
+            "SparkTimeoutSeconds": str(_JOB_SECONDS),
             "EmrReleaseLabel": config.emr_release_label,
             "EmrPrimaryInstanceType": config.emr_primary_instance_type,
             "EmrCoreInstanceType": config.emr_core_instance_type,

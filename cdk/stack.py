@@ -115,5 +115,5 @@ def _with_made_names(config: Config, storage: Storage) -> dict[str, Any]:
                 values[field] = values[field].replace(f"s3://{made}/", f"s3://{name}/")
     if storage.registry is not None:
         table = storage.registry.table.table_name
-        values["registry"] = values["registry"].replace(f"{MADE_REGISTRY}/", f"{table}/")
+        values["listing"] = values["listing"].replace(f"{MADE_REGISTRY}/", f"{table}/")
     return values

@@ -14,8 +14,9 @@ from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
 from cdk.registry import Registry
 from compactor.inventory.manifest import configuration_of
 from compactor.layout import RUNS
-from compactor.maintenance.superseded import TAG, VALUE
+from compactor.limits import KEEP_RUNS_DAYS
 from compactor.settings.uris import S3Uri
+from compactor_tables.superseded import TAG, VALUE
 
 # Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
 _WORTH_MOVING_BYTES = 128 * 1024
@@ -26,10 +27,8 @@ _ARCHIVES = {
     "glacier": s3.StorageClass.GLACIER,
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
 }
-_SUPERSEDED = {
-    "standard_ia": s3.StorageClass.INFREQUENT_ACCESS,
-    "glacier_ir": s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
-}
+# Time to notice a mistake, and to undo it.
+_NONCURRENT_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ class Storage(Construct):
         uri = self._config.inventory_uri
         if uri is None:
             return None
-        delivered = S3Uri.parse("inventory_manifest_uri", configuration_of(uri))
+        delivered = S3Uri.parse("listing", configuration_of(uri))
         known = (self.destination, self.source, self.state)
         keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
         # An inventory may be encrypted otherwise than its bucket does by default.
@@ -163,7 +162,7 @@ class Storage(Construct):
         )
         bucket.add_lifecycle_rule(
             id="earlier-versions",
-            noncurrent_version_expiration=Duration.days(config.noncurrent_days),
+            noncurrent_version_expiration=Duration.days(_NONCURRENT_DAYS),
             expired_object_delete_marker=True if config.versioned else None,
         )
         if config.run.state.bucket == name:
@@ -171,7 +170,7 @@ class Storage(Construct):
             bucket.add_lifecycle_rule(
                 id="old-runs",
                 prefix=config.run.state.prefix + RUNS,
-                expiration=Duration.days(config.run.keep_runs_days),
+                expiration=Duration.days(KEEP_RUNS_DAYS),
             )
         self._move_superseded(bucket)
         if not config.access_logs_uri:
@@ -198,7 +197,7 @@ class Storage(Construct):
                 tag_filters={TAG: VALUE},
                 transitions=[
                     s3.Transition(
-                        storage_class=_SUPERSEDED[config.superseded_class],
+                        storage_class=s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
                         transition_after=Duration.days(config.superseded_days),
                     )
                 ],

@@ -1,7 +1,7 @@
-"""The proof in figures: one command runs it, prints the table, and can put it into README.md.
+"""The proof in figures: one command runs it, prints the table, and can put it into docs/proof.md.
 
     python -m tests.proof
-    python -m tests.proof --write-readme
+    python -m tests.proof --write
 
 The figures are those of the tests of ``make test`` that are about losing nothing; ends with
 pytest's exit code.
@@ -59,16 +59,16 @@ def main() -> int:
     """Run, print, and write where that is asked for."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--write-readme", action="store_true", help="put the table into README.md")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/proof.md")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         status = run_tests(Path(directory))
         made = table(Path(directory))
     sys.stdout.write(made)
-    if args.write_readme and not status:
-        readme = REPOSITORY / "README.md"
-        text = readme.read_text(encoding="utf-8")
-        readme.write_text(replace_between(text, BEGIN, END, made), encoding="utf-8")
+    if args.write and not status:
+        page = REPOSITORY / "docs" / "proof.md"
+        text = page.read_text(encoding="utf-8")
+        page.write_text(replace_between(text, BEGIN, END, made), encoding="utf-8")
     return status
 
 

@@ -12,27 +12,29 @@ from compactor.model import ObjectGroup
 # The hex id of the group, and an extension.
 _NAME_REST = re.compile(r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
 _LIKE_OUTPUT = re.compile(r"(?:.*/)?([^/]*)-([0-9a-f]{32})(?:\.[^/]*)?", re.DOTALL)
+_STEM = "compacted"
 #: Names of the metadata that outputs carry.
 LOG_METADATA, GROUP_METADATA = "compactor-log", "compactor-group"
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where outputs of a partition go: bucket, prefix ending in ``/``, and stem of the names.
+    """Where outputs of a partition go: bucket, and prefix ending in ``/``.
 
     Attributes:
         log_id: identity of the log that will name the outputs, or what waits until it is known;
             empty where nobody asks.
+        stem: what the names of its outputs begin with; another one where they were renamed.
     """
 
     bucket: str
     prefix: str
-    stem: str
     log_id: str | Callable[[], str] = ""
+    stem: str = _STEM
 
     def key(self, group: ObjectGroup, extension: str) -> str:
         """Key of a group's output; the same sources always give the same key."""
-        return f"{self.prefix}{self.stem}-{group.id}{extension}"
+        return f"{self.stem_prefix}{group.id}{extension}"
 
     @property
     def stem_prefix(self) -> str:
@@ -60,6 +62,11 @@ class OutputName(NamedTuple):
 
     stem: str
     group_id: str
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether the stem is the one that runs give."""
+        return self.stem == _STEM
 
 
 def output_name(key: str) -> OutputName | None:

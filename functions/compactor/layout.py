@@ -6,10 +6,9 @@ Every function returns (bucket, key) or (bucket, prefix); prefixes end in ``/``.
 from __future__ import annotations
 
 import hashlib
-import re
 
 from compactor.errors import InvalidInput
-from compactor.model import Partition
+from compactor.model import Partition, is_run_id
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
@@ -23,7 +22,6 @@ SCHEMES = "schemes/"
 #: Before the name of a stream, in :func:`round_id`.
 ROUND = "reconcile-"
 IDENTITY_NAME = "identity.json"
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _MAX_KEY_BYTES = 1024
 # What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and
 # 34 of extension.
@@ -57,11 +55,6 @@ def run_key(settings: Settings, run_id: str, name: str) -> tuple[str, str]:
 def runs_prefix(settings: Settings) -> tuple[str, str]:
     """Where the records of all runs lie."""
     return _state(settings, RUNS)
-
-
-def is_run_id(text: str) -> bool:
-    """True for what can name a run."""
-    return _RUN_ID.fullmatch(text) is not None
 
 
 def receipt_key(settings: Settings, run_id: str, partition: Partition) -> tuple[str, str]:

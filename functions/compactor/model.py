@@ -15,6 +15,7 @@ import msgspec
 
 #: Keys that are shown of objects that were skipped for one reason.
 SHOWN_EXAMPLES = 5
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
@@ -321,3 +322,8 @@ class Again:
     plain_bytes: int | None
     crc32: int | None
     stored_md5: str = ""
+
+
+def is_run_id(text: str) -> bool:
+    """True for what can name a run."""
+    return _RUN_ID.fullmatch(text) is not None

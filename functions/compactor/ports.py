@@ -67,16 +67,6 @@ def require_order(keys: Sequence[str], after: str = "") -> None:
         )
 
 
-def level_up_to(until: str, pages: Iterator[KeyPage]) -> Iterator[KeyPage]:
-    """Pages of a level as far as a key; all of them where it is empty."""
-    for page in pages:
-        if until and last_of(page) > until:
-            objects = tuple(one for one in page.objects if one.key <= until)
-            yield KeyPage(objects, tuple(one for one in page.prefixes if one <= until))
-            return
-        yield page
-
-
 @runtime_checkable
 class SummedPage(Protocol):
     """A page of a listing that is summed up without a look at each object, which is cheaper."""
@@ -197,17 +187,8 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def list_level(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[KeyPage]:
-        """Pages of one level below a prefix, cut at ``/``.
-
-        Args:
-            bucket: of the level.
-            prefix: of the level.
-            start_after: only what is behind this key; perhaps with the prefix that it lies in.
-            until: only objects and prefixes up to this key; empty for all.
-        """
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
+        """Pages of one level below a prefix, cut at ``/``."""
         ...
 
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:

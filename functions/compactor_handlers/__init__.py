@@ -1,6 +1,6 @@
 """One thin module per Lambda function: decode, call one verb, encode."""
 
-from compactor.runs.memory import collect_rarely
+from compactor.process.memory import collect_rarely
 
 # Before anything else is imported: 5 % of the time that takes.
 collect_rarely()

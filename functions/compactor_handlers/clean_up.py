@@ -11,18 +11,10 @@ from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import earlier
 from compactor.cleaning.work import DueWork
 from compactor.clock import SystemClock
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.log.seen import SeenState
 from compactor.settings.settings import Settings
-from compactor_handlers.runtime import (
-    Event,
-    LambdaContext,
-    WorkingTime,
-    logger,
-    metrics,
-    tell_clean_up,
-    traced,
-    trusted_store,
-)
+from compactor_handlers.runtime import WorkingTime, tell_clean_up, trusted_store
 
 
 @lru_cache(maxsize=1)

@@ -9,6 +9,7 @@ import msgspec
 
 from compactor.clock import SystemClock
 from compactor.discovery.work import WorkItem
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.log.seen import SeenState
 from compactor.registry.listing import EventListing
 from compactor.runs.batches import Batch, State
@@ -18,14 +19,9 @@ from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import counts_from
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
-    Event,
-    LambdaContext,
     WorkingTime,
     add_marked_metrics,
     add_partition_metrics,
-    logger,
-    metrics,
-    traced,
     trusted_store,
 )
 

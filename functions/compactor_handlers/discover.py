@@ -11,22 +11,15 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.catalogs.opening import open_catalog
 from compactor.clock import SystemClock
-from compactor.discovery.divided import Ask, Part
 from compactor.discovery.fleet import Fleet, processors_of
+from compactor.discovery.resume import Part
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.settings import Settings
 from compactor.stores.account import concurrency_of_account
 from compactor.stores.s3 import S3Store
 from compactor.tables.publish import check_table
-from compactor.whole.begin import Begun, begin, committed_in, count_on
-from compactor_handlers.runtime import (
-    Event,
-    LambdaContext,
-    WorkingTime,
-    logger,
-    metrics,
-    store_for,
-    traced,
-)
+from compactor.whole.begin import Begun, begin
+from compactor_handlers.runtime import WorkingTime, store_for
 
 # Which Spark there is: a JSON object of the fields below.
 SPARK_HERE = "COMPACTOR_SPARK"
@@ -54,12 +47,10 @@ def _fleet() -> Fleet:
 @traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"input", "run_id", "started_at", "stretch"?}``; return where the work lists lie.
+    """Take ``{"input", "run_id", "started_at"}``; return where the work lists lie.
 
     ``status`` is ``done`` then. It is ``more`` when time ran out: the state machine calls again,
-    and what this call found is stored. It is ``shared`` when others are to help: each of the
-    ``stretches`` is counted by calls with its number, which answer ``counted`` or ``more``, and
-    then discovery is called again.
+    and what this call found is stored.
 
     A person who starts the deployed state machine need not know which Spark it was deployed
     with: the environment variable COMPACTOR_SPARK says so, unless the input does.
@@ -73,31 +64,13 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     store = store_for(settings, context)
     fleet, now = _fleet(), SystemClock().now()
     deadline = WorkingTime(context, settings)
-    if event.get("stretch") is not None:
-        committed = committed_in(settings, store)
-        ask = Ask(settings, event["run_id"], store, now, committed, deadline, fleet)
-        counted = count_on(ask, event["stretch"])
-        return {"stretch": event["stretch"], "status": "counted" if counted else "more"}
     if settings.table is not None:
         check_table(settings, store, open_catalog(settings, store))
-    begun = begin(settings, event["run_id"], store, now, fleet, deadline=deadline, shares=True)
+    begun = begin(settings, event["run_id"], store, now, fleet, deadline=deadline)
     if isinstance(begun, Part):
-        return _part(begun)
+        logger.info("discovering", partitions=begun.partitions, counted=begun.counted)
+        return {"status": "more", "partitions": begun.partitions, "counted": begun.counted}
     return _begun(begun, settings, fleet, event)
-
-
-def _part(part: Part) -> dict[str, Any]:
-    """What is answered of a discovery that is not at its end."""
-    logger.info(
-        "discovering",
-        partitions=part.partitions,
-        counted=part.counted,
-        stretches=len(part.stretches),
-    )
-    told = {"partitions": part.partitions, "counted": part.counted}
-    if part.stretches:
-        return {**told, "status": "shared", "stretches": list(part.stretches)}
-    return {**told, "status": "more"}
 
 
 def _begun(begun: Begun[S3Store], settings: Settings, fleet: Fleet, event: Event) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from functools import cache
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.errors import InvalidInput
+from compactor.invocation import logger, metrics
 from compactor.registry.ports import Executions, Registry
 from compactor.registry.starting import Looked, start_due
 from compactor.registry.streams import Stream, parse_streams
 from compactor.runs.earlier import registry_at
 from compactor.stores.executions import StateMachine
-from compactor_handlers.runtime import logger, metrics
 
 # A JSON list of streams; the table they are in; what compacts them.
 STREAMS, TABLE, MACHINE = "STREAMS", "REGISTRY_TABLE", "STATE_MACHINE_ARN"

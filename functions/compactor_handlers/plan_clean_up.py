@@ -9,18 +9,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor.cleaning.expiry import expire
 from compactor.cleaning.work import each_due, write_due
 from compactor.clock import SystemClock
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor_handlers.runtime import (
-    Event,
-    LambdaContext,
-    WorkingTime,
-    logger,
-    metrics,
-    store_for,
-    tell_expiry,
-    traced,
-    trusted_store,
-)
+from compactor_handlers.runtime import WorkingTime, store_for, tell_expiry, trusted_store
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")

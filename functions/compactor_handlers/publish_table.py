@@ -9,20 +9,20 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor.catalogs.opening import open_catalog
 from compactor.clock import SystemClock
 from compactor.errors import NotMerged
-from compactor.ports import ObjectStore
-from compactor.settings.settings import Settings
-from compactor.tables.merged import look_at_merge
-from compactor.tables.publish import Publishing, record_publish
-from compactor.tables.receipts import TableReceipt, read_receipt
-from compactor_handlers.runtime import (
+from compactor.invocation import (
     Event,
     LambdaContext,
     LambdaDeadline,
     logger,
     metrics,
     traced,
-    trusted_store,
 )
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.tables.merged import look_at_merge
+from compactor.tables.publish import Publishing, record_publish
+from compactor.tables.receipts import TableReceipt, read_receipt
+from compactor_handlers.runtime import trusted_store
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")

@@ -9,11 +9,11 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
 from compactor.errors import TransientStoreError
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.registry.events import bodies
 from compactor.registry.registering import Registration, register
 from compactor.registry.starting import LOOK_SECONDS, is_busy, is_worth_a_look
 from compactor_handlers.events import Office, office
-from compactor_handlers.runtime import Event, LambdaContext, logger, metrics, traced
 
 
 @logger.inject_lambda_context

@@ -8,19 +8,11 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
-from compactor.report.left import failure_text
+from compactor.errors import failure_text
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.report.report import RunIdentity, report_on
 from compactor.settings.settings import Settings
-from compactor_handlers.runtime import (
-    Event,
-    LambdaContext,
-    WorkingTime,
-    logger,
-    metrics,
-    store_for,
-    tell_readers,
-    traced,
-)
+from compactor_handlers.runtime import WorkingTime, store_for, tell_readers
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")

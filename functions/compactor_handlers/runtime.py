@@ -1,22 +1,17 @@
-"""What every handler shares: log, metrics, traces, clock, and the store kept between calls."""
+"""What the handlers of compaction share: the store of a run, and the metrics of its parts."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
-from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits
+from compactor.invocation import LambdaContext, LambdaDeadline, kept_store, logger, metrics
 from compactor.probe.probe import traits_for
-from compactor.runs import memory as worker_process
 from compactor.settings.settings import Settings
-from compactor.sizes import MIB
-from compactor.stores.s3 import S3Store, make_client
+from compactor.stores.s3 import S3Store
 
 if TYPE_CHECKING:
     from compactor.cleaning.expiry import Expiry
@@ -24,46 +19,6 @@ if TYPE_CHECKING:
     from compactor.readers.outcome import Outcomes
     from compactor.registry.listing import Marked
     from compactor.runs.receipts import Counts
-
-SERVICE = "s3-compactor"
-Event = dict[str, Any]
-Handler = Callable[[Event, Any], dict[str, Any]]
-
-logger = Logger(service=SERVICE)
-NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", SERVICE)
-metrics = Metrics(namespace=NAMESPACE, service=SERVICE)
-
-
-def traced(handler: Handler) -> Handler:
-    """Trace a handler with X-Ray inside Lambda; elsewhere the library is not even imported."""
-    if "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:
-        return handler
-    from aws_lambda_powertools import Tracer  # noqa: PLC0415 - takes 0.2 s to import
-
-    wrapped: Handler = Tracer(service=SERVICE).capture_lambda_handler(handler)
-    return wrapped
-
-
-worker_process.tune()
-
-
-class LambdaContext(Protocol):
-    """The part of Lambda's context object that is used here."""
-
-    def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until the function is stopped."""
-        ...
-
-
-class LambdaDeadline:
-    """The end of the invocation, as Lambda's context tells it."""
-
-    def __init__(self, context: LambdaContext) -> None:
-        self._context = context
-
-    def remaining_seconds(self) -> float:
-        """Seconds until the function is stopped."""
-        return self._context.get_remaining_time_in_millis() / 1000
 
 
 class WorkingTime(LambdaDeadline):
@@ -83,12 +38,6 @@ class WorkingTime(LambdaDeadline):
         return super().remaining_seconds() - self._spared
 
 
-@cache
-def _store(threads: int, budget_bytes: int) -> S3Store:
-    # The connections outlive the invocation: a warm call opens none.
-    return S3Store(make_client(connections=threads), threads=threads, budget_bytes=budget_bytes)
-
-
 def store_for(settings: Settings, context: LambdaContext | None = None) -> S3Store:
     """The store of this process; the endpoint comes from the environment, as boto3 finds it.
 
@@ -96,13 +45,8 @@ def store_for(settings: Settings, context: LambdaContext | None = None) -> S3Sto
         settings: how much is read at the same time.
         context: of the invocation, beyond whose end the store shall wait for nothing.
     """
-    store = _store(settings.read_concurrency, settings.memory_budget_bytes)
+    store = kept_store(settings.limits.reads, settings.limits.read_ahead_bytes)
     return store if context is None else store.within(LambdaDeadline(context))
-
-
-def table_store(context: LambdaContext) -> S3Store:
-    """The store for what reads the metadata of tables: no settings of a run say how much."""
-    return _store(_TABLE_READS, _TABLE_BYTES).within(LambdaDeadline(context))
 
 
 def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool = False) -> S3Store:
@@ -126,7 +70,6 @@ def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool =
 # What this process read of the records of probes, so that warm calls ask for none; UNIX seconds.
 _known_traits: dict[tuple[str, str, bool], tuple[float, StoreTraits]] = {}
 _KNOWN_SECONDS = 600.0
-_TABLE_READS, _TABLE_BYTES = 32, 64 * MIB
 
 
 _FIGURES = (

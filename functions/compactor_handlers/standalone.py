@@ -20,8 +20,9 @@ from compactor import layout
 from compactor.cleaning.expiry import Expiry
 from compactor.clock import SystemClock
 from compactor.discovery.discover import Discovery, WorkItem
-from compactor.discovery.divided import Part
+from compactor.discovery.resume import Part
 from compactor.errors import InvalidInput, PartitionsFailed
+from compactor.invocation import Event, LambdaDeadline, logger, metrics, traced
 from compactor.ports import ObjectStore
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
@@ -30,16 +31,11 @@ from compactor.whole.orders import Answer, Desk, Order, Task
 from compactor.whole.ports import Observer
 from compactor.whole.run import PARTITION_SECONDS, Given, run_whole
 from compactor_handlers.runtime import (
-    Event,
-    LambdaDeadline,
     add_partition_metrics,
-    logger,
-    metrics,
     store_for,
     tell_clean_up,
     tell_expiry,
     tell_readers,
-    traced,
 )
 
 # The report is written last.

@@ -13,22 +13,22 @@ from compactor.clock import SystemClock
 from compactor.inventory.listing import InventoryListing
 from compactor.inventory.pages import RunShelf
 from compactor.inventory.taking import take_on
-from compactor.ports import ObjectStore
-from compactor.registry.starting import Looked
-from compactor.registry.streams import Stream
-from compactor.whole.reconcile import Reconciliation
-from compactor.whole.rounds import Take, go_on
-from compactor_handlers.events import Office, office
-from compactor_handlers.runtime import (
+from compactor.invocation import (
     SERVICE,
     Event,
     LambdaContext,
     LambdaDeadline,
     logger,
     metrics,
-    store_for,
     traced,
 )
+from compactor.ports import ObjectStore
+from compactor.registry.starting import Looked
+from compactor.registry.streams import Stream
+from compactor.whole.reconcile import Reconciliation
+from compactor.whole.rounds import Take, go_on
+from compactor_handlers.events import Office, office
+from compactor_handlers.runtime import store_for
 
 # Kept of an invocation for the look that follows.
 _RESERVE_SECONDS = 60.0

@@ -24,13 +24,13 @@ from compactor.report.shown import Shown
 from compactor.report.skipped import hint_of
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 from compactor_cli.chosen import Wish, search
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands.plan import Forecast, find, forecast, listing_of, skips
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.verify import Checked, check
-from compactor_cli.console import OnStep, Step, counted, heard_by
+from compactor_cli.console import OnStep, Step, heard_by
 from compactor_cli.restored_objects import place_at
 from compactor_cli.restoring import Restored, restore_all
 from compactor_cli.runs import new_run_id
@@ -143,7 +143,7 @@ class Verification(_Result):
             IntegrityError: something is; the first finding is told.
         """
         if self.findings:
-            raise IntegrityError(f"{counted(len(self.findings), 'finding')}: {self.findings[0]}")
+            raise IntegrityError(f"{plural(len(self.findings), 'finding')}: {self.findings[0]}")
 
     def _shown(self) -> Shown:
         checked = self.checked
@@ -205,7 +205,7 @@ def plan(
         destination: the same for the outputs.
         endpoint_url: of an S3-compatible store; None for AWS, or what the environment names.
         on_progress: told of each step's progress, perhaps by another thread.
-        fields: of a run's input, such as ``date_format``; README.md has them all.
+        fields: of a run's input, such as ``date_format``; docs/settings.md has them all.
 
     Raises:
         InvalidInput: an argument is at fault; the error names it.
@@ -365,7 +365,7 @@ def clean_up(
     """Decide which sources may be deleted; with ``delete=True``, delete exactly those.
 
     Only sources whose commits are past retention and whose outputs are proven. Deleting also drops
-    old files of the state, see ``keep_runs_days``.
+    files of the state that are older than 90 days.
 
     Args:
         source: as for :func:`plan`.

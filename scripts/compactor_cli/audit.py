@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import zstandard
 
 from compactor.settings.uris import S3Uri
-from compactor_cli.console import counted
+from compactor.sizes import plural
 from compactor_cli.records import Reader, plain_text
 
 if TYPE_CHECKING:
@@ -72,9 +72,9 @@ class Proof:
     def line(self) -> str:
         """The result in one line."""
         text = (
-            f"{self.matched:,} of {counted(self.records, 'record')} of"
-            f" {counted(self.sources, 'source')} are in exactly one of"
-            f" {counted(self.outputs, 'output')}"
+            f"{self.matched:,} of {plural(self.records, 'record')} of"
+            f" {plural(self.sources, 'source')} are in exactly one of"
+            f" {plural(self.outputs, 'output')}"
         )
         return f"proof: {text}" if self.holds else f"NOT PROVEN: {text}"
 

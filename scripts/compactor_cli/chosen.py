@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from fnmatch import translate
 from functools import cached_property
 from typing import NamedTuple
@@ -20,7 +19,7 @@ from compactor.outputs.restore import Found, Wanted, find, keeps_bytes
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor_cli.commit_logs import all_logs, logs_for_key, require_state
-from compactor_cli.console import progress
+from compactor_cli.console import instant, progress
 
 _SCHEME = "s3://"
 #: The same commits, each output once, read anew each time: all of them would not fit in memory.
@@ -68,8 +67,8 @@ class Wish:
         """What was asked for beside keys: the first option, and all that follows it."""
         given = {"--prefix": self.prefix, "--glob": self.glob, "--run-id": self.run_id}
         texts = [f"{name} {value}" for name, value in given.items() if value is not None]
-        texts += [f"--since {_instant(self.since)}"] if self.since else []
-        texts += [f"--until {_instant(self.until)}"] if self.until != math.inf else []
+        texts += [f"--since {instant(self.since)}"] if self.since else []
+        texts += [f"--until {instant(self.until)}"] if self.until != math.inf else []
         option, _, rest = " ".join(texts).partition(" ")
         return option or "--all", rest
 
@@ -225,7 +224,3 @@ def _only(commit: Commit, rows: Iterable[ManifestRow]) -> Found:
     """A commit without its other rows, which may be many; those that are left in their order."""
     wanted = tuple(sorted(rows, key=lambda row: row.offset))
     return Found(replace(commit, rows=wanted), wanted)
-
-
-def _instant(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -175,9 +176,9 @@ def print_line(text: str, style: str = "") -> None:
     _console().print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def counted(count: int, noun: str) -> str:
-    """``1 object``, ``2 objects``."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+def instant(seconds: float) -> str:
+    """UNIX seconds as ``2026-01-31T12:00:00Z``."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def print_error(text: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from compactor.discovery.speed import LINES, SPEEDS
 from compactor.errors import InvalidInput
 from compactor_cli.demo_layout import layout_of
 from compactor_cli.generator import GeneratorSpec, LogFormat, generate
@@ -29,7 +30,8 @@ _DAY_SECONDS = 86_400
 # One partition of its own gets a fifth of all objects; each of the others about a 26th.
 _BUSY = "busy"
 _BUSY_SHARE = 5
-_OVERSIZED_SHARE = 10
+# Between what the busy partition takes a worker and what others do, by their mean size.
+_HALF, _MEAN_BYTES = 0.8, 9_000
 # The embedded S3 holds everything in memory.
 _MOST_BYTES = 2 * 1024**3
 _ABOVE_DATE = re.compile(r".*?(?=\d{4}/\d\d/\d\d/)")
@@ -49,8 +51,8 @@ def generated(count: int, *, oversized: bool = False) -> Seed:
 
     Args:
         count: objects in all.
-        oversized: put a fifth of them into one partition, and let the run's limit for one
-            worker be half of that.
+        oversized: put a fifth of them into one partition, for which one worker may not take long
+            enough.
 
     Raises:
         InvalidInput: not a number of objects that can be generated.
@@ -69,7 +71,7 @@ def generated(count: int, *, oversized: bool = False) -> Seed:
     if busy:
         spec = GeneratorSpec(objects=busy, rows=25, start=start, days=1)
         objects = itertools.chain(objects, _with_prefixes(spec, [_BUSY]))
-        fields["lambda_max_objects"] = max(1, count // _OVERSIZED_SHARE)
+        fields["lambda_max_seconds"] = _HALF * SPEEDS[LINES].seconds(busy, busy * _MEAN_BYTES)
     return Seed(objects, count, fields)
 
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 from itertools import islice
 
 from compactor.discovery.discover import Discovery
-from compactor.discovery.nearest import nearest
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.search import Search
 from compactor.discovery.work import blaming
@@ -30,7 +29,7 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
     Raises:
         InvalidInput: there is no object below it, and no commit names one; or it may not be listed.
     """
-    if settings.listing != "list":
+    if settings.listing_kind != "list":
         return
     root = settings.source.root
     with blaming("s3_source_uri", settings):
@@ -77,7 +76,7 @@ def _beside(root: S3Uri, store: ObjectStore) -> list[str]:
 
 
 def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
-    """Of a window without objects: the nearest dates that have some; empty without a window.
+    """Of a window without objects: what there is instead; empty without a window.
 
     Args:
         settings: of a run that found no partition.
@@ -87,29 +86,34 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
     Raises:
         InvalidInput: the source may not be listed.
     """
-    window = settings.window(now)
-    if window is None or settings.listing != "list":
+    window, form = settings.window(now), settings.date_format
+    if window is None or form is None or settings.listing_kind != "list":
         return ""
     with Parallel(1) as parallel:
-        search = Search(settings, store, parallel)
-        found = nearest(settings, store, search, window)
-        parents = search.parents()
+        parents = Search(settings, store, parallel).parents()
     first, last = window[0].date(), (window[1] - timedelta(seconds=1)).date()
-    told = f"no object from {first} to {last} ({settings.date_format})"
-    there = [
-        f"{path} {side}"
-        for path, side in ((found.before, "before"), (found.after, "after"))
-        if path
-    ]
-    if there:
-        return f"{told}; the nearest dates with objects are {' and '.join(there)}"
+    told = f"no object from {first} to {last} ({form})"
     if not parents:
         return f"{told}, for no prefix matches {settings.s3_source_uri}"
-    others = ", ".join(found.others)
-    if others:
-        way = f"levels above the dates are given as wildcards, such as {settings.source.root.uri}*/"
-        return f"{told}, and no prefix looks like {settings.date_format}: there is {others}; {way}"
-    return f"{told}, and there is no prefix where dates are expected: is the source right?"
+    root = settings.source.root
+    there = _prefixes(root.bucket, parents[0], store)
+    if not there:
+        return f"{told}, and there is no prefix where dates are expected: is the source right?"
+    shown = [one.removeprefix(root.prefix) for one in there[:_SHOWN_PREFIXES]]
+    told += f"; below {root.uri} there is {', '.join(shown)}"
+    told += ", ..." if len(there) > _SHOWN_PREFIXES else ""
+    if not any(character.isdigit() for character in shown[0]):
+        return f"{told}; levels above the dates are given as wildcards, such as {root.uri}*/"
+    # Where names of dates sort as dates do, that is the newest one.
+    newest = there[-1]
+    for _ in form.split("/")[1:]:
+        newest = next(reversed(_prefixes(root.bucket, newest, store)), newest)
+    return f"{told}, and last {newest.removeprefix(root.prefix)}"
+
+
+def _prefixes(bucket: str, prefix: str, store: ObjectStore) -> list[str]:
+    pages = islice(store.list_level(bucket, prefix), _PAGES_LOOKED_AT)
+    return [one for page in pages for one in page.prefixes]
 
 
 def is_without_partitions(found: Discovery) -> bool:

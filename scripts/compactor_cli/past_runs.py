@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactor.discovery.parallel import Parallel
-from compactor.layout import RUNS, is_run_id
+from compactor.layout import RUNS
+from compactor.model import is_run_id
 from compactor.money import shown
 from compactor.ports import ObjectStore
 from compactor.report.sentences import backlog, partition_count

@@ -281,15 +281,6 @@ def row_bytes(row: ManifestRow) -> int:
     return row.plain_bytes
 
 
-def write_new(path: Path, pieces: Iterable[bytes]) -> int:
-    """Write a file that was not there, whole or not at all; returns its bytes.
-
-    Raises:
-        InvalidInput: something is at its path.
-    """
-    return _write(path, pieces, frozenset())
-
-
 def _write(path: Path, pieces: Iterable[bytes], replaceable: Container[tuple[int, int]]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     # Short, because the name itself may be as long as a name can be; and nobody else's.

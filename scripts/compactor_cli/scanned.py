@@ -17,8 +17,8 @@ from compactor.scanning.figures import BOUNDS, Quantiles
 from compactor.scanning.proposals import Proposal
 from compactor.scanning.sample import Looked
 from compactor.scanning.scan import Seen
-from compactor.sizes import human_bytes
-from compactor_cli.console import counted, print_line, print_table
+from compactor.sizes import human_bytes, plural
+from compactor_cli.console import instant, print_line, print_table
 from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30
@@ -73,7 +73,7 @@ def _show_sizes(seen: Seen, uri: str) -> None:
     about = "" if seen.rest is None else "about "
     average = human_bytes(seen.bytes / max(1, seen.objects))
     print_line(
-        f"{uri}: {about}{counted(seen.total_objects, 'object')},"
+        f"{uri}: {about}{plural(seen.total_objects, 'object')},"
         f" {about}{human_bytes(seen.total_bytes)}, {average} on average"
     )
     if seen.rest is not None:
@@ -97,7 +97,7 @@ def _show_sizes(seen: Seen, uri: str) -> None:
     print_line(f"below 128 KiB: {share:.1%} of the objects, {of_bytes:.1%} of the bytes")
     classes = sorted(seen.classes.items(), key=lambda one: -one[1][0])
     told_classes = (
-        f"{name} {counted(many, 'object')}, {human_bytes(size)}" for name, (many, size) in classes
+        f"{name} {plural(many, 'object')}, {human_bytes(size)}" for name, (many, size) in classes
     )
     print_line(f"storage classes: {'; '.join(told_classes)}")
 
@@ -123,12 +123,12 @@ def _show_looked(looked: Sequence[Looked]) -> None:
         for kind, many in counts.most_common()
     ]
     heads = ("Format", "Objects", "Such as")
-    title = f"Formats of {counted(len(looked), 'object')} that were looked at"
+    title = f"Formats of {plural(len(looked), 'object')} that were looked at"
     print_table(title, heads, rows, texts=(0, 2))
     for setting, advice in _DECIDING.items():
         many = sum(f"set {setting}" in one.detail for one in looked)
         if many:
-            print_line(f"{counted(many, 'object')} left alone: {advice}")
+            print_line(f"{plural(many, 'object')} left alone: {advice}")
     if counts.keys() & {"parquet"}:
         print_line("Parquet is merged by Spark, with --format parquet, and by nothing else")
 
@@ -152,7 +152,7 @@ def _show_layout(found: Scanned) -> None:
     else:
         print_line(f"layout: {choice.why}")
     if found.seen.keys.odd:
-        odd = counted(found.seen.keys.odd, "key")
+        odd = plural(found.seen.keys.odd, "key")
         print_line(f"  {odd} with an empty level, or one of dots: no source can name them")
 
 
@@ -164,12 +164,12 @@ def _layout(one: Layout, total: int) -> str:
         text += f"; dates from {_date(one.begin)} to {_date(one.end - 1)}"
     elif one.date_format is None:
         text += f"; depth {one.depth}, no dates"
-    outputs = f"about {counted(one.outputs, 'output')}"
-    return f"{text}; {counted(one.partitions, 'partition')}, {outputs}"
+    outputs = f"about {plural(one.outputs, 'output')}"
+    return f"{text}; {plural(one.partitions, 'partition')}, {outputs}"
 
 
 def _fits(one: Layout, total: int) -> str:
-    return f"{one.objects:,} of {counted(total, 'key')} fit ({one.objects / max(1, total):.1%})"
+    return f"{one.objects:,} of {plural(total, 'key')} fit ({one.objects / max(1, total):.1%})"
 
 
 def _show_arrivals(found: Scanned) -> None:
@@ -180,8 +180,8 @@ def _show_arrivals(found: Scanned) -> None:
         objects, size, days = usual
         text = f"{objects:,.0f} objects and {human_bytes(size)} a day (the median of {days:,} days)"
     else:
-        text = f"{counted(seen.objects, 'object')} within {told(span)}"
-    print_line(f"arrivals: {text}, the last one {_moment(arrivals.last)}")
+        text = f"{plural(seen.objects, 'object')} within {told(span)}"
+    print_line(f"arrivals: {text}, the last one {instant(arrivals.last)}")
     for name, quantiles in _latenesses(found):
         half, most = quantiles.at(0.5), quantiles.at(0.99)
         if half is not None and most is not None:
@@ -204,7 +204,7 @@ def _latenesses(found: Scanned) -> Iterator[tuple[str, Quantiles]]:
 def _show_skipped(found: Scanned) -> None:
     for reason, one in sorted(_skipped(found).items()):
         such = f", such as {one['examples'][0]}" if one["examples"] else ""
-        print_line(f"skipped: {counted(one['objects'], 'object')}, {reason}{such}{hint_of(reason)}")
+        print_line(f"skipped: {plural(one['objects'], 'object')}, {reason}{such}{hint_of(reason)}")
 
 
 def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:
@@ -327,7 +327,3 @@ def _arrivals(found: Scanned) -> dict[str, Any]:
 
 def _date(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).date().isoformat()
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,8 +13,8 @@ from compactor.report.cost import RunCost
 from compactor.report.sentences import rejected_line
 from compactor.report.skipped import hint_of
 from compactor.shown import visible
-from compactor.sizes import human_bytes
-from compactor_cli.console import counted, print_line, print_table
+from compactor.sizes import human_bytes, plural
+from compactor_cli.console import print_line, print_table
 
 _SHOWN_WARNINGS = 5
 
@@ -155,12 +155,12 @@ def print_summary(summary: Summary) -> None:
     else:
         print_line(
             f"Run {summary.run_id}: {summary.status}, nothing compacted in"
-            f" {counted(summary.partitions, 'partition')}, {summary.seconds:,.1f} s"
+            f" {plural(summary.partitions, 'partition')}, {summary.seconds:,.1f} s"
         )
     _print_left_alone(summary)
     if summary.overwritten:
         print_line(
-            f"overwritten: {counted(summary.overwritten, 'object')} at keys compacted before, such"
+            f"overwritten: {plural(summary.overwritten, 'object')} at keys compacted before, such"
             f" as {visible(summary.overwritten_example)}: the new content stands beside the old"
         )
     for path in summary.spark:
@@ -175,7 +175,7 @@ def print_summary(summary: Summary) -> None:
 
 def _print_rejects(summary: Summary) -> None:
     if summary.replayed:
-        print_line(f"replayed: {counted(summary.replayed, 'rejected record')} that fit by now")
+        print_line(f"replayed: {plural(summary.replayed, 'rejected record')} that fit by now")
     if summary.rejects_waiting:
         print_line(rejected_line(summary.rejects_waiting, summary.rejects))
 
@@ -209,14 +209,14 @@ def _print_left_alone(summary: Summary) -> None:
     if summary.resting:
         print_line(Resting(summary.resting, summary.resting_objects).line)
     for reason, objects in sorted(summary.skipped.items()):
-        print_line(f"left alone: {counted(objects, 'object')}, {reason}{hint_of(reason)}")
+        print_line(f"left alone: {plural(objects, 'object')}, {reason}{hint_of(reason)}")
     for reason, one in summary.left_alone.items():
-        print_line(f"left alone: {counted(one['objects'], 'source')}, {reason}, such as")
+        print_line(f"left alone: {plural(one['objects'], 'source')}, {reason}, such as")
         print_line(f"  {one['example']}: {one['detail']}")
 
 
 def _print_table_commits(table: Mapping[str, Any]) -> None:
-    outputs, commits = counted(table["outputs"], "output"), counted(table["commits"], "commit")
+    outputs, commits = plural(table["outputs"], "output"), plural(table["commits"], "commit")
     print_line(f"table: {outputs}, {table['rows']:,} rows in {table['table']} by {commits}")
     if upserts := table.get("upserts"):
         became = ("inserted", "updated", "deleted", "superseded", "stale")
@@ -225,17 +225,17 @@ def _print_table_commits(table: Mapping[str, Any]) -> None:
 
 def _print_clean_up(clean_up: Mapping[str, Any]) -> None:
     size = human_bytes(clean_up["deleted_bytes"])
-    commits = counted(clean_up["commits"], "commit")
-    deleted = counted(clean_up["deleted"], "source")
+    commits = plural(clean_up["commits"], "commit")
+    deleted = plural(clean_up["deleted"], "source")
     print_line(f"clean-up: {deleted} of {commits} deleted, {size}")
     for name, noun, rest in (
         ("refused", "source", "that S3 did not delete, see the report"),
         ("uploads_aborted", "unfinished upload", "aborted"),
     ):
         if clean_up[name]:
-            print_line(f"clean-up: {counted(clean_up[name], noun)} {rest}")
+            print_line(f"clean-up: {plural(clean_up[name], noun)} {rest}")
     for line in clean_up["warnings"][:_SHOWN_WARNINGS]:
         print_line(f"clean-up: warning: {' '.join(line.split())}")
     hidden = len(clean_up["warnings"]) - _SHOWN_WARNINGS
     if hidden > 0:
-        print_line(f"clean-up: and {counted(hidden, 'more warning')}, see the report")
+        print_line(f"clean-up: and {plural(hidden, 'more warning')}, see the report")

@@ -17,12 +17,13 @@ from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import InvalidInput
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor.stores.s3 import S3Store, make_client
 from compactor.whole.ports import Observer, Spark
 from compactor.whole.progress import RunProgress
 from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.commands.endpoint import watched
-from compactor_cli.console import Bar, counted, progress
+from compactor_cli.console import Bar, progress
 from compactor_cli.runs import new_run_id
 from compactor_machine.environment import engine_environment, opened_log
 from compactor_machine.partition_workers import (
@@ -213,7 +214,7 @@ def cleaning_text(at: RunProgress) -> str:
     done = at.clean_ups_done + at.clean_ups_failed
     failed = f", {at.clean_ups_failed:,} failed" if at.clean_ups_failed else ""
     text = f"cleaning up {done:,}/{at.clean_ups_total:,} partitions"
-    return f"{text}, {counted(at.deleted, 'source')} deleted{failed}"
+    return f"{text}, {plural(at.deleted, 'source')} deleted{failed}"
 
 
 def _stands(at: RunProgress) -> str:

@@ -114,21 +114,24 @@ def check_size(target: Path, most_bytes: int) -> None:
     Raises:
         BundleError: it is larger.
     """
-    found = sum(path.stat().st_size for path in _contents(target))
+    found = sum(path.stat().st_size for path in contents(target))
     if found > most_bytes:
         most = most_bytes // MIB
         raise BundleError(f"the bundle has {-(-found // MIB)} MiB unpacked, and may have {most}")
 
 
-def build_application(packages: Sequence[Path], target: Path) -> None:
+def build_application(
+    packages: Sequence[Path], target: Path, without: Collection[Path] = ()
+) -> None:
     """Copy packages of this project into a directory, without what Python left beside them.
 
     Args:
         packages: directories; each keeps its last name.
         target: is made where it is missing; other packages in it stay.
+        without: directories in them that are left out.
     """
     for package in packages:
-        for path in _contents(package):
+        for path in contents(package, without):
             copy = target / package.name / path.relative_to(package)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
@@ -143,7 +146,7 @@ def write_zip(directory: Path, archive: Path) -> None:
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(archive, "w") as written:
-        for path in _contents(directory):
+        for path in contents(directory):
             entry = zipfile.ZipInfo(path.relative_to(directory).as_posix(), _DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.create_system = _UNIX
@@ -151,9 +154,16 @@ def write_zip(directory: Path, archive: Path) -> None:
             written.writestr(entry, path.read_bytes())
 
 
-def _contents(directory: Path) -> Iterator[Path]:
+def contents(directory: Path, without: Collection[Path] = ()) -> Iterator[Path]:
+    """All files below a directory, in the order of their names, but for what Python left there.
+
+    Args:
+        directory: where to look.
+        without: directories below it that are left out.
+    """
     for path in sorted(directory.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.relative_to(directory).parts:
+        left_out = any(path.is_relative_to(one) for one in without)
+        if path.is_file() and not left_out and "__pycache__" not in path.parts:
             yield path
 
 

@@ -43,7 +43,10 @@ REQUIREMENTS = (
     "zstandard",
 )
 _JOB = REPOSITORY / "spark" / "compactor_spark"
-PACKAGES = (REPOSITORY / "functions" / "compactor", _JOB)
+_FUNCTIONS = REPOSITORY / "functions"
+PACKAGES = (_FUNCTIONS / "compactor", _FUNCTIONS / "compactor_tables", _JOB)
+# Only Lambda functions run these.
+WITHOUT = (_FUNCTIONS / "compactor" / "invocation.py", _FUNCTIONS / "compactor_tables" / "handlers")
 SCRIPT = _JOB / "compact_partitions.py"
 
 # Spark unpacks the archive under this name in the working directory of each process. Native code
@@ -93,7 +96,7 @@ def build_spark_bundle(out: Path, machine: Machine, lock: Path = LOCK) -> SparkB
 def build_spark_application(archive: Path) -> None:
     """Write ``app.zip`` alone; needs nothing but this checkout."""
     with tempfile.TemporaryDirectory(prefix="compactor-bundle-") as directory:
-        build_application(PACKAGES, Path(directory))
+        build_application(PACKAGES, Path(directory), WITHOUT)
         write_zip(Path(directory), archive)
 
 

@@ -24,7 +24,7 @@ TABLES_SUBSTITUTIONS: Mapping[str, str] = MappingProxyType(
 )
 #: Function name -> module whose ``handler(event, context)`` it runs.
 TABLES_HANDLERS: Mapping[str, str] = MappingProxyType(
-    {name: f"compactor_handlers.{name}" for name in TABLES_SUBSTITUTIONS.values()}
+    {name: f"compactor_tables.handlers.{name}" for name in TABLES_SUBSTITUTIONS.values()}
 )
 #: Those that the definition of compaction has as well, with the same values.
 SHARED_SUBSTITUTIONS = (

@@ -12,7 +12,6 @@ _PROJECT = "s3-compactor"
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "local": ("moto", "flask", "antlr4", "jsonpath_ng", "aws_lambda_powertools"),
     "query": ("duckdb",),
-    "parquet": ("pyarrow",),
     "lake": ("moto", "flask", "py_partiql_parser", "pyparsing", "pyiceberg", "duckdb"),
 }
 

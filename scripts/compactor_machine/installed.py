@@ -12,6 +12,7 @@ _PACKAGES = (
     "compactor_local",
     "compactor_machine",
     "compactor_spark",
+    "compactor_tables",
 )
 
 

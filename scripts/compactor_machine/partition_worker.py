@@ -23,7 +23,7 @@ import msgspec
 from compactor.clock import SystemClock
 from compactor.log.seen import SeenState
 from compactor.probe.probe import traits_for
-from compactor.runs import memory
+from compactor.process import memory
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.requests import RequestCounter
 from compactor.stores.s3 import S3Store, make_client
@@ -96,10 +96,11 @@ class _Worker:
         self._run_id: str = task["run_id"]
         self._stopped = stopped
         self._seen = SeenState()
+        limits = self._settings.limits
         self._store = S3Store(
-            make_client(task["endpoint_url"], connections=self._settings.read_concurrency),
-            threads=self._settings.read_concurrency,
-            budget_bytes=self._settings.memory_budget_bytes,
+            make_client(task["endpoint_url"], connections=limits.reads),
+            threads=limits.reads,
+            budget_bytes=limits.read_ahead_bytes,
         )
         self._store.requests = StoppableRequests(stopped)
 

@@ -24,10 +24,6 @@ from pyspark.sql import SparkSession
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import RUNS
-from compactor.maintenance import places
-from compactor.maintenance.lease import Leases
-from compactor.maintenance.orders import UNDO, Order, read_order
-from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor.ports import ObjectStore
 from compactor.settings.tables import DELTA
 from compactor.settings.uris import S3Uri, parse_location
@@ -37,6 +33,10 @@ from compactor_spark.log_store import one_driver_only
 from compactor_spark.maintain.job import Maintenance
 from compactor_spark.maintain.opening import open_maintained, start_settings
 from compactor_spark.rounds import first_line
+from compactor_tables import places
+from compactor_tables.lease import Leases
+from compactor_tables.orders import UNDO, Order, read_order
+from compactor_tables.receipts import MaintenanceReceipt, read_receipt, write_receipt
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

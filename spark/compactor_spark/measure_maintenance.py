@@ -24,16 +24,6 @@ from typing import Any
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
-from compactor.maintenance.orders import (
-    CHECKPOINT,
-    DELETES,
-    MANIFESTS,
-    REWRITE,
-    Condition,
-    Order,
-    PartitionOrder,
-)
-from compactor.maintenance.receipts import MaintenanceReceipt
 from compactor.settings.tables import DELTA, TableAddress, parse_table
 from compactor.settings.uris import S3Uri, parse_location
 from compactor.sizes import MIB
@@ -42,6 +32,16 @@ from compactor.tables.upserts import quoted
 from compactor_spark.maintain.job import Maintenance
 from compactor_spark.maintain.opening import open_maintained, start_settings
 from compactor_spark.opening import table_name, table_session
+from compactor_tables.orders import (
+    CHECKPOINT,
+    DELETES,
+    MANIFESTS,
+    REWRITE,
+    Condition,
+    Order,
+    PartitionOrder,
+)
+from compactor_tables.receipts import MaintenanceReceipt
 
 _PARTITIONS = 4
 _COMMITS = 10

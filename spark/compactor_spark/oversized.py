@@ -158,7 +158,7 @@ class OversizedPartition:
             while self.has_more and not budget.spent:
                 planned += self._plan_window(progress, self._open.pop(0), budget)
             # The tasks take a while, and the driver has many partitions.
-            progress.pause()
+            progress.windows.pause()
         except Exception as error:
             self.error = error
             return ()
@@ -192,7 +192,7 @@ class OversizedPartition:
             return
         try:
             if self._refusal and progress.result.groups == self._groups_before:
-                progress.set_back(TransientStoreError(self._refusal))
+                progress.attempts.set_back(TransientStoreError(self._refusal))
         except TransientStoreError as error:
             self.error = error
         self._refusal, self._groups_before = "", progress.result.groups
@@ -236,19 +236,19 @@ class OversizedPartition:
         if windows and not self._at_rest and len(windows) == 1:
             # What was compacted in it came to rest since it was listed; of several that would be
             # many requests, and the next job finds it out.
-            if progress.plan_window(windows[0]).groups:
+            if progress.windows.plan(windows[0]).groups:
                 return
-            progress.rest.ended(windows[0], progress.state)
+            progress.windows.rest.ended(windows[0], progress.state)
         elif self._at_rest < len(windows):
             return
-        progress.rest.leave(progress.state, progress.result, self._recorder.receipt.shown)
+        progress.windows.rest.leave(progress.state, progress.result, self._recorder.receipt.shown)
 
     def _look_at_log(self) -> PartitionProgress:
         if self.progress is None:
             self.progress = PartitionProgress(self.run, self.run.log.load(), rebuild=self._rebuild)
         elif self._open:
             self.run.log.refresh(self.progress.state)
-        self.progress.settle()
+        self.progress.settling.settle()
         return self.progress
 
     def _plan_replays(self, progress: PartitionProgress) -> list[PlannedGroup]:
@@ -265,13 +265,13 @@ class OversizedPartition:
         self, progress: PartitionProgress, window: Window, budget: Budget
     ) -> list[PlannedGroup]:
         listed_before = window.listed
-        groups = progress.plan_window(window).groups
+        groups = progress.windows.plan(window).groups
         following = None if listed_before else window.following()
         if following is not None:
             self._open.append(following)
         if not listed_before:
             if not groups and self._at_rest == len(self._windows):
-                progress.rest.ended(window, progress.state)
+                progress.windows.rest.ended(window, progress.state)
                 self._at_rest += 1
             self._windows.append(window)
         budget.take(sum(len(group.sources) for group in groups))
@@ -281,15 +281,15 @@ class OversizedPartition:
         return [PlannedGroup(self, window, group, destination) for group in groups]
 
     def _take(self, progress: PartitionProgress, planned: PlannedGroup, answer: Answer) -> None:
-        if progress.learn(answer.misfits):
+        if progress.notes.learn(answer.misfits):
             self._plan_again(planned.window)
         if answer.error:
             self._take_error(progress, planned, answer)
         elif answer.draft:
             draft = decode_commit(answer.draft)
-            news = progress.news_of(replace(draft, created_at=self.run.clock.now()))
+            news = progress.groups.news_of(replace(draft, created_at=self.run.clock.now()))
             if news is not None:
-                progress.commit(news)
+                progress.groups.commit(news)
 
     def _take_error(
         self, progress: PartitionProgress, planned: PlannedGroup, answer: Answer
@@ -298,7 +298,7 @@ class OversizedPartition:
         if answer.error == IntegrityError.__name__:
             raise IntegrityError(answer.cause)
         if answer.error == NothingReadable.__name__:
-            progress.leave_unread(group, QuarantineReason.ACCESS_DENIED, answer.cause)
+            progress.groups.leave_unread(group, QuarantineReason.ACCESS_DENIED, answer.cause)
             self._plan_again(planned.window)
             return
         if answer.error in _PLAN_AGAIN:
@@ -309,7 +309,7 @@ class OversizedPartition:
         if answer.error in _TRY_AGAIN and self._tries[group.id] < MAX_TRIES:
             self._plan_again(planned.window, answer.cause)
             return
-        progress.set_aside(group)
+        progress.notes.set_aside(group)
         self._failed.append((answer.error, f"group {group.id}: {answer.cause}"))
 
     def _plan_again(self, window: Window | None, refusal: str = "") -> None:

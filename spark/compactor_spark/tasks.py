@@ -19,7 +19,7 @@ from compactor.log.encoding import encode_commit
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
-from compactor.runs import memory as worker_process
+from compactor.process import memory as worker_process
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.answers import Answer, GroupTask
@@ -63,8 +63,8 @@ class OpenStore:
         found = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name)}
         if region:
             found["AWS_DEFAULT_REGION"] = region
-        threads = min(settings.read_concurrency, MAX_THREADS)
-        return cls(threads, settings.memory_budget_bytes, found, traits)
+        threads = min(settings.limits.reads, MAX_THREADS)
+        return cls(threads, settings.limits.read_ahead_bytes, found, traits)
 
     def __call__(self) -> S3Store:
         """The one store of this process."""

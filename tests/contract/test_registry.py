@@ -238,7 +238,7 @@ def test_of_those_who_look_at_once_one_may(registry: Registry) -> None:
 def test_a_stream_is_whose_it_was_first(registry: Registry) -> None:
     born = registry.claim(IDENTITY, 1_000.0)
     assert registry.claim(IDENTITY, 2_000.0) == born
-    with pytest.raises(InvalidInput, match="registry"):
+    with pytest.raises(InvalidInput, match="listing"):
         registry.claim(replace(IDENTITY, destination="s3://lake/other/"), 3_000.0)
 
 

@@ -28,6 +28,7 @@ from compactor.catalogs.readers import open_readers
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
+from compactor.limits import WorkerLimits
 from compactor.readers.refresh import Refreshing, refresh
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts
@@ -80,7 +81,7 @@ class QueriedLake:
         open_readers.cache_clear()
         # Less than anybody may ask for: nobody waits a quarter of an hour here.
         given = Settings.from_input(_INPUT)
-        self.settings = replace(given, reader_grace_seconds=GRACE_SECONDS)
+        self.settings = replace(given, limits=WorkerLimits(reader_grace_seconds=GRACE_SECONDS))
         self.store = S3Store(make_client(None))
         self._next = self._runs = 0
         self._at_work = 0

@@ -71,15 +71,15 @@ def test_a_source_without_any_object_is_wrong_usage_and_nothing_is_written(bucke
 
 
 @pytest.mark.parametrize("name", ["plan", "run"])
-def test_a_window_without_objects_is_a_warning_with_the_nearest_dates(bucket, name):
+def test_a_window_without_objects_is_a_warning_with_the_last_date(bucket, name):
     bucket.put({"raw/2026/01/30/a.json": DAY})
     words = ("--date-format", "%Y/%m/%d", "--start", "2026-03-01", "--end", "2026-03-02")
     code, out, _ = bucket.ask(name, "raw/", *words)
     assert code == 0
     assert "nothing to compact: no object of the window" in out
     assert (
-        "warning: no object from 2026-03-01 to 2026-03-02 (%Y/%m/%d); the nearest dates with"
-        " objects are 2026/01/30/ before" in out
+        f"warning: no object from 2026-03-01 to 2026-03-02 (%Y/%m/%d); below s3://{bucket.name}"
+        "/raw/ there is 2026/, and last 2026/01/30/" in out
     )
 
 

@@ -23,12 +23,14 @@ from compactor.discovery.discover import discover
 from compactor.discovery.work import write_work
 from compactor.errors import InvalidInput
 from compactor.runs.receipts import Counts
-from compactor.stores.s3 import S3Store
+from compactor.stores.s3 import S3Store, make_client
 from compactor.whole.again import LOST, STOPPED
 from compactor.whole.orders import DONE, Order
 from compactor_cli import whole
 from compactor_cli.commands import main
 from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
+from compactor_cli.commands.workflow import execute
+from compactor_cli.whole import Machine
 from compactor_local.embedded import EmbeddedS3
 from compactor_machine.environment import engine_environment
 from compactor_machine.partition_workers import PartitionWorkers, WorkerTask
@@ -51,9 +53,17 @@ def test_the_engine_and_the_processes_write_the_same_outputs_and_documents(
     left: list[tuple[object, ...]] = []
     for engine in ("processes", "workflow"):
         lake = Lake(s3)
-        words = ("--depth", "1", "--workers", "1", "--engine", engine, "--json")
-        assert main(["run", *lake.uris, *lake.endpoint, *words]) == 0
-        document = json.loads(capsys.readouterr().out)
+        if engine == "workflow":
+            store = S3Store(make_client(s3.endpoint_url))
+            machine = Machine(1, s3.endpoint_url)
+            source, destination = lake.uris
+            given = {"s3_source_uri": source, "s3_destination_uri": destination, "depth": 1}
+            ended = execute(given, lake.settings, store, machine)
+            document = json.loads(json.dumps(ended.to_dict()))
+        else:
+            words = ("--depth", "1", "--workers", "1", "--json")
+            assert main(["run", *lake.uris, *lake.endpoint, *words]) == 0
+            document = json.loads(capsys.readouterr().out)
         summary = {
             name: value
             for name, value in document["summary"].items()

@@ -117,6 +117,11 @@ class Source:
         return replace(self, header=self.rows[0], rows=self.rows[1:])
 
     @property
+    def unheaded(self) -> Source:
+        """The same bytes, with its header taken for a row."""
+        return replace(self, header=None, rows=(self.header, *self.rows)) if self.header else self
+
+    @property
     def first(self) -> Row:
         """Its first record; empty where there is none."""
         if self.header is not None:
@@ -178,6 +183,28 @@ def _poses(sources: Sequence[Source]) -> bool:
         name.lower() not in _NULLS and not _type(name) and _is_typed(column)
         for name, column in zip(names, columns, strict=True)
     )
+
+
+def have_rows_for_headers(sources: Sequence[Source]) -> bool:
+    """Whether the headers of these sources are, by all that their bytes show, rows.
+
+    They differ between the sources, or one stands below as well; and where the values of a column
+    have a type, theirs is the same.
+    """
+    some = [one for one in sources if one.first]
+    headers = {one.header for one in some}
+    rows = {row for one in some for row in one.rows}
+    if None in headers or not (len(headers) > 1 or headers & rows):
+        return False
+    typed = 0
+    for number, fields in enumerate(zip(*(one.first for one in some), strict=False)):
+        column = {row[number].strip() for row in rows if number < len(row)}
+        if _is_typed(column):
+            typed += 1
+            wanted = next(_type(one) for one in column if one.lower() not in _NULLS)
+            if {_type(one.strip()) for one in fields if one.lower() not in _NULLS} - {wanted}:
+                return False
+    return typed > 0
 
 
 def _is_typed(column: set[str]) -> bool:

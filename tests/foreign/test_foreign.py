@@ -13,7 +13,7 @@ from tests.foreign.drawn import drawn_set
 from tests.foreign.figures import batch, failures, in_batches, table, until
 from tests.foreign.readers import DuckDb, Told, by_pandas, by_python, padded
 from tests.foreign.structures import SHAPES
-from tests.foreign.tables import DataSet, Expected, Form, Source
+from tests.foreign.tables import DataSet, Expected, Form, Source, have_rows_for_headers
 from tests.foreign.trial import DAYS, Tally, judged
 
 _GROUPS = 500
@@ -133,6 +133,22 @@ def test_an_output_with_other_line_ends_than_its_data_set_is_noticed(monkeypatch
 
 
 _POSING = [(("begin", "zero"), ("1", "x"), ("2", "y"))] * 3
+
+
+@pytest.mark.parametrize(
+    ("headers", "poses"),
+    [
+        ((("a note", "10.0.0.1"), ("other", "10.0.0.1")), True),
+        ((("a note", "10.0.0.1"), ("a note", "10.0.0.1")), False),
+        ((("x", "10.0.0.2"), ("x", "10.0.0.2")), True),
+        ((("a note", "address"), ("other", "address")), False),
+        ((("a note", "10.0.0.1"), None), False),
+    ],
+)
+def test_headers_pose_as_rows_where_their_values_have_the_types_of_rows(headers, poses):
+    rows = (("x", "10.0.0.2"), ("some words", "10.0.0.3"))
+    sources = [Source(f"{DAYS[0]}{n}.txt", one, rows, Form()) for n, one in enumerate(headers)]
+    assert have_rows_for_headers(sources) == poses
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from compactor.runs.memory import tune
+from compactor.process.memory import tune
 from tests.hostile.scenarios import SCENARIOS
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World

@@ -62,16 +62,12 @@ def content(data: bytes) -> None:
     # The first bytes choose name and options, so that a fuzzer finds its way to all of them.
     chosen, body = data[:3].ljust(3, b"\0"), data[3:]
     key, forced = _KEYS[chosen[0] % len(_KEYS)], _FORCED[chosen[1] % len(_FORCED)]
-    lines = chosen[2] & 1
+    lines = bool(chosen[2] & 1)
     try:
         found = detect(body, key, complete=True, forced=forced)
         if found is None:
             return
-        framer = framer_for(
-            found.signature(Compression.NONE),
-            cloudtrail_output="lines" if lines else "document",
-            undelimited_output="lines" if lines else "as_is",
-        )
+        framer = framer_for(found.signature(Compression.NONE), lines=lines)
         framed = framer.frame(body)
     except UnreadableSource:
         return

@@ -141,7 +141,7 @@ def documents_of_the_largest_size() -> tuple[Sources, dict[str, Any]]:
 @scenario
 def documents_of_the_largest_size_on_lines() -> tuple[Sources, dict[str, Any]]:
     sources, _ = documents_of_the_largest_size()
-    return sources, {"cloudtrail_output": "lines"}
+    return sources, {"documents": "lines"}
 
 
 @scenario
@@ -161,14 +161,14 @@ def tiny_records() -> tuple[Sources, dict[str, Any]]:
 @scenario
 def tiny_records_on_lines() -> tuple[Sources, dict[str, Any]]:
     sources, _ = tiny_records()
-    return sources, {"cloudtrail_output": "lines"}
+    return sources, {"documents": "lines"}
 
 
 @scenario
 def spaced_records_on_lines() -> tuple[Sources, dict[str, Any]]:
     """Each of them stands on a line of its own already, which must be remembered."""
     body = squeezed((ENVELOPE[0], 1), (b'{"a":1} ,\n', 150_000), (b"{}" + ENVELOPE[1], 1))
-    return numbered(TRAIL, body, 4), {"cloudtrail_output": "lines"}
+    return numbered(TRAIL, body, 4), {"documents": "lines"}
 
 
 @scenario

@@ -69,7 +69,7 @@ def _content_seeds() -> list[bytes]:
 def _state() -> tuple[list[bytes], list[bytes]]:
     """Entries of a log and a checkpoint, as a run leaves them."""
     sources = [of(".json", LINES), of(".json", UNDELIMITED), of(".log", LOG), of(".csv", TABLE)]
-    world = Sources([*sources, of("_CloudTrail_x.json", TRAIL)], cloudtrail_output="lines")
+    world = Sources([*sources, of("_CloudTrail_x.json", TRAIL)], documents="lines")
     world.put("broken.log.gz", gzip.compress(b"cut", mtime=0)[:-3])
     world.run()
     stored = world.store.contents("lake", "_compactor/")

@@ -96,10 +96,10 @@ def test_lines_nested_too_deep_to_be_proven_whole_pass_as_lines_where_that_is_sa
 
 
 @pytest.mark.parametrize("deep", [ARRAY, OBJECT, ARRAY[: TOO_DEEP * 3 // 2], ARRAY[:TOO_DEEP]])
-@pytest.mark.parametrize("output", ["document", "lines"])
+@pytest.mark.parametrize("output", ["as_is", "lines"])
 def test_documents_nested_a_million_deep_are_left_alone(deep: bytes, output: str) -> None:
     document = b'{"Records":[{"deep":' + deep + b"}]}"
-    assert quarantined(TRAIL, document, cloudtrail_output=output) is MALFORMED
+    assert quarantined(TRAIL, document, documents=output) is MALFORMED
 
 
 def test_documents_nested_a_hundred_deep_are_compacted() -> None:
@@ -107,20 +107,17 @@ def test_documents_nested_a_hundred_deep_are_compacted() -> None:
     compacted(TRAIL, b'{"Records":[' + deep + b"]}")
 
 
-@pytest.mark.parametrize("output", ["lines", "as_is"])
-def test_undelimited_objects_nested_a_hundred_deep_are_told_apart(output: str) -> None:
+def test_undelimited_objects_nested_a_hundred_deep_are_told_apart() -> None:
     deep = b'{"a":' * 100 + b"1" + b"}" * 100
     source = b'{"first":1}' + deep + b'{"s":"}{"}' + deep
-    framer = framer_for(
-        Signature(Format.UNDELIMITED_JSON, Compression.NONE), undelimited_output=output
-    )
+    framer = framer_for(Signature(Format.UNDELIMITED_JSON, Compression.NONE))
     assert detect(source, ".json", complete=True, forced=None) is not None
     framed = framer.frame(source)
     assert framed.records == 4
     joined = b"".join(framed.slice)
     assert restore_slice(joined, facts_of(framed)) == source
     found = framer_for(Signature(Format.JSON_LINES, Compression.NONE)).frame(joined)
-    assert found.records == (4 if output == "lines" else 1)
+    assert found.records == 4
 
 
 def test_a_first_object_nested_too_deep_to_check_leaves_the_source_alone() -> None:
@@ -158,17 +155,19 @@ REFUSED = {None, MALFORMED, TOO_LARGE, AMBIGUOUS, OPEN_QUOTE}
 def test_no_content_makes_the_work_grow_with_the_square_of_its_size(trap: bytes, name: str) -> None:
     """At a microsecond a byte a square would take days: the time-out of the test is the bound."""
     for forced in (None, Format.CSV, Format.UNDELIMITED_JSON, Format.CLOUDTRAIL, Format.CLOUDFRONT):
-        for option in ("document", "lines"):
-            reason = framed_or_refused(trap, name, forced, option)
+        for lines in (False, True):
+            reason = framed_or_refused(trap, name, forced, lines=lines)
             assert reason in {*REFUSED, *BY_SETTINGS}
 
 
-def framed_or_refused(content: bytes, name: str, forced: Format | None, option: str) -> str | None:
+def framed_or_refused(
+    content: bytes, name: str, forced: Format | None, *, lines: bool
+) -> str | None:
     """None for content that is framed, and so given back; else the reason why not."""
     try:
         found = detect(content, name, complete=True, forced=forced)
         assert found is not None
-        framer = framer_for(found.signature(Compression.NONE), cloudtrail_output=option)
+        framer = framer_for(found.signature(Compression.NONE), lines=lines)
         framed = framer.frame(content)
     except UnreadableSource as error:
         return error.reason
@@ -252,7 +251,7 @@ def test_more_edits_than_are_kept_for_one_source_leave_it_alone() -> None:
     undelimited = b"{}{}\n" + b"{}" * (MOST_EDITS + 1)
     assert quarantined(".json", undelimited) is TOO_LARGE
     spaced = b'{"Records":[' + b"{} ," * (MOST_EDITS + 1) + b"{}]}"
-    assert quarantined(TRAIL, spaced, cloudtrail_output="lines") is TOO_LARGE
+    assert quarantined(TRAIL, spaced, documents="lines") is TOO_LARGE
     compacted(TRAIL, spaced)
 
 
@@ -265,14 +264,14 @@ def test_sources_whose_edits_do_not_fit_one_manifest_become_several_outputs() ->
     assert len(world.outputs) == 1 + 5
 
 
-@pytest.mark.parametrize("output", ["document", "lines"])
+@pytest.mark.parametrize("output", ["as_is", "lines"])
 def test_empty_documents_whose_blanks_do_not_fit_one_manifest_leave_documents_valid(
     output: str,
 ) -> None:
     blanks = [b" " * n + b'{"Records":[]}' for n in (600, 610, 620)]
     full = [b" " * n + b'{"Records":[{"n":%d}]}' % n for n in (630, 10, 640)]
     sources = [of(TRAIL, one) for one in (*blanks, *full)]
-    world = Sources(sources, cloudtrail_output=output, limits=WorkerLimits(kept_bytes=1_000))
+    world = Sources(sources, documents=output, limits=WorkerLimits(kept_bytes=1_000))
     world.check_everything()
     for body in world.outputs.values():
         assert all(json.loads(line) for line in body.splitlines())

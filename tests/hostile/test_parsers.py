@@ -180,15 +180,15 @@ NAMES = (
 @given(
     st.lists(any_source(), min_size=1, max_size=6),
     st.sampled_from(["same", "none", "gzip", "zstd"]),
-    st.sampled_from(["document", "lines"]),
+    st.sampled_from(["as_is", "lines"]),
     st.integers(1, 200),
 )
 def test_whatever_a_partition_holds_is_given_back_exactly_or_left_alone(
-    found: list[tuple[str, bytes]], compression: str, trail: str, whole_bytes: int
+    found: list[tuple[str, bytes]], compression: str, documents: str, whole_bytes: int
 ) -> None:
     made = [Made(name, b"", stored, Counter()) for name, stored in found]
     in_pieces = {"whole_bytes": whole_bytes, "chunk_bytes": 7}
-    options = {"compression": compression, "cloudtrail_output": trail}
+    options = {"compression": compression, "documents": documents}
     world = Sources(made, in_pieces, **options)
     receipt = world.run()
     assert receipt.status == "done"

@@ -55,7 +55,6 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "retention_days": 0,
         "settle_seconds": 0,
         "open_partition_seconds": 0,
-        "events_objects": 5,
         "spark_engine": "none",
     },
     "events, notifications kept": {
@@ -63,9 +62,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "ingest": "events",
         "name": "compactor-three",
         "switch_on_notifications": False,
-        "events_bytes": 5_000_000,
         "events_seconds": 60,
-        "sweep_minutes": 1,
         "reconcile_hours": 168,
         "spark_engine": "emr",
         "emr_cluster_id": "j-2AXXXXXXGAPLF",
@@ -86,8 +83,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     },
     "live inventory, KMS": {
         **_IMPORTED,
-        "listing": "inventory",
-        "inventory_table": LIVE_INVENTORY,
+        "listing": f"inventory:{LIVE_INVENTORY}",
         "inventory_kms_key_arn": _INVENTORY_KEY,
         "spark_engine": "none",
     },
@@ -150,7 +146,6 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         **_IMPORTED,
         "depth": 1,
         "reader_table": "glue:lake.logs",
-        "reader_columns": "glue:lake.columns",
         "mode": "standalone",
         "clean_up": "delete",
         "retention_days": 0,
@@ -194,16 +189,13 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "expire_days": 3_650,
         "ia_days": 45,
         "inventory_kms_key_arn": _INVENTORY_KEY,
-        "inventory_manifest_uri": "s3://inventories/daily/app-logs/all/",
-        "listing": "inventory",
+        "listing": "inventory:s3://inventories/daily/app-logs/all/",
         "log_retention_days": 90,
         "missed_run_hours": 12,
         "name": "compactor-two",
-        "noncurrent_days": 7,
         "schedule": "rate(6 hours)",
         "schedule_enabled": True,
         "schedule_time_zone": "Europe/Berlin",
-        "superseded_class": "standard_ia",
         "superseded_days": 31,
         "versioned": True,
         "worker_memory_mb": 3_538,
@@ -227,14 +219,15 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
         "s3_destination_uri": "create_destination_bucket",
         "target_s3_uri": "create_destination_bucket",
         "access_logs_uri": "",
-        "inventory_manifest_uri": "",
+        "listing": "",
         "reconcile_inventory": "",
         "table_location_uri": "",
     }
     found = [
-        context[uri]
-        for uri, created in names.items()
-        if context.get(uri, "").startswith("s3://") and not context.get(created)
+        uri
+        for name, created in names.items()
+        if (uri := context.get(name, "").removeprefix("inventory:")).startswith("s3://")
+        and not context.get(created)
     ]
     return {uri.split("/")[2] for uri in (*found, *context.get("maintenance_locations", ()))}
 

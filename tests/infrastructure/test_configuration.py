@@ -44,8 +44,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({**_URIS, "reader_table": "glue:lake.logs"}, "reader_table", "partitions"),
     ({**_URIS, "depth": 1, "reader_table": "rest:http://x#a.b"}, "reader_table", "glue:DATABASE"),
     ({**_URIS, "superseded_days": 45}, "superseded_days", "makes no bucket"),
-    ({"superseded_days": 29, "superseded_class": "standard_ia"}, "superseded_days", "at least 30"),
-    ({"superseded_class": "deep_archive"}, "superseded_class", "glacier_ir"),
+    ({"superseded_days": 0}, "superseded_days", "from 1"),
     # Where things are.
     (
         {"s3_source_uri": "s3://lake/compacted/raw/", "s3_destination_uri": "s3://lake/compacted/"},
@@ -74,8 +73,8 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
         "s3tables:TABLE_BUCKET_ARN",
     ),
     (
-        {"listing": "inventory", "inventory_table": "rest:https://catalog#a.inventory"},
-        "inventory_table",
+        {"listing": "inventory:rest:https://catalog#a.inventory"},
+        "listing",
         "others are for compactor run",
     ),
     ({**_URIS, "versioned": True}, "versioned", "makes no bucket"),
@@ -99,11 +98,6 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     # What runs.
     ({"mode": "alone"}, "mode", "standalone"),
     ({"architecture": "arm"}, "architecture", "arm64"),
-    (
-        {"worker_memory_mb": 512, "memory_budget_bytes": 256 * 1024 * 1024},
-        "worker_memory_mb",
-        "memory_budget_bytes",
-    ),
     ({"worker_memory_mb": 20_000}, "worker_memory_mb", "10,240"),
     ({"worker_reserved_concurrency": 5}, "worker_reserved_concurrency", "max_concurrency"),
     ({"target_bytes": 1_000}, "target_bytes", "5,242,880"),
@@ -127,12 +121,10 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"ingest": "event"}, "ingest", "events"),
     ({"ingest": "events", "mode": "standalone"}, "ingest", "standalone"),
     ({"ingest": "events", "listing": "list"}, "listing", "ingest events"),
-    ({"ingest": "events", "registry": "mine/logs"}, "registry", "ingest events"),
+    ({"ingest": "events", "listing": "events:mine/logs"}, "listing", "ingest events"),
     ({"ingest": "events", "date_format": "%Y/%m/%d", "duration": 2}, "duration", "events"),
-    ({"listing": "events"}, "registry", "events"),
-    ({"events_objects": 0}, "events_objects", "1"),
+    ({"listing": "events"}, "listing", "events:TABLE/STREAM"),
     ({"events_seconds": 30}, "events_seconds", "60"),
-    ({"sweep_minutes": 0}, "sweep_minutes", "1"),
     ({"reconcile_hours": 200}, "reconcile_hours", "168"),
     # Tables.
     ({"table": "rest:https://catalog/#lake.events"}, "table", "glue:"),

@@ -214,8 +214,9 @@ def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed
     named = (given[name] for name in ("s3_source_uri", "s3_destination_uri"))
     table = CONFIGURATIONS[configuration].get("table_location_uri")
     reconciled = CONFIGURATIONS[configuration].get("reconcile_inventory", "")
-    delivered = reconciled if reconciled.startswith("s3://") else None
-    others = (found.outputs["StateUri"], given.get("inventory_manifest_uri"), delivered, table)
+    taken = (reconciled, given.get("listing", "").removeprefix("inventory:"))
+    delivered = [one for one in taken if one.startswith("s3://")]
+    others = (found.outputs["StateUri"], *delivered, table)
     tables = CONFIGURATIONS[configuration].get("maintenance_locations", ())
     buckets = {uri.split("/")[2] for uri in (*named, *others, *tables) if uri}
 
@@ -442,8 +443,8 @@ def test_only_who_takes_an_inventory_may_read_it(configuration: str, deployed: D
     names = ("sweep",) if context.get("ingest") == "events" else ("discover", "standalone")
     (taker,) = [one for one in (_role_of(found, name) for name in names) if one is not None]
     own = [taker.role.rpartition("/")[2]]
-    given = ("inventory_manifest_uri", "inventory_table", "reconcile_inventory")
-    taken = next((context[name] for name in given if name in context), "")
+    listed = context.get("listing", "").removeprefix("inventory:")
+    taken = context.get("reconcile_inventory", listed)
     place = "arn:aws:s3:::inventories/daily/app-logs/all"
     for name in ("2027-01-15T01-00Z/manifest.json", "data/1.csv.gz"):
         read = Call("s3:GetObject", f"{place}/{name}")

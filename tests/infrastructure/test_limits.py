@@ -12,7 +12,7 @@ import botocore.session
 import pytest
 from botocore.model import ServiceModel
 
-from compactor.settings.fields import FIELDS
+from compactor.limits import USUAL
 from compactor_local.definition import each_state
 from tests.infrastructure.conftest import Synthesized
 
@@ -148,8 +148,5 @@ def test_policies_and_templates_fit(configuration: str, synthesized: Synthesized
 
 
 def test_a_workers_readers_leave_threads_and_descriptors_to_the_rest() -> None:
-    most = re.search(r"to ([0-9,]+)", FIELDS["read_concurrency"].accepted)
-
-    assert most is not None
     # A connection is kept while the next one opens: two descriptors a reader at worst.
-    assert 2 * int(most[1].replace(",", "")) <= _THREADS
+    assert 2 * USUAL.reads <= _THREADS

@@ -143,18 +143,28 @@ def test_functions_run_one_bundle_with_room_and_time(
 
     assert functions
     codes = {_handled(one): json.dumps(one["Code"], sort_keys=True) for one in functions.values()}
+    maintains = {
+        _handled(one)
+        for one in functions.values()
+        if one["Handler"].startswith("compactor_tables.")
+    }
     # What knows a table has more libraries than all others.
     knowing = {"publish_table", "clean_up", "discover"} if "publish_table" in codes else set()
     context = CONFIGURATIONS[configuration]
-    knowing |= {"discover"} if "inventory_table" in context else set()
+    knowing |= (
+        {"discover"} if context.get("listing", "").startswith("inventory:s3tables:") else set()
+    )
     by_table = context.get("reconcile_inventory", "").startswith("s3tables:")
     knowing |= {"sweep"} if by_table else set()
     if "maintenance" in context:
         knowing |= {"plan_table", "athena_step"}
         rules = context["maintenance"].get("policies", [])
         knowing |= {"end_table"} if any(one.get("tag_superseded") for one in rules) else set()
-    assert len({code for name, code in codes.items() if name not in knowing}) == 1
-    assert len({*codes.values()}) == 1 + bool(knowing)
+    for names in (codes.keys() - maintains, maintains):
+        plain = {codes[name] for name in names - knowing}
+        assert len(plain) == bool(names)
+        assert len({codes[name] for name in names}) == len(plain) + bool(names & knowing)
+    assert len({*codes.values()}) == len({(name in maintains, name in knowing) for name in codes})
     for one in functions.values():
         assert one["Architectures"] == ["arm64"]
         # The state machine waits for 920 seconds; a batch of events waits six times as long.
@@ -162,11 +172,11 @@ def test_functions_run_one_bundle_with_room_and_time(
         # Who lists or takes tables holds nothing of them.
         least = 512 if _handled(one) in {"list_tables", "begin_table", "optimizers"} else 1_024
         assert one["MemorySize"] >= least
-        assert one["Handler"].startswith("compactor_handlers.")
+        assert one["Handler"].startswith(("compactor_handlers.", "compactor_tables.handlers."))
 
 
 def _handled(function: Mapping[str, Any]) -> str:
-    return str(function["Handler"]).split(".")[1]
+    return str(function["Handler"]).split(".")[-2]
 
 
 def test_a_worker_has_no_more_memory_than_new_accounts_give_unless_asked_for(
@@ -255,7 +265,11 @@ def test_dashboard_and_alarms_look_at_what_the_functions_count(
     configuration: str, synthesized: Synthesized, repo_root: Path
 ) -> None:
     template = synthesized(configuration).template
-    handlers = (repo_root / "functions" / "compactor_handlers").glob("*.py")
+    functions = repo_root / "functions"
+    handlers = [
+        *(functions / "compactor_handlers").glob("*.py"),
+        *(functions / "compactor_tables" / "handlers").glob("*.py"),
+    ]
     counted = {
         name
         for path in handlers

@@ -15,9 +15,9 @@ pytest.importorskip("pyiceberg")
 
 import pyarrow as pa
 
-from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.settings.tables import parse_table
 from compactor.stores.s3 import S3Store, make_client
+from compactor.table_formats.iceberg_catalogs import iceberg_catalog
 from compactor_local.embedded import SeedObject, in_environment
 from compactor_local.model import WorkflowResult
 from compactor_local.tables_model import ATHENA, TABLES_BRIDGES

@@ -74,7 +74,7 @@ def _all(
         log = pool.submit(_log_of, cases, services)
         runs = []
         for case, of_case, mb in zip(cases, found, held.result(), strict=True):
-            if case.share > 1 and case.worked:
+            if case.share > 1:
                 # Of the log the share has only so much.
                 mb["compact_partition"] += max(log.result().values())
             for one in of_case.result():
@@ -94,7 +94,7 @@ def _memory_of(cases: Sequence[Case], services: Services) -> list[dict[str, floa
 
 def _log_of(cases: Sequence[Case], services: Services) -> dict[str, float]:
     """Of the largest partition; where that is a share, so is the log that is measured."""
-    case = max((one for one in cases if one.worked), key=lambda case: case.objects)
+    case = max(cases, key=lambda case: case.objects)
     part = _LOG_SHARE if case.share > 1 else 1
     objects = case.objects // part
     held = memory.of_log(objects, objects // _GROUP, services)
@@ -102,7 +102,7 @@ def _log_of(cases: Sequence[Case], services: Services) -> dict[str, float]:
 
 
 def _told(cases: Sequence[Case], log: dict[str, float]) -> str:
-    objects = max(case.objects for case in cases if case.worked)
+    objects = max(case.objects for case in cases)
     return (
         f"The log of {objects:,} sources in one partition: {log['written']:,.0f} MB to write its"
         f" checkpoint, {log['read']:,.0f} MB to read it, beside {memory.at_start():,.0f} MB of the"

@@ -14,6 +14,7 @@ from unittest import mock
 
 from botocore.httpsession import URLLib3Session
 
+from compactor import invocation
 from compactor.clock import SystemClock
 from compactor.ports import ObjectStore
 from compactor.stores.connections import Connections
@@ -115,7 +116,7 @@ def _no_end(endless: bool) -> Iterator[None]:
         yield
         return
     with mock.patch.object(
-        runtime.WorkingTime, "remaining_seconds", runtime.LambdaDeadline.remaining_seconds
+        runtime.WorkingTime, "remaining_seconds", invocation.LambdaDeadline.remaining_seconds
     ):
         yield
 
@@ -189,22 +190,22 @@ def account(keys: Keys, services: Services) -> Iterator[Account]:
 @contextmanager
 def on_store(store: ObjectStore, now: Callable[[], float]) -> Iterator[None]:
     """Let the handlers work on this store, at this time, and tell nobody."""
-    told = runtime.logger.log_level
-    runtime.logger.setLevel(logging.CRITICAL)
+    told = invocation.logger.log_level
+    invocation.logger.setLevel(logging.CRITICAL)
     with (
         mock.patch.dict(runtime._known_traits, clear=True),
-        mock.patch.object(runtime, "_store", return_value=store),
+        mock.patch.object(runtime, "kept_store", return_value=store),
         mock.patch.object(SystemClock, "now", side_effect=now),
     ):
         try:
             yield
         finally:
-            runtime.logger.setLevel(told)
+            invocation.logger.setLevel(told)
 
 
 @contextmanager
 def bodies_skipped(meter: Callable[[], Meter | None], services: Services) -> Iterator[None]:
     """Let no body of a source be read."""
     stand_in = SkippedBodies(meter, services)
-    with mock.patch("compactor.runs.progress.store_group", stand_in):
+    with mock.patch("compactor.runs.group_work.store_group", stand_in):
         yield

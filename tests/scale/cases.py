@@ -45,7 +45,6 @@ class Case:
     Attributes:
         sampled: partitions that are really worked on.
         share: of a partition only one object in so many is really there.
-        worked: false where discovery is all that is simulated.
         runs: title of each run, and the objects that each partition has got since the run before.
         given: of the run's input, beside the places.
     """
@@ -56,7 +55,6 @@ class Case:
     runs: Sequence[tuple[str, int]]
     given: dict[str, Any] = field(default_factory=dict)
     share: int = 1
-    worked: bool = True
 
     @property
     def input(self) -> dict[str, Any]:
@@ -70,8 +68,6 @@ class Case:
 
 # What sends a partition to Spark, out of the way.
 _BY_LAMBDA = {
-    "lambda_max_objects": 100_000_000,
-    "lambda_max_bytes": 1 << 50,
     "lambda_max_seconds": 604_800,
 }
 CASES = (
@@ -87,15 +83,6 @@ CASES = (
     ),
     Case(1, 10_000_000, 1, (("one of 10,000,000, first run", 0),), _BY_LAMBDA, 100),
     Case(100_000, 10, 80, (("100,000 x 10, first run", 0),)),
-    Case(
-        1,
-        100_000_000,
-        1,
-        (("one of 100,000,000, discovery alone", 0),),
-        _BY_LAMBDA,
-        1_000,
-        worked=False,
-    ),
 )
 
 
@@ -129,32 +116,26 @@ class _Run:
     def carry_out(self) -> Figures:
         """As the state machine does."""
         found = self._discover()
-        if not self._case.worked:
-            self._figures.wall["compact"] = 0.0
-            return self._figures
         self._compact(found)
         self._plan_clean_up(found)
         self._report(found)
         return self._figures
 
     def _discover(self) -> dict[str, Any]:
-        """As often as it says that there is more, and by as many as it says; what it found."""
+        """As often as it says that there is more; what it found."""
         event = {"input": self._case.input, "run_id": self._run_id, "started_at": "2026-01-04"}
         answers: list[dict[str, Any]] = []
-        shared: list[list[int]] = []
         with counts_skipped(self._counts(event)), self._all_there():
             while not answers or answers[-1]["status"] != "done":
                 one = self._here.call("discover", event)
                 self._figures.add(one)
                 self._add_wall("discover", one.seconds)
                 answers.append(one.answer)
-                if one.answer["status"] == "shared":
-                    shared.append(self._count_stretches(event, one.answer["stretches"]))
-        self._figures.started("discover", max(1, *map(len, shared), 1))
+        self._figures.started("discover", 1)
         self._add_wall("discover", self._here.services.functions.start_seconds)
         statuses = [one["status"] for one in answers]
         works = bool(self._items)
-        self._figures.parent = workflow.parent(statuses, *shared, works=works)
+        self._figures.parent = workflow.parent(statuses, works=works)
         items = list(self._whole.items()) if works else []
         self._figures.list_bytes = len(to_items_json(items))
         assert answers[-1]["item_count"] == len(items), "discovery found others"
@@ -197,23 +178,6 @@ class _Run:
         committed = {SkipReason.COMMITTED.value: Skipped(objects, size)}
         assert resting.skipped.keys() == committed.keys()
         return Resting(1, objects, size, committed)
-
-    def _count_stretches(self, event: dict[str, Any], stretches: Sequence[int]) -> list[int]:
-        """Beside each other; returns how many calls each of them took."""
-        began, longest, calls = self._here.at, [0.0] * workflow.STRETCHES_AT_ONCE, []
-        for stretch in stretches:
-            self._here.at = began
-            made: list[Invocation] = []
-            while not made or made[-1].answer["status"] == "more":
-                made.append(self._here.call("discover", {**event, "stretch": stretch}))
-                self._figures.add(made[-1])
-            calls.append(len(made))
-            # It begins when the first of those under way ends.
-            longest.sort()
-            longest[0] += sum(one.seconds for one in made)
-        self._here.at = began + max(longest)
-        self._add_wall("discover", max(longest) + self._here.services.functions.start_seconds)
-        return calls
 
     def _add_wall(self, phase: str, seconds: float) -> None:
         self._figures.wall[phase] = self._figures.wall.get(phase, 0.0) + seconds
@@ -267,7 +231,7 @@ class _Run:
         one = self._here.call(name, event, share, _lists_a_partition, endless=True)
         groups = max(1, one.answer["counts"]["objects_out"]) * share
         longest = one.seconds / groups
-        # As compactor.runs.progress has it: a group is begun while there is time for 1.5.
+        # As compactor.runs.attempts has it: a group is begun while there is time for 1.5.
         works = min(USUAL.work_seconds, self._here.services.functions.seconds)
         usable = works - RESERVE_SECONDS - 0.5 * longest
         calls = math.ceil(one.seconds / usable)

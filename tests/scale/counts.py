@@ -1,7 +1,7 @@
 """Stands in for the listing of partitions in discovery: each takes what those of a sample took.
 
-So all partitions of a run go through discovery as it is: it finds them, looks at its time, divides
-them among invocations, stores what each of these found, and joins it.
+So all partitions of a run go through discovery as it is: it finds them, looks at its time,
+stores what each invocation found, and joins it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import cast
+from typing import Any, cast
 from unittest import mock
 
 from compactor.discovery.counting import Tally
-from compactor.discovery.watch import Watch
-from compactor.log.at_rest import NOBODY, Resting
+from compactor.log.at_rest import Resting
 from compactor.model import Partition
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore
@@ -69,47 +68,44 @@ class SkippedCounts:
             kind: number * (of_page if kind == "LIST source" else once)
             for kind, number in sample.requests.items()
         }
+        # Few partitions leave lanes empty.
+        lanes = FUNCTIONS["discover"].lanes
+        self._waited *= lanes / min(lanes, _RANGES * keys.partitions)
         self._done = 0
         self._lock = threading.Lock()
 
-    def __call__(self, *given: object, **_: object) -> Callable[[_Asked], tuple[Partition, Tally]]:
-        """A count; the last of what a real one is given tells when to stop, and when to leave."""
-        watch = given[-1]
-        assert isinstance(watch, Watch)
+    def __call__(self, *given: Any, **_: object) -> Callable[[_Asked], tuple[Partition, Tally]]:
+        """A count; the last of what a real one is given tells when to stop."""
+        stop = given[-1]
         settings, store = given[:2]
         assert isinstance(settings, Settings)
         looks = Surroundings(cast(ObjectStore, store), settings.source.root.bucket)
-        return partial(self._count, watch, looks)
+        return partial(self._count, stop, looks)
 
-    def _count(self, watch: Watch, looks: Surroundings, asked: _Asked) -> tuple[Partition, Tally]:
+    def _count(
+        self, stop: Callable[[], bool], looks: Surroundings, asked: _Asked
+    ) -> tuple[Partition, Tally]:
         partition, tally = asked[0], asked[1] or Tally()
-        if tally.ended or watch():
+        if tally.complete or stop():
             return partition, tally
         # What all partitions share is asked as it is.
-        if not tally.is_range:
-            assert looks.above(partition.prefix) is None
+        assert looks.above(partition.prefix) is None
         number = self._keys.number_of(partition.prefix)
-        start = self._keys.behind(number, tally.after)
-        end = self._keys.behind(number, tally.until) if tally.until else self._keys.in_each
+        start, end = self._keys.behind(number, tally.after), self._keys.in_each
         # Where nothing is, that is told by a page, too.
         for at in range(start, max(end, start + 1), self._page_keys):
-            self._list_page(watch.waiting)
+            self._list_page()
             objects = min(end - at, self._page_keys)
-            tally.objects, tally.pages = tally.objects + objects, tally.pages + 1
+            tally.objects += objects
             tally.size = tally.objects * self._keys.size
-            if at + objects == end:
-                break
-            stops = watch()
-            if stops or watch.leaves():
-                tally.left = not stops
+            if at + objects < end and stop():
                 tally.after = partition.prefix + self._keys.name(number, at + objects - 1)
                 return partition, tally
         tally.complete = True
-        tally.resting = NOBODY if tally.is_range else self._resting
+        tally.resting = self._resting
         return partition, tally
 
-    def _list_page(self, waiting: int) -> None:
-        lanes = FUNCTIONS["discover"].lanes
+    def _list_page(self) -> None:
         with self._lock:
             # In the sum they are whole requests, as many as there would be.
             before, self._done = self._done, self._done + 1
@@ -121,12 +117,11 @@ class SkippedCounts:
             )
         meter = self._meter()
         if meter is not None:
-            waited = self._waited * lanes / min(lanes, _RANGES * max(1, waiting))
-            meter.counted(Used(self._computed, beside=waited, requests=requests))
+            meter.counted(Used(self._computed, beside=self._waited, requests=requests))
 
 
 @contextmanager
 def counts_skipped(counts: SkippedCounts) -> Iterator[None]:
     """Let discovery list no partition."""
-    with mock.patch("compactor.discovery.stretches.Count", counts):
+    with mock.patch("compactor.discovery.resume.Count", counts):
         yield

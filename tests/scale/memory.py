@@ -19,6 +19,7 @@ from typing import Any
 from unittest import mock
 
 from compactor.layout import commit_key
+from compactor.limits import USUAL
 from compactor.log.contents import Contents
 from compactor.log.digests import Digests
 from compactor.log.log import CommitLog
@@ -34,8 +35,6 @@ from tests.scale.wire import Stored
 
 _SMALL, _FEW, _MANY = 3, 100, 400
 _LOGS = 1_000, 2_000
-# Of the one level of which discovery alone is simulated.
-_PART = 100
 _START = """
 import resource, sys
 import compactor_handlers.compact_partition, compactor_handlers.discover, compactor_handlers.report
@@ -67,23 +66,17 @@ def traced(work: Callable[[], object]) -> float:
 
 def of_run(case: Case, services: Services) -> dict[str, float]:
     """MB of each function in the first run of a case, from the memory of a part of its sample."""
-    if not case.worked:
-        # However many pages are listed, so many are held.
-        case = replace(case, objects=case.objects // _PART, share=case.share // _PART)
     few = min(case.sampled, _SMALL)
     found = _peaks(replace(case, partitions=few, sampled=few, runs=case.runs[:1]), services)
     # Each lane holds the pages of the partition that it counts.
     lanes = FUNCTIONS["discover"].lanes
-    # Of one that is counted alone, ranges are.
-    found["discover"] *= max(1.0, (min(lanes, case.partitions) if case.worked else lanes) / few)
+    found["discover"] *= max(1.0, min(lanes, case.partitions) / few)
     # Beyond so many, a report holds no more receipts.
     shown = max(0, min(case.partitions, gathered.SHOWN_PARTITIONS) - few)
-    for name, mb in _growth(services).items() if case.worked else ():
+    for name, mb in _growth(services).items():
         found[name] += mb * (shown if name == "report" else case.partitions - few)
-    if not case.worked:
-        return {name: mb + at_start() for name, mb in found.items()}
     found["report"] += _growth_of_a_full_report(services) * (case.partitions - few - shown)
-    found["compact_partition"] += Settings.from_input(case.input).memory_budget_bytes / MIB
+    found["compact_partition"] += USUAL.read_ahead_bytes / MIB
     return {name: mb + at_start() for name, mb in found.items()}
 
 
@@ -104,7 +97,14 @@ def of_log(sources: int, groups: int, services: Services) -> dict[str, float]:
 
 def _state(sources: int, groups: int, path: str) -> LogState:
     digests, contents = _digests(sources), _contents(sources)
-    return LogState(last=groups, committed=digests, contents=contents, path=path)
+    return LogState(
+        last=groups,
+        committed=digests,
+        contents=contents,
+        commit_ids={groups: "0" * 32},
+        path=path,
+        log_id="0" * 32,
+    )
 
 
 def _digests(count: int) -> Digests:

@@ -12,14 +12,13 @@ from unittest import mock
 
 import pytest
 
-from compactor.discovery import parallel, watch
-from compactor.discovery.watch import STRETCH_SECONDS
+from compactor.discovery import parallel
 from compactor.discovery.work import Discovery, write_work
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor.stores import listing
-from tests.scale import bodies, cases, meter, table, wire, workflow
+from tests.scale import bodies, cases, memory, meter, table, wire, workflow
 from tests.scale.account import EPOCH, Context, Invocation, account, invoked, on_store
 from tests.scale.cases import Case, simulated
 from tests.scale.figures import Figures
@@ -184,35 +183,14 @@ def test_a_share_of_a_large_partition_stands_for_all_of_it() -> None:
     assert one.child == workflow.child(round(one.invocations["compact_partition"]))
 
 
-def _of_many_pages(services: Services) -> list[Figures]:
-    with mock.patch.object(cases, "_COPIES", 20):
-        return list(simulated(Case(2_000, 10_000, 2, (("first", 0),)), services))
-
-
-def test_a_discovery_that_takes_long_is_shared_as_in_reality() -> None:
-    # Of 20,000 pages, 16 at once, each takes a second: 1,250 s; after 30 s that is known.
-    services = Services(s3=S3Service(list_seconds=1.0))
-    (one,) = _of_many_pages(services)
-    stretches = math.ceil((1_250 - 30) / STRETCH_SECONDS)
-    assert one.invocations["discover"] == 1 + stretches + 1
-    assert one.longest["discover"] < 300
-    least = 30 + 1_220 / stretches
-    # The last one reads what the others stored, and a LIST takes a second.
-    assert least < one.wall["discover"] < least + 60
-    # Discovery and worker, each at most a tenth more.
-    assert 40_000 <= one.requests["LIST source"] <= 44_000
-    # Once again two states of the parent, the map, and three states an iteration.
-    more = one.parent.transitions - workflow.parent(["done"]).transitions
-    assert more == 2 + 1 + 3 * stretches
-
-
-def test_a_discovery_that_may_not_be_shared_goes_on_in_the_next_invocation() -> None:
-    # 1,250 s of pages; the first one stops after 30 s, the others 60 s before their end.
+def test_a_discovery_that_takes_long_goes_on_in_the_next_invocation() -> None:
+    # 20,000 pages, 16 at once: 1,250 s; each invocation stops 60 s before its end.
     services = Services(s3=S3Service(list_seconds=1.0), functions=LambdaService(seconds=400.0))
-    with mock.patch.object(watch, "MOST_AT_ONCE", 1):
-        (one,) = _of_many_pages(services)
-    assert one.invocations["discover"] == 1 + math.ceil((1_250 - 30) / (400 - 60))
+    with mock.patch.object(cases, "_COPIES", 20):
+        (one,) = simulated(Case(2_000, 10_000, 2, (("first", 0),)), services)
+    assert one.invocations["discover"] == math.ceil(1_250 / (400 - 60))
     assert one.longest["discover"] < 400
+    # Discovery and worker, each at most a tenth more.
     assert 40_000 <= one.requests["LIST source"] <= 44_000
 
 
@@ -281,9 +259,6 @@ def test_a_history_has_an_event_for_each_step_of_each_state_on_the_way() -> None
     once, twice = workflow.parent(["done"]), workflow.parent(["more", "done"])
     assert once.events < 100
     assert twice == once.plus(workflow.Walked(2, 7))
-    # The map with 4 events, two iterations with 2 and three states of 5, 2 and 2 each.
-    shared = workflow.parent(["shared", "done"], [1, 1])
-    assert shared == twice.plus(workflow.Walked(1 + 2 * 3, 4 + 2 * (2 + 9)))
 
 
 def test_no_more_workers_run_than_the_account_allows() -> None:
@@ -296,12 +271,8 @@ def test_no_more_workers_run_than_the_account_allows() -> None:
     assert started.most == pytest.approx(200, abs=1)
 
 
-def test_one_level_of_many_keys_is_counted_by_several_invocations_at_once() -> None:
-    case = Case(1, 50_000_000, 1, (("flat", 0),), cases._BY_LAMBDA, 1_000, worked=False)
-    (one,) = simulated(case, Services())
-    assert one.objects == 50_000_000
-    # Of 50,000 pages three or four at once take half an hour.
-    assert one.wall_seconds < 600
-    assert one.longest["discover"] < 300
-    assert one.invocations["discover"] >= 4
-    assert 50_000 <= one.requests["LIST source"] <= 55_000
+def test_what_the_log_of_a_large_partition_takes_grows_with_its_sources() -> None:
+    few, many = (memory.of_log(sources, 2, Services()) for sources in (70_000, 700_000))
+    for name in ("written", "read"):
+        # 24 bytes of digests a source, at the least.
+        assert many[name] > few[name] + 600_000 * 24 / 1e6

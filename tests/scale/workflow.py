@@ -7,7 +7,7 @@ documents for each kind of state ("HistoryEvent" in its API reference).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,6 @@ _USUAL = {
 }
 _MOST_STATES = 100_000
 _Ways = dict[str, list[str]]
-# Of the states that go through some, each time that they are come to.
-_Inline = Mapping[str, list[list[_Ways]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +41,18 @@ class Walked:
 NOWHERE = Walked(0, 0)
 
 
-def parent(discoveries: Sequence[str], *shared: Sequence[int], works: bool = True) -> Walked:
+def parent(discoveries: Sequence[str], *, works: bool = True) -> Walked:
     """The execution of a run.
 
     Args:
-        discoveries: the status that each call of discovery told, before the stretches and behind.
-        shared: how many calls each stretch took, each time that it was shared.
+        discoveries: the status that each call of discovery answered.
         works: there is a partition to be worked on.
     """
-    ways = {"more": "Discover", "shared": "CountStretches", "done": "IsThereWork"}
+    ways = {"more": "Discover", "done": "IsThereWork"}
     chosen = {"IsDiscovered": [ways[status] for status in discoveries]}
     if not works:
         chosen["IsThereWork"] = ["NothingToDo"]
-    counted = [
-        [_calls("IsStretchCounted", "CountStretch", "StretchCounted", n) for n in stretches]
-        for stretches in shared
-    ]
-    return _walk(_definition(), chosen, {"CountStretches": counted})
+    return _walk(_definition(), chosen)
 
 
 def child(calls: int) -> Walked:
@@ -84,22 +77,19 @@ def _child() -> dict[str, Any]:
     raise KeyError("CompactPartitions")
 
 
-def _walk(machine: dict[str, Any], chosen: _Ways, inline: _Inline | None = None) -> Walked:
-    inside = _states(machine, {name: list(ways) for name, ways in chosen.items()}, inline or {})
+def _walk(machine: dict[str, Any], chosen: _Ways) -> Walked:
+    inside = _states(machine, {name: list(ways) for name, ways in chosen.items()})
     return Walked(1 + inside.transitions, 2 + inside.events)
 
 
-def _states(machine: dict[str, Any], chosen: _Ways, inline: _Inline) -> Walked:
+def _states(machine: dict[str, Any], chosen: _Ways) -> Walked:
     walked = NOWHERE
     name = machine["StartAt"]
     while name:
         state = machine["States"][name]
         walked = walked.plus(Walked(1, _EVENTS[state["Type"]]))
         for branch in state.get("Branches", ()):
-            walked = walked.plus(_states(branch, chosen, inline))
-        for ways in inline[name].pop(0) if name in inline else ():
-            within = _states(state["ItemProcessor"], ways, {})
-            walked = walked.plus(within).plus(_ITERATION)
+            walked = walked.plus(_states(branch, chosen))
         name = _next(name, state, chosen)
         assert walked.transitions < _MOST_STATES, "the walk does not end"
     return walked
@@ -113,10 +103,3 @@ def _next(name: str, state: dict[str, Any], chosen: _Ways) -> str:
     wanted = due.pop(0) if due else _USUAL.get(name, state.get("Default"))
     assert wanted in ways, f"{name} has no way to {wanted}"
     return str(wanted)
-
-
-# An iteration is started and succeeds; states are entered in it as elsewhere.
-_ITERATION = Walked(0, 2)
-_MAP: dict[str, Any] = _definition()["States"]["CountStretches"]
-#: Of the stretches of one discovery.
-STRETCHES_AT_ONCE: int = _MAP["MaxConcurrency"]

@@ -187,12 +187,9 @@ class Client:
         store._s3 = self._s3.with_traits(traits)
         return store
 
-    def list_level(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[KeyPage]:
-        place = {"start_after": start_after, "until": until}
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         whole = self._request(
-            "list_level", bucket, prefix, lambda: list(self._s3.list_level(bucket, prefix, **place))
+            "list_level", bucket, prefix, lambda: list(self._s3.list_level(bucket, prefix))
         )
         yield from whole
 

@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 from compactor.cleaning.work import find_due
 from compactor.clock import NoDeadline
-from compactor.discovery.divided import Part
+from compactor.discovery.resume import Part
 from compactor.errors import TransientStoreError
 from compactor.model import Partition
 from compactor.registry.items import OPEN_STATES

@@ -15,7 +15,7 @@ from compactor.fingerprint import Fingerprint, Seen
 from compactor.log.entries import Commit
 from compactor.model import CompactionPlan
 from compactor.outputs.publish import publish
-from compactor.runs.progress import PartitionProgress
+from compactor.runs.group_work import GroupWork
 from compactor.runs.resting import RestNotes
 from tests.simulation.faults import Guard
 
@@ -36,18 +36,18 @@ class Mutation:
 unchanged = Mutation()
 
 
-def _publish_first(self: PartitionProgress, draft: Commit) -> Commit:
-    """PartitionProgress.commit with its two steps in the wrong order."""
-    publish(draft, self.run.store)
-    commit = self.run.log.append(self.state, draft)
-    self.state.mark_published(commit)
-    self.result.groups += 1
+def _publish_first(self: GroupWork, draft: Commit) -> Commit:
+    """GroupWork.commit with its two steps in the wrong order."""
+    publish(draft, self._run.store)
+    commit = self._run.log.append(self._state, draft)
+    self._state.mark_published(commit)
+    self._result.groups += 1
     return commit
 
 
 @contextmanager
 def _publish_before_commit() -> Iterator[None]:
-    with patch.object(PartitionProgress, "commit", _publish_first):
+    with patch.object(GroupWork, "commit", _publish_first):
         yield
 
 
@@ -95,7 +95,7 @@ def _forget_what_others_wrote() -> Iterator[None]:
 
 @contextmanager
 def _never_look_back() -> Iterator[None]:
-    with patch("compactor.runs.progress.note_returned", lambda run, state, listing: listing):
+    with patch("compactor.runs.window_planner.note_returned", lambda run, state, listing: listing):
         yield
 
 

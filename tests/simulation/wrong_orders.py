@@ -16,7 +16,7 @@ from compactor.readers import look, refresh
 from compactor.readers.records import read_marker
 from compactor.readers.refresh import Refreshing
 from compactor.readers.states import Held
-from compactor.runs.progress import PartitionProgress
+from compactor.runs.group_work import GroupWork
 from compactor.settings.settings import Settings
 
 
@@ -45,7 +45,7 @@ def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: floa
         patch: makes it so.
         between_seconds: from the one to the other, where time is real.
     """
-    looked, commit = look.look, PartitionProgress.commit
+    looked, commit = look.look, GroupWork.commit
     mine = threading.local()
 
     def as_if_committed(
@@ -67,8 +67,8 @@ def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: floa
             outputs=(*held.outputs, output),
         )
 
-    def switches_first(progress: PartitionProgress, draft: Commit) -> Commit:
-        run = progress.run
+    def switches_first(groups: GroupWork, draft: Commit) -> Commit:
+        run = groups._run
         marker = read_marker(run.settings.state, run.store)
         if marker is not None:
             mine.draft = draft
@@ -79,7 +79,7 @@ def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: floa
             finally:
                 mine.draft = None
             time.sleep(between_seconds)
-        return commit(progress, draft)
+        return commit(groups, draft)
 
     patch.setattr(refresh, "look", as_if_committed)
-    patch.setattr(PartitionProgress, "commit", switches_first)
+    patch.setattr(GroupWork, "commit", switches_first)

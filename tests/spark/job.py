@@ -81,7 +81,6 @@ class Job:
                 "s3_source_uri": f"s3://{self.source}/logs/",
                 "s3_destination_uri": f"s3://{self.lake}/compacted/",
                 "depth": 1,
-                "read_concurrency": 16,
                 **self.given,
             }
         )

@@ -16,12 +16,12 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from compactor.maintenance.orders import REWRITE, Condition, Order, PartitionOrder
-from compactor.maintenance.receipts import MaintenanceReceipt
 from compactor_spark.maintain.delta import DeltaTable
 from compactor_spark.maintain.engines import Tables
 from compactor_spark.maintain.iceberg import IcebergTable
 from compactor_spark.maintain.job import Maintenance
+from compactor_tables.orders import REWRITE, Condition, Order, PartitionOrder
+from compactor_tables.receipts import MaintenanceReceipt
 from tests.support.table_engines import known_session
 
 ICEBERG, DELTA = "iceberg", "delta"

@@ -36,6 +36,7 @@ from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
 from compactor_spark.oversized import replay_groups
 from compactor_spark.tasks import OpenStore
+from tests.support.examples import limited
 from tests.support.table_engines import Unavailable, engine_settings
 
 #: A directory with the jars of hadoop-aws and all it needs, where somebody has resolved them.
@@ -141,9 +142,9 @@ class RowWorld:
             "s3_source_uri": f"s3://{self.source}/logs/",
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             "depth": 1,
-            "read_concurrency": 16,
+            "reads": 16,
         }
-        return Settings.from_input({**uris, **self.given})
+        return limited({**uris, **self.given})
 
     # Sources.
 
@@ -198,14 +199,14 @@ class RowWorld:
         context = self.context()
         run = self._run()
         progress = PartitionProgress(run, run.log.load(), rebuild=False)
-        progress.settle()
+        progress.settling.settle()
         commits = []
-        groups = [(one, ()) for one in progress.plan_window(Window()).groups]
+        groups = [(one, ()) for one in progress.windows.plan(Window()).groups]
         for group, replays in [*replay_groups(progress.state, self.settings), *groups]:
             pending = compact_columnar(self.session, group, context, replays)
             draft = draft_of(pending, context.run_id, time.time())
             if draft is not None:
-                commits.append(progress.commit(draft))
+                commits.append(progress.groups.commit(draft))
         progress.finish()
         run.log.checkpoint(progress.state)
         return commits

@@ -26,13 +26,13 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 from compactor.catalogs.delta import DeltaCatalog
-from compactor.catalogs.file_io import properties_of
 from compactor.catalogs.iceberg import IcebergCatalog
 from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import TransientStoreError
 from compactor.log.entries import Output
 from compactor.log.identity import read_identity
 from compactor.model import Partition
+from compactor.table_formats.file_io import properties_of
 from compactor.tables.port import TableCatalog, TableFile, TableState
 from compactor.tables.publish import Publishing, record_publish
 from tests.support.directory_store import DirectoryStore

@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable as Other
 from pyspark.sql import SparkSession
 
-from compactor.catalogs.measured_delta import measure_delta
 from compactor.errors import TransientStoreError
-from compactor.maintenance.measures import TableMeasure
 from compactor.settings.tables import parse_table
+from compactor_tables.measures import TableMeasure
+from compactor_tables.metadata.measured_delta import measure_delta
 from tests.spark.maintenance_world import DELTA, Maintained, day
 from tests.support.maintained_tables import BUCKET, shelve
 from tests.support.memory_store import ManualClock, MemoryStore

@@ -32,7 +32,7 @@ STAMP = b"2026-01-02 03:04:05 "
 @pytest.fixture
 def job(new_job: Callable[..., Job], two_executors: Cluster, proxy: Gate) -> Iterator[Job]:
     """Four groups of 24 MiB: each begins its upload before its last source is read."""
-    made = new_job(two_executors.url, target_bytes=25 * MIB, small_object_bytes=25 * MIB)
+    made = new_job(two_executors.url, target_bytes=25 * MIB)
     made.endpoint = proxy.endpoint_url
     sources = {}
     for number in range(GROUPS * SOURCES_OF_A_GROUP):

@@ -14,10 +14,18 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 
-from compactor.catalogs.measured_delta import measure_delta
 from compactor.errors import InvalidInput
-from compactor.maintenance.lease import LeaseLost
-from compactor.maintenance.orders import (
+from compactor.settings.tables import parse_table
+from compactor_spark.maintain import delta_number, rows
+from compactor_spark.maintain.delta import DeltaTable
+from compactor_spark.maintain.engines import Rewritten
+from compactor_spark.maintain.iceberg import IcebergTable
+from compactor_spark.maintain.iceberg_snapshots import RUN, WHAT
+from compactor_spark.maintain.job import require_floors
+from compactor_spark.maintain.rows import sums_of
+from compactor_tables.lease import LeaseLost
+from compactor_tables.metadata.measured_delta import measure_delta
+from compactor_tables.orders import (
     CHECKPOINT,
     DELETES,
     EXPIRE,
@@ -32,15 +40,7 @@ from compactor.maintenance.orders import (
     Order,
     PartitionOrder,
 )
-from compactor.maintenance.receipts import MaintenanceReceipt
-from compactor.settings.tables import parse_table
-from compactor_spark.maintain import delta_number, rows
-from compactor_spark.maintain.delta import DeltaTable
-from compactor_spark.maintain.engines import Rewritten
-from compactor_spark.maintain.iceberg import IcebergTable
-from compactor_spark.maintain.iceberg_snapshots import RUN, WHAT
-from compactor_spark.maintain.job import require_floors
-from compactor_spark.maintain.rows import sums_of
+from compactor_tables.receipts import MaintenanceReceipt
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pyiceberg")

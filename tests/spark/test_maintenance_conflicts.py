@@ -13,8 +13,6 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j h
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from compactor.maintenance.orders import REWRITE, Order
-from compactor.maintenance.receipts import MaintenanceReceipt
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
 from compactor.stores.s3 import make_client
@@ -25,6 +23,8 @@ from compactor_spark.maintain.engines import Tables
 from compactor_spark.maintain.iceberg import IcebergTable
 from compactor_spark.maintain.job import Maintenance
 from compactor_spark.opening import table_name, table_session
+from compactor_tables.orders import REWRITE, Order
+from compactor_tables.receipts import MaintenanceReceipt
 from tests.spark.gate import Gate, Request
 from tests.spark.maintenance_world import day
 from tests.support.embedded import find_embedded

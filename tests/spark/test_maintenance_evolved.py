@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor.maintenance.orders import DELETES, REWRITE, Order
-from compactor.maintenance.planning import TablePlan, plan_table
-from compactor.maintenance.receipts import GAVE_WAY
 from compactor.settings.policies import read_policies
+from compactor_tables.orders import DELETES, REWRITE, Order
+from compactor_tables.planning import TablePlan, plan_table
+from compactor_tables.receipts import GAVE_WAY
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pyiceberg")
@@ -24,8 +24,8 @@ pytest.importorskip("pyiceberg")
 from pyiceberg.catalog import load_catalog  # noqa: E402 - needs pyiceberg
 from pyiceberg.table import Table  # noqa: E402 - see above
 
-from compactor.catalogs.measured_iceberg import measured  # noqa: E402 - see above
 from compactor_spark.maintain.iceberg import IcebergTable  # noqa: E402 - see above
+from compactor_tables.metadata.measured_iceberg import measured  # noqa: E402 - see above
 from tests.spark.maintenance_world import ICEBERG, Maintained  # noqa: E402 - see above
 
 _FILES, _ROWS = 6, 18

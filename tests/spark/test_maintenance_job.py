@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from compactor.maintenance.orders import (
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import parse_location
+from compactor.stores.s3 import S3Store, make_client
+from compactor_local.embedded import EmbeddedS3
+from compactor_spark import maintain_tables, opening
+from compactor_spark.opening import table_name, table_session
+from compactor_tables.orders import (
     CHECKPOINT,
     EXPIRE,
     ORPHANS,
@@ -20,13 +26,7 @@ from compactor.maintenance.orders import (
     PartitionOrder,
     write_order,
 )
-from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt
-from compactor.settings.tables import parse_table
-from compactor.settings.uris import parse_location
-from compactor.stores.s3 import S3Store, make_client
-from compactor_local.embedded import EmbeddedS3
-from compactor_spark import maintain_tables, opening
-from compactor_spark.opening import table_name, table_session
+from compactor_tables.receipts import MaintenanceReceipt, read_receipt
 from tests.support.embedded import find_embedded
 from tests.support.table_engines import small_session
 

@@ -14,14 +14,14 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import DataFrame, SparkSession
 
-from compactor.catalogs.measured_delta import measure_delta
-from compactor.catalogs.measured_iceberg import measured
-from compactor.maintenance.measures import TableMeasure
-from compactor.maintenance.packing import Rewrite
-from compactor.maintenance.planning import plan_table
 from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
+from compactor_tables.measures import TableMeasure
+from compactor_tables.metadata.measured_delta import measure_delta
+from compactor_tables.metadata.measured_iceberg import measured
+from compactor_tables.packing import Rewrite
+from compactor_tables.planning import plan_table
 from tests.support.maintained_tables import BUCKET, COLUMNS, TEN, TableToMake, shelve
 from tests.support.memory_store import ManualClock, MemoryStore
 

@@ -134,7 +134,7 @@ def test_a_line_longer_than_a_document_may_be_is_refused() -> None:
     body = b'{"a":"' + b"x" * 17 * longest + b'"}'
     chunks = [body[at : at + longest] for at in range(0, len(body), longest)]
     given = SourceBody(source("a.json", len(body)), chunks=lambda: iter(chunks))
-    with pytest.raises(UnreadableSource, match=r"exceeds max_document_bytes \(1048576\)"):
+    with pytest.raises(UnreadableSource, match=r"exceeds 1,048,576 bytes"):
         blocks_of_body(given, format="json_lines", max_document_bytes=longest)
     with pytest.raises(UnreadableSource, match=r"no line of it ends within .*set format"):
         blocks_of_body(given, max_document_bytes=longest)

@@ -127,11 +127,11 @@ def test_a_run_that_dies_after_the_commit_leaves_each_record_once(rows: Rows) ->
 def test_of_two_runs_that_replay_one_commits(rows: Rows) -> None:
     world = rejecting(rows)
     progress = PartitionProgress(world._run(), world.log.load(), rebuild=False)
-    progress.settle()
+    progress.settling.settle()
     late = draft_of_replay(world)
     world.run()
     with pytest.raises(CommitConflict):
-        progress.commit(late)
+        progress.groups.commit(late)
     assert ids(world) == [1, 2, 3, 4, 5, 6]
     assert not world.uploads()
 

@@ -67,7 +67,7 @@ class Native:
             self.put(name)
         (page,) = self.store.list_objects("source", PARTITION.prefix)
         self.group = make_group(page, self.settings)
-        destination = Destination("lake", "compacted/2026/01/02/", "compacted")
+        destination = Destination("lake", "compacted/2026/01/02/")
         self.context = ColumnarContext(
             self.settings, self.store, destination, "run-1", lambda: self.store
         )

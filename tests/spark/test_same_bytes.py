@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from compactor.discovery.work import WorkItem
+from compactor.invocation import kept_store
 from compactor.log.log import CommitLog
 from compactor.report.report import RunIdentity, report
 from compactor.settings.settings import Settings
-from compactor_handlers import compact_partition, runtime
+from compactor_handlers import compact_partition
 from compactor_local.embedded import EmbeddedS3
 from tests.spark.job import Ended, Job
 from tests.support.world import LOG_LINE
@@ -81,9 +82,9 @@ def test_spark_and_lambda_write_the_same_keys_bytes_and_commits(
         s3_destination_uri=f"s3://{job.lake}/by-lambda/",
         s3_state_uri=f"s3://{job.lake}/_compactor/by-lambda/",
     )
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     by_lambda(items, other)
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
     outputs = job.outputs()
     expected = job.bodies(job.lake, "by-lambda/")

@@ -19,6 +19,7 @@ from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from tests.spark.gate import Denied, Gate, Request
+from tests.support.examples import seconds_of
 
 pytestmark = pytest.mark.slow
 _names = itertools.count(1)
@@ -38,7 +39,7 @@ class Workflow:
             "s3_source_uri": f"s3://{self.source}/logs/",
             "s3_destination_uri": f"s3://{self.lake}/compacted/",
             "depth": 1,
-            "lambda_max_objects": 3,
+            "lambda_max_seconds": seconds_of(3.5),
         }
         self.settings = Settings.from_input(self.given)
         self.progress: list[WorkflowProgress] = []

@@ -38,12 +38,14 @@ from compactor.probe.probe import ensure_asked
 from compactor.report.report import RunIdentity, report
 from compactor.runs.partition import PartitionRun, record_partition
 from compactor.runs.receipts import Counts
-from compactor.settings.settings import Settings
+from tests.support.examples import limited
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 from tests.support.parquet_example import PARQUET
 
 DAY = 86_400
 BEGIN = 1_748_736_000.0  # 2025-06-01
+# So that a small output is one that S3 copied.
+_LIMITS = {"small_object_bytes": 65_536}
 
 
 def _drawn() -> Iterator[uuid.UUID]:
@@ -55,7 +57,7 @@ class Writer:
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.given = given
-        self.settings = Settings.from_input(given)
+        self.settings = limited({**given, **_LIMITS})
         self.clock = ManualClock(BEGIN)
         self.store = MemoryStore(self.clock)
         self.store.endpoint_url = "http://127.0.0.1:9000"
@@ -336,7 +338,6 @@ def main(name: str) -> None:
         "depth": 1,
         "clean_up": "delete",
         "retention_days": 7,
-        "small_object_bytes": 65_536,
     }
     writer = Writer(given)
     write(writer)

@@ -17,9 +17,6 @@ import boto3
 import pytest
 
 from compactor.clock import SystemClock
-from compactor.maintenance.lease import Leases
-from compactor.maintenance.receipts import read_receipt
-from compactor.maintenance.report import TablesReport, read_report
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor.stores.s3 import S3Store, make_client
@@ -32,6 +29,9 @@ from compactor_local.tables_model import (
     TABLES_DEFINITION,
     TABLES_HANDLERS,
 )
+from compactor_tables.lease import Leases
+from compactor_tables.receipts import read_receipt
+from compactor_tables.report import TablesReport, read_report
 from tests.statemachine.fake_tables import services
 from tests.support.embedded import find_embedded
 

@@ -58,25 +58,6 @@ def test_a_discovery_that_ran_out_of_time_is_called_again_until_it_is_done(run: 
     assert sorted(ran.paths("compact_partition")) == ["00000/", "00001/"]
 
 
-def test_a_discovery_is_shared_and_each_stretch_counted_until_it_is_done(run: Run) -> None:
-    trouble = {"discover": ["shared"], "discover 2": ["more", "TransientStoreError", "more"]}
-    ran = run(partitions=2, trouble=trouble)
-
-    assert ran.result.status == "SUCCEEDED"
-    assert ran.steps("discover") == ["shared", "well"]
-    assert ran.steps("discover", "1") == ran.steps("discover", "3") == ["well"]
-    assert ran.steps("discover", "2") == ["more", "TransientStoreError", "more", "well"]
-    assert sorted(ran.paths("compact_partition")) == ["00000/", "00001/"]
-
-
-def test_a_stretch_that_fails_for_good_ends_the_run_with_its_error(run: Run) -> None:
-    trouble = {"discover": ["shared"], "discover 2": ["IntegrityError"] * 9}
-    ran = run(partitions=2, trouble=trouble)
-
-    assert (ran.result.status, ran.result.error) == ("FAILED", "IntegrityError")
-    assert ran.paths("compact_partition") == []
-
-
 def test_transient_errors_of_every_function_are_retried(run: Run) -> None:
     once = ["TransientStoreError"]
     ran = run(

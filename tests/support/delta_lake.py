@@ -8,8 +8,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from compactor.maintenance.receipts import DONE, MaintenanceReceipt, RewrittenPartition
 from compactor.settings.tables import parse_table
+from compactor_tables.receipts import DONE, MaintenanceReceipt, RewrittenPartition
 from tests.support.memory_store import MemoryStore
 
 BUCKET, PREFIX = "lake", "gold/orders/"

@@ -20,7 +20,7 @@ from compactor.cleaning.report import CleanUpReport
 from compactor.cleaning.work import DueWork
 from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.counting import Tally
-from compactor.discovery.pieces import Division, Piece, Stretch
+from compactor.discovery.pieces import Partitions, Piece
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.fingerprint import Seen
@@ -36,17 +36,6 @@ from compactor.log.rejects import Waiting
 from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
-from compactor.maintenance.history import Looks
-from compactor.maintenance.holder import Holder
-from compactor.maintenance.lease import Lease
-from compactor.maintenance.looks import Look, Maintained
-from compactor.maintenance.optimizers import OptimizerLooks
-from compactor.maintenance.orders import Condition as OrderCondition
-from compactor.maintenance.orders import Order, PartitionOrder
-from compactor.maintenance.outcomes import Foretold, Outcome
-from compactor.maintenance.receipts import MaintenanceReceipt, Position, RewrittenPartition
-from compactor.maintenance.report import TablesReport, Totals
-from compactor.maintenance.superseded import Superseded
 from compactor.model import (
     Compression,
     Format,
@@ -79,6 +68,17 @@ from compactor.tables.log import TableHint
 from compactor.tables.receipts import TableReceipt
 from compactor.tables.upserts import UpsertCounts, UpsertKey
 from compactor.whole.rounds import Round
+from compactor_tables.history import Looks
+from compactor_tables.holder import Holder
+from compactor_tables.lease import Lease
+from compactor_tables.looks import Look, Maintained
+from compactor_tables.optimizers import OptimizerLooks
+from compactor_tables.orders import Condition as OrderCondition
+from compactor_tables.orders import Order, PartitionOrder
+from compactor_tables.outcomes import Foretold, Outcome
+from compactor_tables.receipts import MaintenanceReceipt, Position, RewrittenPartition
+from compactor_tables.report import TablesReport, Totals
+from compactor_tables.superseded import Superseded
 
 # What is encoded, or decoded, as a JSON object, by its heading in the document.
 OBJECTS: dict[str, Any] = {
@@ -114,8 +114,7 @@ OBJECTS: dict[str, Any] = {
     "Finding": Finding,
     "Discovery": DiscoveryLine,
     "Resting": Resting,
-    "Division": Division,
-    "Stretch": Stretch,
+    "Partitions": Partitions,
     "Tally": Tally,
     "NamedLevels": NamedLevels,
     "Piece": Piece,
@@ -174,8 +173,7 @@ NUMBERED: tuple[str, ...] = (
     "Checkpoint",
     "ProbeRecord",
     "Discovery",
-    "Division",
-    "Stretch",
+    "Partitions",
     "Piece",
     "InventoryIndex",
     "TakenPiece",

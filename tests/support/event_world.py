@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from compactor.clock import NoDeadline
-from compactor.discovery.divided import Part
+from compactor.discovery.resume import Part
 from compactor.discovery.work import WorkItem
 from compactor.registry.items import OPEN_STATES, Item
 from compactor.registry.registering import Registration, register

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import Any
 
+from compactor.discovery.speed import LINES, SPEEDS
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
 from compactor.settings.settings import Settings
@@ -18,9 +20,21 @@ PARTITION = Partition("source", "logs/2026/01/02/", "2026/01/02/")
 
 def settings(**given: Any) -> Settings:
     """Settings with defaults, for ``s3://source/logs/`` to ``s3://lake/compacted/``."""
-    limits: WorkerLimits = given.pop("limits", USUAL)
     uris = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
-    return replace(Settings.from_input({**uris, **given}), limits=limits)
+    return limited({**uris, **given})
+
+
+def limited(given: Mapping[str, Any]) -> Settings:
+    """Settings of an input in which single limits of a worker may stand, or all as ``limits``."""
+    single = {one.name: given[one.name] for one in fields(WorkerLimits) if one.name in given}
+    limits: WorkerLimits = replace(given.get("limits", USUAL), **single)
+    asked = {name: value for name, value in given.items() if name not in {"limits", *single}}
+    return replace(Settings.from_input(asked), limits=limits)
+
+
+def seconds_of(objects: float) -> float:
+    """What a worker is estimated to take for so many tiny plain objects."""
+    return SPEEDS[LINES].per_million_objects * objects / 1e6
 
 
 def source(

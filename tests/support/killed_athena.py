@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from compactor.maintenance.orders import (
+from compactor.settings.tables import parse_table
+from compactor_tables.handlers import athena_step, begin_table
+from compactor_tables.orders import (
     EXPIRE,
     REWRITE,
     Condition,
@@ -15,8 +17,6 @@ from compactor.maintenance.orders import (
     PartitionOrder,
     write_order,
 )
-from compactor.settings.tables import parse_table
-from compactor_handlers import athena_step, begin_table
 from tests.support.athena_tables import MORE_OPTIMIZE, MORE_VACUUM, FakeAthena
 from tests.support.killed_tables import DAY, STATE, World
 

@@ -17,22 +17,22 @@ from typing import Any
 import pytest
 
 from compactor.errors import AlreadyExists, TableConflict, TransientStoreError
-from compactor.maintenance.lease import Leases
-from compactor.maintenance.orders import Order, PartitionOrder, read_order
-from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor_handlers import (
+from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
+from compactor_spark.maintain.job import Maintenance
+from compactor_spark.maintain.rows import Compared, RowSums
+from compactor_tables.handlers import (
     begin_table,
     end_table,
     list_tables,
     plan_table,
     report_tables,
-    tables_runtime,
+    runtime,
 )
-from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
-from compactor_spark.maintain.job import Maintenance
-from compactor_spark.maintain.rows import Compared, RowSums
+from compactor_tables.lease import Leases
+from compactor_tables.orders import Order, PartitionOrder, read_order
+from compactor_tables.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from tests.support.maintained_tables import DeltaLines, added
 from tests.support.memory_hooks import Call, Crashed
 from tests.support.memory_store import ManualClock, MemoryStore
@@ -281,7 +281,7 @@ class World:
 
     def patch(self) -> None:
         """Give the handlers this world's store and clock."""
-        for module in (list_tables, plan_table, tables_runtime):
+        for module in (list_tables, plan_table, runtime):
             self.monkeypatch.setattr(module, "table_store", lambda _: self.store)
         for module in (begin_table, end_table):
             self.monkeypatch.setattr(module, "CLOCK", self.clock)

@@ -24,10 +24,10 @@ from pyiceberg.types import (
     TimestampType,
 )
 
-from compactor.catalogs.file_io import properties_of
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.tables import CATALOG_NAME
+from compactor.table_formats.file_io import properties_of
 
 #: Where the files of tables lie, as in the bucket behind a table of S3 Tables.
 BUCKET = "tables"
@@ -98,7 +98,7 @@ class LiveTable:
 
     @property
     def address(self) -> str:
-        """As ``inventory_table`` names it."""
+        """As ``listing`` names it behind ``inventory:``."""
         return f"sql:{self._uri}#{self.namespace}.{self.name}"
 
     @property

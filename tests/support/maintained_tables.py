@@ -22,8 +22,8 @@ from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyiceberg.typedef import Record
 
-from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.settings.tables import TableAddress, parse_table
+from compactor.table_formats.iceberg_catalogs import iceberg_catalog
 from tests.support.memory_store import ManualClock, MemoryStore
 
 BUCKET = "lake"

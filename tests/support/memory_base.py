@@ -133,6 +133,13 @@ class MemoryBase:
         with self._lock:
             self._buckets[bucket].remove(key)
 
+    def rename(self, bucket: str, key: str, new_key: str) -> None:
+        """Copy an object with its metadata, and delete the first, as ``aws s3 mv`` does."""
+        with self._lock:
+            there = self._buckets[bucket]
+            there.set(new_key, there.objects[key])
+            there.remove(key)
+
     def contents(self, bucket: str, prefix: str = "") -> dict[str, bytes]:
         """The readable objects below a prefix, in key order."""
         with self._lock:

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactor.errors import AlreadyExists, InvalidInput
+from compactor.errors import AlreadyExists
 from compactor.readers.port import CatalogChange, CatalogEntry, Values
 from tests.support.memory_store import MemoryStore
 from tests.support.world import records_in
@@ -31,7 +31,6 @@ class MemoryReaders:
     """
 
     made: dict[str, Any] | None = None
-    others: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     partitions: dict[Values, CatalogEntry] = field(default_factory=dict)
     before_change: Callable[[], None] = lambda: None
     refuse: dict[Values, str] = field(default_factory=dict)
@@ -39,12 +38,6 @@ class MemoryReaders:
 
     def table(self) -> Mapping[str, Any] | None:
         return deepcopy(self.made)
-
-    def columns_of(self, database: str, table: str) -> Sequence[Mapping[str, str]]:
-        name = f"{database}.{table}"
-        if name not in self.others:
-            raise InvalidInput("reader_columns", name, "a table in Glue")
-        return self.others[name]
 
     def create_table(self, document: Mapping[str, Any]) -> None:
         if self.made is not None:

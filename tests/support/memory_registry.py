@@ -54,7 +54,7 @@ class MemoryRegistry:
     def claim(self, stream: StreamIdentity, now: float) -> str:
         there, born = self._streams.setdefault(stream.name, (stream, f"{int(now * 1000):x}"))
         if there != stream:
-            raise InvalidInput("registry", stream.name, f"a stream of {there}")
+            raise InvalidInput("listing", stream.name, f"a stream of {there}")
         return born
 
     def register(self, stream: str, items: Sequence[Item]) -> Registered:

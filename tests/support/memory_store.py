@@ -36,7 +36,6 @@ from compactor.ports import (
     OpenUpload,
     Refused,
     SourceBody,
-    level_up_to,
 )
 from tests.support.memory_base import ManualClock, MemoryBase
 from tests.support.memory_bucket import Bucket, Stored, stored
@@ -80,13 +79,8 @@ class MemoryStore(MemoryBase):
                 return
             after = page[-1].key
 
-    def list_level(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[KeyPage]:
-        first = start_after + "\0" if start_after else ""
-        return level_up_to(until, self._level(bucket, prefix, first))
-
-    def _level(self, bucket: str, prefix: str, first: str) -> Iterator[KeyPage]:
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
+        first = ""
         while True:
             with self._request("list_level", bucket, prefix) as there:
                 page, first = there.level_page(prefix, first, self.page_size)

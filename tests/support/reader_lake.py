@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,10 +140,7 @@ class Lake:
         store = S3Store(make_client(None))
         deleted = 0
         for day in DAYS:
-            run = CleanUpRun(
-                f"dt={day}/", replace(settings, reader_grace_seconds=0), store, SystemClock(),
-                NoDeadline(), "cleaning",
-            )  # fmt: skip
+            run = CleanUpRun(f"dt={day}/", settings, store, SystemClock(), NoDeadline(), "cleaning")
             receipt = record_clean_up(run, CleanUpReceipt(run.path, run.run_id))
             assert receipt.unsafe == []
             deleted += receipt.counts.deleted

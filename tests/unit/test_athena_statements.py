@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.maintenance.athena import (
+from compactor_tables.athena import (
     MOST_STATEMENTS,
     OPTIMIZE,
     PROPERTIES,
@@ -24,8 +24,8 @@ from compactor.maintenance.athena import (
     statements,
     token,
 )
-from compactor.maintenance.orders import Condition, Order, PartitionOrder
-from compactor.maintenance.snapshots import TableState
+from compactor_tables.orders import Condition, Order, PartitionOrder
+from compactor_tables.snapshots import TableState
 
 TYPES = {
     "day": "date",

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from compactor.errors import IntegrityError
-from compactor.maintenance.athena import MOST_TRIES
-from compactor.maintenance.athena_work import AthenaWork
-from compactor.maintenance.measures import PartitionValue
-from compactor.maintenance.orders import Condition, Order, PartitionOrder
-from compactor.maintenance.receipts import MaintenanceReceipt, Position, read_receipt
-from compactor.maintenance.snapshots import read_state
-from compactor.maintenance.written import Touched
 from compactor.settings.uris import parse_location
+from compactor_tables.athena import MOST_TRIES
+from compactor_tables.athena_work import AthenaWork
+from compactor_tables.measures import PartitionValue
+from compactor_tables.orders import Condition, Order, PartitionOrder
+from compactor_tables.receipts import MaintenanceReceipt, Position, read_receipt
+from compactor_tables.snapshots import read_state
+from compactor_tables.written import Touched
 from tests.support.athena_tables import CONFLICT, MORE_OPTIMIZE, MORE_VACUUM, FakeAthena
 from tests.support.memory_store import ManualClock, MemoryStore
 

@@ -47,7 +47,7 @@ def full_report() -> dict[str, Any]:
             sizes=sizes,
             skipped={"too_young": Skipped(5, 50, (LONG, BREAKOUT))},
             quarantined=[QuarantineLine(f"{LONG}{BREAKOUT}", "binary", HOSTILE)],
-            left_alone={"binary": LeftAlone(1, 1, LONG, BREAKOUT, "nul_bytes")},
+            left_alone={"binary": LeftAlone(1, 1, LONG, BREAKOUT, "encoding")},
             overwritten=Skipped(1, 1, (LONG,)),
             **failed,
         )

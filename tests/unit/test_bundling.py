@@ -5,12 +5,14 @@ import json
 import os
 import re
 import stat
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from cdk.bundling import MAINTENANCE_PACKAGES, ONLY_COMPACTION
 from compactor.errors import InvalidInput
 from compactor.sizes import MIB
 from compactor_dev import bundling, spark_bundle
@@ -20,6 +22,7 @@ from compactor_dev.bundling import (
     build_application,
     build_dependencies,
     check_size,
+    contents,
     write_zip,
 )
 from compactor_dev.spark_bundle import LOCK, REQUIREMENTS, build_spark_application, submit_arguments
@@ -27,8 +30,8 @@ from compactor_dev.spark_bundle import LOCK, REQUIREMENTS, build_spark_applicati
 MACHINE = Machine("x86_64", "3.11")
 
 
-def write(directory: Path, contents: dict[str, str]) -> Path:
-    for name, text in contents.items():
+def write(directory: Path, texts: dict[str, str]) -> Path:
+    for name, text in texts.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -39,9 +42,9 @@ def write(directory: Path, contents: dict[str, str]) -> Path:
 
 
 def test_an_archive_hangs_on_names_and_contents_alone(tmp_path: Path) -> None:
-    contents = {"b/x.py": "1", "a.py": "2", "b/__pycache__/x.cpython-311.pyc": "3"}
-    first = write(tmp_path / "first", contents)
-    second = write(tmp_path / "second", dict(reversed(contents.items())))
+    texts = {"b/x.py": "1", "a.py": "2", "b/__pycache__/x.cpython-311.pyc": "3"}
+    first = write(tmp_path / "first", texts)
+    second = write(tmp_path / "second", dict(reversed(texts.items())))
     os.utime(second / "a.py", (10**9, 10**9))
     (second / "a.py").chmod(0o700)
     (second / "b" / "__pycache__" / "y.pyc").write_text("other")
@@ -82,9 +85,33 @@ def test_the_application_holds_both_packages_and_is_the_same_twice(tmp_path: Pat
         "compactor/__init__.py",
         "compactor/stores/s3.py",
         "compactor_spark/driver.py",
+        "compactor_tables/orders.py",
     } <= names
-    assert {name.split("/")[0] for name in names} == {"compactor", "compactor_spark"}
+    roots = {"compactor", "compactor_spark", "compactor_tables"}
+    assert {name.split("/")[0] for name in names} == roots
+    assert not [name for name in names if "handlers" in name]
     assert not [name for name in names if name.endswith(".pyc")]
+
+
+def test_the_functions_of_maintenance_need_nothing_of_compaction(tmp_path: Path) -> None:
+    build_application(MAINTENANCE_PACKAGES, tmp_path, ONLY_COMPACTION)
+    modules = [
+        str(path.relative_to(tmp_path).with_suffix("")).replace("/", ".")
+        for path in contents(tmp_path / "compactor_tables")
+        if path.suffix == ".py"
+    ]
+    script = f"import importlib\nfor name in {modules}: importlib.import_module(name)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONSAFEPATH": "1"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(modules) > 40
+    assert not (tmp_path / "compactor" / "outputs").exists()
 
 
 # Libraries.
@@ -104,9 +131,12 @@ def imported(directory: Path) -> set[str]:
 
 def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
     names = set().union(*map(imported, spark_bundle.PACKAGES))
+    # Of Lambda functions alone, which the archive leaves out.
+    names -= {"aws_lambda_powertools"}
     # Stubs for type checkers, and Spark, which is on the cluster. The command line is imported by
     # whoever asks the package for its API, and by `python -m compactor`: no job does.
-    names -= {"types_boto3_s3", "compactor", "compactor_spark", "compactor_cli", "pyspark", "py4j"}
+    names -= {"types_boto3_s3", "pyspark", "py4j"}
+    names -= {"compactor", "compactor_cli", "compactor_spark", "compactor_tables"}
     # Of compactor.catalogs alone: outputs are brought into a table behind the job, not by it.
     names -= {"deltalake", "pyarrow", "pyiceberg"}
     assert {name.replace("_", "-") for name in names} == set(REQUIREMENTS)
@@ -137,8 +167,8 @@ def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
 def test_what_nobody_imports_is_left_out_of_a_bundle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    contents = {"isal/x.so": "", "isal/tests/a.py": "", "isal/x.pyx": "", "isal/y.pyx": ""}
-    monkeypatch.setattr(bundling, "_install", lambda _, target, __: write(target, contents))
+    texts = {"isal/x.so": "", "isal/tests/a.py": "", "isal/x.pyx": "", "isal/y.pyx": ""}
+    monkeypatch.setattr(bundling, "_install", lambda _, target, __: write(target, texts))
 
     build_dependencies(
         LOCK,

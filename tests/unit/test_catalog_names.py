@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from compactor.catalogs.file_io import properties_of
-from compactor.catalogs.measuring import measure_table
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.settings.tables import parse_inventory_table, parse_table
+from compactor.table_formats.file_io import properties_of
+from compactor_tables.metadata.measuring import measure_table
 from tests.support.examples import NOW
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.table_places import Place

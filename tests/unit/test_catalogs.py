@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from compactor.catalogs.measuring import measure_table
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.log.entries import Output
 from compactor.log.log import CommitLog
@@ -26,6 +25,7 @@ from compactor.tables.entries import TableLogState
 from compactor.tables.leftover import leftovers
 from compactor.tables.log import Draft, TableLog
 from compactor.tables.port import TableFile
+from compactor_tables.metadata.measuring import measure_table
 from tests.support.parquet_outputs import parquet
 from tests.support.table_places import Place, lake_on_aws
 

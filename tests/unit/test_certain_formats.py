@@ -316,11 +316,13 @@ def test_another_encoding_is_text_by_structure_or_by_setting() -> None:
 
 def test_a_nul_in_a_log_is_kept_by_setting_alone() -> None:
     line = b"2026-01-31 12:00:00 a\n" * 9 + b"\0" * 5 + b"\n"
-    with pytest.raises(UnreadableSource, match=r'binary: it has 5 NUL bytes.*nul_bytes: "keep"'):
+    with pytest.raises(UnreadableSource, match=r'it has 5 NUL bytes.*encoding: "any_bytes"'):
         detect(line, "x", complete=True, forced=None)
     line = b"2026-01-31 12:00:00 a\n2026-01-31 12:00:00 b\0c\n"
     assert told(line) == QuarantineReason.BINARY
     assert told(line, reading=Reading(keep_nuls=True)) == Format.TEXT
+    wide = "2026-01-31 12:00:00 a\n".encode("utf-16-le")
+    assert told(wide, reading=Reading(keep_nuls=True)) == QuarantineReason.ENCODING
 
 
 def test_no_magic_begins_as_most_logs_do() -> None:

@@ -11,9 +11,10 @@ import boto3
 import pytest
 
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed
+from compactor.invocation import kept_store
 from compactor.stores import objects
 from compactor.whole import run as whole
-from compactor_handlers import clean_up, plan_clean_up, runtime, standalone
+from compactor_handlers import clean_up, plan_clean_up, standalone
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Later, Place, answer_of, emitted, metrics_of
 
@@ -30,7 +31,7 @@ def endpoint() -> Iterator[str]:
 def place(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """Two partitions: one with two sources of two kinds, one with a single source."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     number = next(_numbers)
     client = boto3.client("s3", endpoint_url=endpoint)
     made = Place(client, f"cleaned-{number}", f"cleaned-lake-{number}")
@@ -40,7 +41,7 @@ def place(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     made.put("logs/a/2.log", b"2026-01-02 03:04:05 line\n")
     made.put("logs/b/3.json", b'{"id": 3}\n')
     yield made
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
 
 @pytest.fixture

@@ -224,7 +224,7 @@ def test_an_upload_is_an_orphan_after_three_days(days: float, aborted: int) -> N
     store = MemoryStore(ManualClock(NOW))
     store.add_bucket("lake")
     store.create_upload("lake", output(1))
-    place = Destination("lake", "compacted/2026/01/02/", "compacted")
+    place = Destination("lake", "compacted/2026/01/02/")
     assert len(list(find_orphans(store, place, (), NOW + days * DAY))) == aborted
 
 

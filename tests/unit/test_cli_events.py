@@ -11,11 +11,12 @@ from typing import Any
 import boto3
 import pytest
 
+from compactor.invocation import kept_store
 from compactor.model import SourceObject
 from compactor.whole.reconcile import Reconciliation
 from compactor_cli.commands import main
 from compactor_cli.commands.replay import Replayed, replay
-from compactor_handlers import events, runtime
+from compactor_handlers import events
 from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 from tests.support.s3_events import notification
@@ -31,15 +32,22 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture
 def deployed(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Deployed]:
     events.forget()
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     yield Deployed(endpoint, monkeypatch, objects=1_000)
     events.forget()
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
 
 def words(deployed: Deployed, command: str, *more: str) -> list[str]:
     source, destination = f"s3://{deployed.source}/logs/", f"s3://{deployed.lake}/compacted/"
-    told = ["--registry", f"{deployed.table}/logs", "--depth", "1", "--endpoint-url", deployed.url]
+    told = [
+        "--listing",
+        f"events:{deployed.table}/logs",
+        "--depth",
+        "1",
+        "--endpoint-url",
+        deployed.url,
+    ]
     return [command, source, destination, *told, "--json", *more]
 
 
@@ -48,7 +56,7 @@ def answer(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     return found
 
 
-AT_ONCE = ["--listing", "events", "--settle-seconds", "0", "--open-partition-seconds", "0"]
+AT_ONCE = ["--settle-seconds", "0", "--open-partition-seconds", "0"]
 
 
 def test_a_plan_shows_what_is_pending_and_writes_nothing(
@@ -87,7 +95,7 @@ def test_reconcile_tells_what_no_event_told_of(
     assert (found["objects"], found["registered"], found["younger"]) == (2, 0, 2)
     assert found["streams"][0]["stream"] == "logs"
     assert main(["reconcile", *words(deployed, "reconcile")[1:3]]) == 2
-    assert "registry" in capsys.readouterr().err
+    assert "events:TABLE/STREAM" in capsys.readouterr().err
 
 
 def test_reconcile_stops_at_its_limit_and_says_where_to_go_on(

@@ -48,7 +48,7 @@ def test_every_field_has_an_option_named_like_it():
         (["--retention-days", "0.5"], "retention_days", 0.5),
         (["--retention-days", "7"], "retention_days", 7),
         (["--date-format", "%Y/%m/%d"], "date_format", "%Y/%m/%d"),
-        (["--output-stem", "2026"], "output_stem", "2026"),
+        (["--parquet-schema", "2026"], "parquet_schema", "2026"),
         (["--include", "*.gz", "--include", "*.json"], "include", ["*.gz", "*.json"]),
         (["--no-retry-quarantined"], "retry_quarantined", False),
         (["--state-uri", "s3://state/here/"], "s3_state_uri", "s3://state/here/"),

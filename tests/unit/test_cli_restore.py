@@ -14,7 +14,7 @@ from compactor.log.encoding import encode_commit
 from compactor.log.log import CommitLog
 from compactor.model import Compression, Format
 from compactor_cli import restored_files
-from compactor_cli.commands import cat, ls, main
+from compactor_cli.commands import ls, main
 from compactor_cli.commands import restore as restore_command
 from tests.support.examples import NOW, PARTITION
 from tests.support.world import World
@@ -70,19 +70,6 @@ def test_one_source_of_a_small_state_costs_a_list_its_entry_and_a_range(world, c
         "get",
         "get_range",
     ]
-
-
-def test_cat_prints_the_content_of_each_key_in_the_order_asked_for(world, monkeypatch, capfdbinary):
-    monkeypatch.setattr(cat, "open_store", lambda *_: world.store)
-    for number in range(3):
-        world.put(f"{number}.json.gz", gzip.compress(LINE * (number + 1), mtime=0))
-    world.run()
-    assert main(["cat", DEST, f"{KEY}2.json.gz", f"{KEY}0.json.gz"]) == 0
-    assert capfdbinary.readouterr().out == LINE * 4
-    assert main(["cat", DEST, f"{KEY}2.json.gz", f"{KEY}never"]) == 2
-    captured = capfdbinary.readouterr()
-    assert captured.out == b""
-    assert b"KEY" in captured.err
 
 
 def gzip_member(n: int) -> bytes:

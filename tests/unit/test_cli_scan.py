@@ -264,7 +264,8 @@ def test_where_no_object_is_one_of_a_source_no_command_is_proposed(store, capsys
         ([URI, "lake"], "s3_destination_uri"),
         ([URI, "--max-objects", "0"], "--max-objects"),
         ([URI, "--max-objects", "many"], "--max-objects"),
-        ([URI, "--inventory-manifest-uri", "x"], "inventory_manifest_uri"),
+        ([URI, "--listing", "inventory:x"], "listing"),
+        ([URI, "--listing", "events:table/stream"], "listing"),
         ([URI, "--scans-per-month", "often"], "scans_per_month"),
         ([URI, "--scans-per-month", "nan"], "scans_per_month"),
         ([URI, "--target-class", "COLD"], "target_class"),
@@ -286,14 +287,14 @@ def test_an_inventory_tells_the_same_as_a_listing_and_goes_into_the_commands(sto
     inventory_of(sources, NOW.timestamp()).deliver(store)
     place = f"s3://{BUCKET}/{PLACE}"
     lists = store.snapshot()["LIST"]
-    found = scanned(capsys, "--inventory-manifest-uri", place)
+    found = scanned(capsys, "--listing", f"inventory:{place}")
     # Those that find the newest inventory.
     assert store.snapshot()["LIST"] - lists <= 2
     for name in ("objects", "bytes", "sizes", "sample", "layout", "skipped", "arrivals"):
         assert found[name] == listed[name], name
     (one,) = found["inputs"]
-    assert f"--listing inventory --inventory-manifest-uri {place}" in one["plan"]
-    stopped = scanned(capsys, "--inventory-manifest-uri", place, "--max-objects", "1000")
+    assert f"--listing inventory:{place}" in one["plan"]
+    stopped = scanned(capsys, "--listing", f"inventory:{place}", "--max-objects", "1000")
     assert (stopped["listed"], stopped["objects"]) == (1_000, 2_500)
 
 

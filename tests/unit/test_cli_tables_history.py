@@ -10,23 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from compactor.maintenance import places
-from compactor.maintenance.history import keep_look
-from compactor.maintenance.lease import Leases
-from compactor.maintenance.looks import Look
-from compactor.maintenance.orders import read_order
-from compactor.maintenance.receipts import (
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import parse_location
+from compactor_cli import commands as cli
+from compactor_machine.spark_submit import SparkMissing
+from compactor_tables import places
+from compactor_tables.history import keep_look
+from compactor_tables.lease import Leases
+from compactor_tables.looks import Look
+from compactor_tables.orders import read_order
+from compactor_tables.receipts import (
     DONE,
     LEFT,
     MaintenanceReceipt,
     RewrittenPartition,
     write_receipt,
 )
-from compactor.maintenance.watching import Watched, note_maintenance
-from compactor.settings.tables import parse_table
-from compactor.settings.uris import parse_location
-from compactor_cli import commands as cli
-from compactor_machine.spark_submit import SparkMissing
+from compactor_tables.watching import Watched, note_maintenance
 from tests.support.memory_store import ManualClock, MemoryStore
 
 STATE = parse_location("s3://lake/_maintenance/")
@@ -236,6 +236,7 @@ def test_who_says_no_orders_nothing(capsys, store, monkeypatch):
     typed = io.StringIO("n\n")
     monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", typed)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert "nothing was ordered" in told(capsys, "undo", *WHERE, code=1)
     assert not [key for key in store.contents("lake") if key.endswith(".order.json")]
 
@@ -258,8 +259,8 @@ def test_files_that_an_undo_brings_back_are_untagged_before_it_is_ordered(
     capsys, store, tmp_path: Path
 ):
     pytest.importorskip("deltalake")
-    from compactor.catalogs.delta_files import DeltaFiles
-    from compactor.maintenance.superseded import SupersededFiles
+    from compactor_tables.metadata.delta_files import DeltaFiles
+    from compactor_tables.superseded import SupersededFiles
     from tests.support.delta_lake import DeltaLake
 
     lake = DeltaLake(tmp_path, store)

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from compactor.maintenance.report import TablesReport, report_on
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
-from compactor_cli.commands import tables_managed, tables_run, tables_status
+from compactor_cli.commands import tables_run, tables_status
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.stack import Stack
+from compactor_tables.report import TablesReport, report_on
 from tests.support.memory_store import ManualClock, MemoryStore
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor-tables"
@@ -114,76 +114,3 @@ def test_a_deployed_run_is_shown_to_a_person(
     out = capsys.readouterr().out
     assert "run r1: failed" in out
     assert "1 table: 0 done, 0 left, 0 with more to do, 1 failed" in out
-
-
-class FakeTables:
-    """Stands for :class:`compactor.stores.s3_tables.S3Tables`."""
-
-    changes: list[tuple[Any, ...]]
-
-    def __init__(self, bucket_arn: str) -> None:
-        FakeTables.changes = []
-
-    def set_table(self, *given: Any) -> None:
-        self.changes.append(given)
-
-    def set_bucket(self, value: Any) -> None:
-        self.changes.append(("bucket", value))
-
-    def of_table(self, namespace: str, name: str) -> dict[str, Any]:
-        settings = {"icebergCompaction": {"targetFileSizeMB": 256}}
-        last = {"status": "Failed", "failureMessage": "no schema"}
-        return {"icebergCompaction": {"status": "enabled", "settings": settings, "last": last}}
-
-    def of_bucket(self) -> dict[str, Any]:
-        return {}
-
-
-@pytest.fixture
-def managed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables_managed, "S3Tables", FakeTables)
-
-
-def test_what_s3_tables_do_is_shown_and_set(
-    managed: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["--target-mb", "256", "--keep-hours", "200", "--strategy", "sort"]
-    assert cli.main(["tables", "managed", "arn:b", "bronze.events", *words]) == 0
-
-    compaction = {"icebergCompaction": {"targetFileSizeMB": 256, "strategy": "sort"}}
-    snapshots = {"icebergSnapshotManagement": {"maxSnapshotAgeHours": 200}}
-    assert FakeTables.changes == [
-        ("bronze", "events", kind, {"status": "enabled", "settings": settings})
-        for kind, settings in (
-            ("icebergCompaction", compaction),
-            ("icebergSnapshotManagement", snapshots),
-        )
-    ]
-    line = "icebergCompaction: enabled targetFileSizeMB 256; last: Failed (no schema)"
-    assert line in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("words", "accepted"),
-    [
-        (["arn:b", "bronze.events", "--keep-hours", "24"], "at least 168"),
-        (["arn:b", "--unreferenced-days", "1"], "at least 3"),
-        (["arn:b", "--target-mb", "256"], "a table, for what is set of one"),
-        (["arn:b", "bronze.events", "--unreferenced-days", "7"], "none of a table"),
-        (["arn:b", "events", "--target-mb", "256"], "such as bronze.events"),
-    ],
-)
-def test_what_is_below_the_floor_or_of_something_else_is_refused(
-    managed: None, capsys: pytest.CaptureFixture[str], words: list[str], accepted: str
-) -> None:
-    assert cli.main(["tables", "managed", *words]) == 2
-    assert accepted in capsys.readouterr().err
-    assert FakeTables.changes == []
-
-
-def test_below_the_floor_is_set_where_it_is_said_twice(managed: None) -> None:
-    words = ["arn:b", "--unreferenced-days", "1", "--below-floor"]
-    assert cli.main(["tables", "managed", *words]) == 0
-
-    ((_, value),) = FakeTables.changes
-    assert value["settings"] == {"icebergUnreferencedFileRemoval": {"unreferencedDays": 1}}

@@ -17,6 +17,7 @@ from compactor.discovery.fleet import Fleet
 from compactor.errors import TransientStoreError
 from compactor.model import Partition
 from compactor.settings.settings import Settings
+from tests.support.examples import limited
 from tests.support.memory_store import MemoryStore
 
 DAY = Partition("source", "logs/day/", "day/")
@@ -25,7 +26,7 @@ PAGE = 10
 
 def settings(**given: Any) -> Settings:
     uris = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/data/"}
-    return Settings.from_input({**uris, "depth": 1, **given})
+    return limited({**uris, "depth": 1, **given})
 
 
 def a_store(objects: int, page_size: int = PAGE) -> tuple[MemoryStore, list[bytes]]:

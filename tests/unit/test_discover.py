@@ -16,6 +16,7 @@ from compactor.discovery.speed import WorkerSpeed
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import Partition
 from compactor.settings.settings import Settings
+from tests.support.examples import limited
 from tests.support.memory_store import Call, MemoryStore
 
 NOW = datetime(2026, 2, 1, 9, 30, tzinfo=UTC).timestamp()
@@ -37,7 +38,7 @@ def a_store(*keys: str, page_size: int = 1_000) -> MemoryStore:
 
 def settings(source: str = "s3://source/logs/", **given: Any) -> Settings:
     uris = {"s3_source_uri": source, "s3_destination_uri": "s3://lake/data/"}
-    return Settings.from_input({**uris, **given})
+    return limited({**uris, **given})
 
 
 def found(store: MemoryStore, wanted: Settings, now: float = NOW) -> Discovery:
@@ -165,9 +166,8 @@ def test_counting_stops_as_soon_as_a_partition_is_known_to_be_oversized() -> Non
 
 def test_a_partition_of_exactly_the_limit_is_not_oversized() -> None:
     store = a_store(*(f"logs/{n}" for n in range(25)))
-    assert found(store, settings(lambda_max_objects=25, lambda_max_bytes=250)).oversized == ()
+    assert found(store, settings(lambda_max_objects=25)).oversized == ()
     assert found(store, settings(lambda_max_objects=24)).items == ()
-    assert found(store, settings(lambda_max_bytes=249)).items == ()
 
 
 def test_a_partition_that_would_take_one_worker_too_long_is_oversized(
@@ -178,6 +178,7 @@ def test_a_partition_that_would_take_one_worker_too_long_is_oversized(
     store = a_store(*(f"logs/{n:05}.json" for n in range(10_000)))
     assert found(store, settings(lambda_max_seconds=1)).items == ()
     assert found(store, settings(lambda_max_seconds=60)).oversized == ()
+    assert found(store, settings(lambda_max_seconds=0)).items == ()
 
 
 def test_committed_objects_do_not_make_a_partition_oversized() -> None:

@@ -133,7 +133,8 @@ def test_every_make_target_in_the_documents_exists(line, repo_root):
 
 def test_sh_blocks_hold_nothing_but_what_is_checked():
     known = re.compile(
-        r"(compactor|make|export|pip install dist/s3_compactor-\*\.whl"
+        r"(git clone <repository>|cd s3-compactor|compactor|make|export"
+        r"|pip install dist/s3_compactor-\*\.whl"
         r"|\. \.venv/bin/activate)(\s|$)"
     )
     assert len(in_blocks()) > 30

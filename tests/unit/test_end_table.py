@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from compactor.errors import TransientStoreError
-from compactor.maintenance import places
-from compactor.maintenance.orders import Order, write_order
-from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor.settings.uris import parse_location
-from compactor_handlers import end_table
-from compactor_handlers.tables_runtime import RunOfTables
+from compactor_tables import places
+from compactor_tables.handlers import end_table
+from compactor_tables.handlers.runtime import RunOfTables
+from compactor_tables.orders import Order, write_order
+from compactor_tables.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 
 pytest.importorskip("deltalake")

@@ -13,13 +13,14 @@ import boto3
 import pytest
 
 from compactor.errors import InvalidInput
+from compactor.invocation import kept_store
 from compactor.model import SourceObject
 from compactor.registry.ports import ExecutionState
 from compactor.stores.executions import StateMachine
 from compactor.stores.registry import DynamoRegistry
 from compactor.stores.registry_rows import create_table
 from compactor.whole.reconcile import Reconciliation
-from compactor_handlers import compact_partition, discover, events, register, runtime, sweep
+from compactor_handlers import compact_partition, discover, events, register, sweep
 from tests.support.dynamodb import client_at
 from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
@@ -95,10 +96,10 @@ class Deployed:
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     events.forget()
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     yield
     events.forget()
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
 
 @pytest.fixture
@@ -121,8 +122,7 @@ def test_the_threshold_starts_one_run_with_the_streams_input(deployed: Deployed)
     assert deployed.registered(told[2]) == []
     (execution,) = deployed.executions()
     given = json.loads(execution["input"])
-    assert given["listing"] == "events"
-    assert given["registry"] == f"{deployed.table}/logs"
+    assert given["listing"] == f"events:{deployed.table}/logs"
     assert execution["name"].startswith("logs-")
     assert execution["name"].endswith("-000001")
 

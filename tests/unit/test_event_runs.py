@@ -194,7 +194,7 @@ def test_other_settings_look_at_what_was_left_again() -> None:
     world.sweep()
     world.run_started()
     assert list(world.begin("run-x")) == []
-    other = EventWorld(objects=1, max_expansion=5, nul_bytes="keep")
+    other = EventWorld(objects=1, encoding="any_bytes")
     other.registry, other.store = world.registry, world.store
     assert [item.path for item in other.begin("run-y")] == ["a/"]
 
@@ -260,7 +260,7 @@ def test_a_stream_of_another_destination_is_refused() -> None:
     world = EventWorld()
     other = EventWorld(s3_destination_uri="s3://lake/elsewhere/")
     other.registry = world.registry
-    with pytest.raises(InvalidInput, match="registry"):
+    with pytest.raises(InvalidInput, match="listing"):
         list(other.begin("run-x"))
 
 

@@ -37,7 +37,7 @@ def numbered(name: str, number: int) -> str:
 
 
 def old_settings(**given: Any) -> Settings:
-    return settings_of(**{"clean_up": "delete", "keep_runs_days": 90, **given})
+    return settings_of(**{"clean_up": "delete", **given})
 
 
 def dropped(
@@ -119,10 +119,8 @@ KINDS = {
     "runs/<run id>/tables/<table id>.order.json": False,
     "runs/<run id>/staging/<name>/<rest>": True,
     "runs/<run id>/results/<rest>": True,
-    "runs/<run id>/discovery/division.json": True,
-    "runs/<run id>/discovery/<name>/ranges.json": True,
-    "runs/<run id>/discovery/<name>/<stretch>.json": True,
-    "runs/<run id>/discovery/<name>/<stretch>-<piece>.json": True,
+    "runs/<run id>/discovery/partitions.json": True,
+    "runs/<run id>/discovery/pieces/<piece>.json": True,
     "runs/<run id>/listing/index.json": True,
     "runs/<run id>/listing/pages/<md5>/<number>.json.gz": True,
     "runs/<run id>/listing/sorted/<md5>/<part>/<number>.json.gz": True,
@@ -158,10 +156,10 @@ def test_nothing_of_a_run_goes_while_one_of_its_files_is_younger() -> None:
         assert dropped(state_of(ages)) == set(), kind
 
 
-def test_a_run_ends_to_exist_after_the_days_that_the_settings_say() -> None:
-    names = {"runs/a/discovery.json": 20.0, "runs/b/discovery.json": 31.0}
+def test_a_run_ends_to_exist_after_ninety_days() -> None:
+    names = {"runs/a/discovery.json": 89.0, "runs/b/discovery.json": 91.0}
 
-    assert dropped(state_of(names), old_settings(keep_runs_days=30)) == {"runs/b/discovery.json"}
+    assert dropped(state_of(names)) == {"runs/b/discovery.json"}
 
 
 def test_a_run_that_asks_keeps_its_own_files() -> None:

@@ -14,27 +14,26 @@ import pytest
 
 from compactor import layout
 from compactor.cleaning.work import read_due
-from compactor.discovery.counting import Tally
-from compactor.discovery.pieces import Piece, Pieces, Stretch
+from compactor.discovery.pieces import Partitions, Piece, Pieces
 from compactor.discovery.places import NamedLevels
 from compactor.discovery.work import WorkItem
 from compactor.log import identity, schemes
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
-from compactor.maintenance import places
-from compactor.maintenance.history import keep_look
-from compactor.maintenance.looks import Look, Maintained
-from compactor.maintenance.orders import Order, write_order
-from compactor.maintenance.outcomes import outcome_of, write_outcome
-from compactor.maintenance.receipts import MaintenanceReceipt, write_receipt
-from compactor.maintenance.report import report_on
-from compactor.maintenance.superseded import Live, SupersededFiles
 from compactor.model import Partition, Skipped
 from compactor.report.left import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, parse_location
+from compactor_tables import places
+from compactor_tables.history import keep_look
+from compactor_tables.looks import Look, Maintained
+from compactor_tables.orders import Order, write_order
+from compactor_tables.outcomes import outcome_of, write_outcome
+from compactor_tables.receipts import MaintenanceReceipt, write_receipt
+from compactor_tables.report import report_on
+from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.document_tables import (
     NUMBERED,
     OBJECTS,
@@ -69,7 +68,7 @@ PREFIXES = {
 # Documents whose fields no type of the code has.
 WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
 # Documents that only a discovery of several invocations leaves.
-DIVIDED = {"Division", "Stretch", "Piece"}
+RESUMED = {"Partitions", "Piece"}
 _EXAMPLE = re.compile(r"^```json( \w+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -160,26 +159,26 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded", *listed}
     # Compared in test_leases and test_optimizers.
     others |= {"Lease", "OptimizerLooks", *MAINTENANCE_RUN}
-    assert {*others, *DIVIDED, *written} >= set(NUMBERED)
+    assert {*others, *RESUMED, *written} >= set(NUMBERED)
 
 
-def test_what_a_divided_discovery_leaves_has_the_fields_that_are_told() -> None:
+def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_told() -> None:
     stored = load()
     pieces = Pieces(stored.settings, "today-1", stored.store)
     piece = Piece(0, 1, [], [], 0, NamedLevels(), Skipped(0, 0), {})
-    division = pieces.divide(piece, [Stretch(["logs/a/"], {0: Tally(after="x")})], shared=True)
+    pieces.begin(Partitions(["logs/a/"], piece))
+    pieces.add(1, piece)
     run = f"{STATE}runs/today-1/"
     written = {
-        "Division": f"{run}discovery/division.json",
-        "Stretch": f"{run}discovery/{division.name}/000001.json",
-        "Piece": f"{run}discovery/{division.name}/000000-000000.json",
+        "Partitions": f"{run}discovery/partitions.json",
+        "Piece": f"{run}discovery/pieces/000001.json",
     }
     state = stored.store.contents("lake", run)
     assert set(state) == set(written.values())
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
-    assert written.keys() == DIVIDED
+    assert written.keys() == RESUMED
 
 
 def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:

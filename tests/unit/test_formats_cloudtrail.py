@@ -39,7 +39,7 @@ blanks = st.text(" \t\r\n", max_size=3)
 
 
 def framer(output: str) -> Framer:
-    return framer_for(TRAIL, cloudtrail_output=output)
+    return framer_for(TRAIL, lines=output == "lines")
 
 
 def join(target: Framer, sources: list[bytes]) -> tuple[bytes, list[Framed]]:

@@ -7,7 +7,7 @@ import io
 import itertools
 import json
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from compactor.codecs.codecs import Limits, decompress, decompress_stream
 from compactor.codecs.encoders import encoder
-from compactor.errors import InvalidInput, UnreadableSource
+from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.delimited import RecordCounter
 from compactor.formats.framing import Framed, Framer
@@ -348,13 +348,6 @@ def test_sources_survive_from_encoded_source_to_encoded_output(
 def encode(compression: Compression, writes: list[bytes]) -> bytes:
     target = encoder(compression)
     return b"".join([*map(target.write, writes), target.finish()])
-
-
-@pytest.mark.parametrize("option", ["cloudtrail_output", "undelimited_output"])
-def test_an_unknown_output_option_is_named(option: str) -> None:
-    make: Callable[..., Framer] = framer_for
-    with pytest.raises(InvalidInput, match=f"{option}: 'pretty' is not accepted"):
-        make(signature(Format.TEXT), **{option: "pretty"})
 
 
 def test_facts_have_defaults_that_change_nothing() -> None:

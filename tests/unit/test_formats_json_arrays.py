@@ -23,7 +23,7 @@ BOM = b"\xef\xbb\xbf"
 
 def framer(output: str = "array") -> Framer:
     signature = Signature(Format.JSON_ARRAY, Compression.NONE)
-    return framer_for(signature, json_array_output=output)
+    return framer_for(signature, lines=output == "lines")
 
 
 def join(target: Framer, sources: list[bytes]) -> tuple[bytes, list[Framed]]:
@@ -45,10 +45,10 @@ def placed(content: bytes) -> Framed:
 
 def seen(output: bytes, how: str) -> list[object]:
     """The records as a reader of such an output takes them."""
-    if how == "array":
-        found: list[object] = json.loads(output)
-        return found
-    return [json.loads(line) for line in output.split(b"\n")[:-1]]
+    if how == "lines":
+        return [json.loads(line) for line in output.split(b"\n")[:-1]]
+    found: list[object] = json.loads(output)
+    return found
 
 
 @pytest.mark.parametrize("how", ["array", "lines"])
@@ -102,9 +102,9 @@ def test_a_bracket_before_a_line_of_text_is_no_array(line):
     assert found.format is Format.TEXT
 
 
-@pytest.mark.parametrize("how", ["array", "lines"])
+@pytest.mark.parametrize("how", ["as_is", "lines"])
 def test_a_run_joins_arrays_reads_them_a_second_time_and_restores_them(how):
-    world = World(json_array_output=how, second_reading="all")
+    world = World(documents=how, second_reading="all")
     sources = {
         "a.json": b'[{"n":1},\n {"n":2}]\n',
         "b.json": json.dumps([{"n": 3, "in": [{"x": [1, "],["]}]}], indent=2).encode(),
@@ -121,7 +121,7 @@ def test_a_run_joins_arrays_reads_them_a_second_time_and_restores_them(how):
     assert (checked.findings, checked.deep) == ([], [])
 
 
-@pytest.mark.parametrize("how", ["array", "lines"])
+@pytest.mark.parametrize("how", ["as_is", "lines"])
 def test_the_second_reading_withholds_arrays_that_lost_a_record(how, monkeypatch):
     place = JsonArrayFramer.frame
 
@@ -129,7 +129,7 @@ def test_the_second_reading_withholds_arrays_that_lost_a_record(how, monkeypatch
         return place(self, content.replace(b'{"n":1},', b" " * 8))
 
     monkeypatch.setattr(JsonArrayFramer, "frame", lost)
-    world = World(json_array_output=how)
+    world = World(documents=how)
     world.put("a.json", b'[{"n":1},{"n":2}]')
     world.put("b.json", b'[{"n":3}]')
     assert "3 records in, 2 out" in world.run().left_alone["records_differ"].detail

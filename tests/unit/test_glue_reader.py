@@ -144,9 +144,6 @@ def test_a_table_that_is_not_there_is_none_and_one_that_is_is_not_made_again(
 ) -> None:
     stubber.add_client_error("get_table", "EntityNotFoundException")
     assert reader(stubber).table() is None
-    stubber.add_client_error("get_table", "EntityNotFoundException")
-    with pytest.raises(InvalidInput, match="reader_columns"):
-        reader(stubber).columns_of("lake", "other")
     stubber.add_client_error("batch_get_partition", "EntityNotFoundException")
     assert reader(stubber).entries([("1",)]) == {}
     stubber.add_client_error("create_table", "AlreadyExistsException")
@@ -169,7 +166,6 @@ def test_a_partition_goes_through_its_states_in_a_catalog(monkeypatch: pytest.Mo
         made = catalog.table()
         assert made is not None
         assert made["PartitionKeys"] == MADE["PartitionKeys"]
-        assert catalog.columns_of("lake", "logs") == COLUMNS
         assert catalog.change([change("1", new=True, shown=Shown.RAW)]) == {}
         assert catalog.change([change("1", new=True)]).keys() == {("1",)}
         assert catalog.change([change("2", new=False)]).keys() == {("2",)}

@@ -7,7 +7,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,12 @@ import pytest
 from compactor.catalogs.readers import open_readers
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.invocation import kept_store
+from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
 from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition, discover, report, runtime
+from tests.support.examples import seconds_of
 from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 
@@ -58,10 +61,10 @@ def endpoint() -> Iterator[str]:
 def s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Client]:
     """A client, and the environment a function would find the endpoint in."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     client: S3Client = boto3.client("s3", endpoint_url=endpoint)
     yield client
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
 
 @dataclass
@@ -87,7 +90,6 @@ class Place:
             "depth": 1,
             "settle_seconds": 0,
             "open_partition_seconds": 0,
-            "read_concurrency": 4,
             **given,
         }
 
@@ -465,7 +467,7 @@ def test_a_spark_failure_is_told_with_the_jobs_own_line(place: Place) -> None:
 
 
 def test_partitions_for_spark_are_counted_apart(logs: Place) -> None:
-    found = logs.discover(lambda_max_objects=4)
+    found = logs.discover(lambda_max_seconds=seconds_of(4.5))
     assert (found["item_count"], found["oversized_count"]) == (1, 1)
     event = {"run_id": "run-1", "started_at": STARTED, "settings": found["settings"]}
     verdict = answer_of(report.handler, event)
@@ -486,7 +488,7 @@ class Later(SystemClock):
 def test_the_store_of_a_warm_function_is_the_same(place: Place) -> None:
     one = Settings.from_input(place.input())
     assert runtime.store_for(one) is runtime.store_for(one)
-    other = Settings.from_input(place.input(read_concurrency=5))
+    other = replace(one, limits=WorkerLimits(reads=5))
     assert runtime.store_for(other) is not runtime.store_for(one)
 
 
@@ -499,23 +501,14 @@ def test_a_discovery_that_is_short_of_time_is_called_again_until_the_lists_are_w
     # At the start of store, working time, discovery and counting; then it is over.
     short = Context(milliseconds=(900_000,) * 4 + (1_000,))
     answer = answer_of(discover.handler, event, short)
-    assert answer == {"status": "shared", "partitions": 2, "counted": 0, "stretches": [1, 2]}
+    assert answer == {"status": "more", "partitions": 2, "counted": 0}
     # Lambda would give six minutes more.
     short = Context(milliseconds=(900_000,) * 4 + (380_000,))
-    answer = answer_of(discover.handler, {**event, "stretch": 1}, short)
-    assert answer == {"stretch": 1, "status": "more"}
-    for stretch, left in ((1, [2]), (2, [])):
-        counted = answer_of(discover.handler, {**event, "stretch": stretch})
-        assert counted == {"stretch": stretch, "status": "counted"}
-        if left:
-            again = answer_of(discover.handler, event)
-            assert (again["status"], again["counted"], again["stretches"]) == ("shared", 1, left)
+    assert answer_of(discover.handler, event, short)["status"] == "more"
     found = answer_of(discover.handler, event)
     assert found["status"] == "done"
     assert logs.items(found) == logs.items(plenty)
     assert (found["item_count"], found["work"]) == (2, True)
-    with pytest.raises(InvalidInput, match="stretch: 3 is not accepted"):
-        answer_of(discover.handler, {**event, "stretch": 3})
 
 
 def test_a_run_takes_what_an_inventory_lists(logs: Place) -> None:
@@ -540,7 +533,7 @@ def test_a_run_takes_what_an_inventory_lists(logs: Place) -> None:
         logs.s3.put_object(Bucket=bucket, Key=key, Body=body)
 
     uri = f"s3://{bucket}/{PLACE}"
-    found = logs.discover(listing="inventory", inventory_manifest_uri=uri)
+    found = logs.discover(listing=f"inventory:{uri}")
     receipts = [logs.compact(found, item) for item in logs.items(found)]
 
     assert [item["objects"] for item in logs.items(found)] == [4, 2]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from compactor.errors import TransientStoreError
-from compactor.maintenance.measures import PartitionValue
-from compactor.maintenance.written import Touched
+from compactor_tables.measures import PartitionValue
+from compactor_tables.written import Touched
 from tests.support.memory_store import Call
 
 pytest.importorskip("pyiceberg")
@@ -21,7 +21,7 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, StringType
 
-from compactor.catalogs.iceberg_writes import IcebergWrites
+from compactor_tables.metadata.iceberg_writes import IcebergWrites
 from tests.support.maintained_tables import IcebergLake, Named
 
 SCHEMA = Schema(

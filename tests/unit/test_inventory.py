@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.clock import NoDeadline
-from compactor.discovery.work import Discovery, WorkItem
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.inventory import columnar, pages, taking
 from compactor.inventory.listing import InventoryListing, open_listing
@@ -29,7 +28,6 @@ from compactor.whole.begin import Begun, begin
 from compactor.whole.orders import Desk, Order
 from compactor_cli.commands import main
 from compactor_cli.commands import plan as plan_command
-from compactor_cli.listing_prices import prices_of
 from tests.support.cleaning import LINE
 from tests.support.document_tables import table_of
 from tests.support.examples import NOW, PARTITION
@@ -49,7 +47,7 @@ from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.world import World
 
 HOUR = 3_600.0
-INVENTORY: dict[str, Any] = {"listing": "inventory", "inventory_manifest_uri": URI}
+INVENTORY: dict[str, Any] = {"listing": f"inventory:{URI}"}
 
 
 def sources_of(*names: str, root: str = "logs/") -> list[SourceObject]:
@@ -181,7 +179,7 @@ def test_of_a_configuration_the_newest_inventory_that_was_delivered_is_taken(
     # What is being delivered has no checksum yet; what else lies there are no inventories.
     store.remove(BUCKET, f"{PLACE}2027-01-03T01-00Z/manifest.checksum")
     store.seed(BUCKET, f"{PLACE}hive/dt=2027-01-09-01-00/symlink.txt", b"")
-    given = {**INVENTORY, "inventory_manifest_uri": f"s3://{BUCKET}/{PLACE}"}
+    given = {"listing": f"inventory:s3://{BUCKET}/{PLACE}"}
     listing = take_inventory(settings_of(**given), store, DirectoryShelf(tmp_path))
 
     assert [one.key for one in listed(listing)] == ["logs/b"]
@@ -191,7 +189,7 @@ def test_of_a_configuration_the_newest_inventory_that_was_delivered_is_taken(
 def test_a_configuration_that_nothing_was_delivered_for_is_told(tmp_path: Path) -> None:
     store = MemoryStore(ManualClock(NOW))
     store.add_bucket(BUCKET)
-    given = {**INVENTORY, "inventory_manifest_uri": f"s3://{BUCKET}/{PLACE}"}
+    given = {"listing": f"inventory:s3://{BUCKET}/{PLACE}"}
     with pytest.raises(InvalidInput, match="S3 has delivered an inventory"):
         take_inventory(settings_of(**given), store, DirectoryShelf(tmp_path))
 
@@ -215,7 +213,7 @@ def test_an_inventory_that_cannot_be_used_is_refused_in_one_line(
     with pytest.raises(InvalidInput) as error:
         taken(inventory_of(sources_of("a"), NOW, told=told, columns=columns), tmp_path)
 
-    assert error.value.field == "inventory_manifest_uri"
+    assert error.value.field == "listing"
     assert says in str(error.value)
 
 
@@ -483,7 +481,7 @@ def test_the_pages_lie_below_the_run_and_expire_with_it() -> None:
     assert set(json.loads(index)["pages"][0]) == set(table_of("PageLine"))
 
 
-def test_a_plan_of_an_inventory_writes_nothing_and_tells_both_prices(
+def test_a_plan_of_an_inventory_writes_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = Listed()
@@ -493,50 +491,14 @@ def test_a_plan_of_an_inventory_writes_nothing_and_tells_both_prices(
     world.add("c.json", LINE)
     monkeypatch.setattr(plan_command, "open_store", lambda *_: world.store)
     before = {bucket: world.store.contents(bucket) for bucket in ("source", "lake", BUCKET)}
-    words = ["s3://source/logs/", "s3://lake/compacted/", "--listing", "inventory"]
-    words += ["--inventory-manifest-uri", URI]
+    words = ["s3://source/logs/", "s3://lake/compacted/", "--listing", f"inventory:{URI}"]
     world.store.calls.clear()
 
     assert main(["plan", *words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["totals"]["objects"] == 2
-    assert found["listing"] == {
-        "objects": 2,
-        "list_requests": 2,
-        "list_dollars": 0.00001,
-        "inventory_dollars": 0.0,
-        "table_backfill_dollars": 0.000001,
-        "table_month_dollars": 0.0,
-        "table_change_dollars": 0.0000003,
-    }
     assert world.lists_of_the_source() == 0
     assert before == {bucket: world.store.contents(bucket) for bucket in before}
-    assert main(["plan", *words]) == 0
-    line = "to list 2 objects costs less than $0.01 by LIST, and less than $0.01 by an S3 Inventory"
-    assert line in " ".join(capsys.readouterr().out.split())
-
-
-def test_a_hundred_million_objects_cost_half_as_much_and_less_by_an_inventory() -> None:
-    items = tuple(WorkItem(f"{n}/", "source", f"logs/{n}/", 10_000, 1) for n in range(10_000))
-    prices = prices_of(Discovery(items))
-
-    assert (prices.list_requests, round(prices.list_dollars, 2)) == (200_000, 1.0)
-    assert round(prices.inventory_dollars, 2) == 0.25
-    assert "100,000,000 objects costs $1.00 by LIST, and $0.25 by an S3 Inventory" in prices.line
-
-
-def test_a_live_inventory_saves_lists_and_is_paid_once_by_change_and_above_a_billion() -> None:
-    def line(objects: int) -> str:
-        items = tuple(WorkItem(f"{n}/", "source", f"logs/{n}/", objects, 1) for n in range(10_000))
-        return prices_of(Discovery(items), by_table=True).line
-
-    # The example of the page: 200 million objects for $60.
-    assert "saves 400,000 LISTs, $2.00 a run; it costs $60.00 once" in line(20_000)
-    assert "for 200,000,000 objects, $0.30 for a million changes, and nothing a month" in (
-        line(20_000)
-    )
-    assert "and $200.00 a month" in line(200_000)
-    assert "and nothing a month" in line(100_000)
 
 
 def test_a_run_without_its_pages_takes_list() -> None:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.clock import NoDeadline
-from compactor.discovery import divided
-from compactor.discovery.divided import Ask, Part
+from compactor.discovery.resume import Part
 from compactor.errors import IntegrityError, ObjectMissing
 from compactor.inventory import pages, taking
 from compactor.inventory.listing import InventoryListing
@@ -22,14 +21,14 @@ from compactor.inventory.pages import DirectoryShelf, RunShelf
 from compactor.inventory.taking import take_inventory, take_on
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
-from compactor.whole.begin import Begun, begin, count_on
+from compactor.whole.begin import Begun, begin
 from tests.support.document_tables import table_of
 from tests.support.examples import NOW
 from tests.support.examples import settings as settings_of
 from tests.support.inventory import BUCKET, PLACE, URI, Inventory, inventory_of, row_of
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 
-INVENTORY: dict[str, Any] = {"listing": "inventory", "inventory_manifest_uri": URI}
+INVENTORY: dict[str, Any] = {"listing": f"inventory:{URI}"}
 SETTINGS = settings_of(**INVENTORY)
 RUN = "run-1"
 HOME = f"_compactor/compacted/runs/{RUN}/listing/"
@@ -228,7 +227,7 @@ def test_a_file_is_not_read_twice_by_calls_that_run_out_of_time() -> None:
 
 
 def test_calls_go_on_with_the_inventory_that_was_begun_though_a_newer_one_is_there() -> None:
-    given = {**INVENTORY, "inventory_manifest_uri": f"s3://{BUCKET}/{PLACE}"}
+    given = {"listing": f"inventory:s3://{BUCKET}/{PLACE}"}
     settings = settings_of(**given)
     store = delivered(inventory_of([source(name) for name in "abc"], NOW))
     assert take_on(settings, store, shelf_of(store), at_once()) is None
@@ -264,17 +263,13 @@ def test_a_piece_that_is_damaged_is_told(tmp_path: Path) -> None:
     assert pages.read_index(shelf) is None
 
 
-@pytest.mark.parametrize("shares", [False, True])
-def test_a_run_begins_by_as_many_calls_as_inventory_and_counting_take(
-    shares: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_begins_by_as_many_calls_as_inventory_and_counting_take() -> None:
     sources = [source(f"{number % 7}/{number:03}") for number in range(100)]
     settings = settings_of(**INVENTORY, depth=1)
     whole, parted = (delivered(inventory_of(sources, NOW)) for _ in range(2))
     (once,) = _begun(settings, whole, NoDeadline)
-    monkeypatch.setattr(divided, "MOST_PARTITIONS", 2)
     goes_on = [True] * 8 + [False] * 30
-    answers = _begun(settings, parted, lambda: Chances(iter(goes_on)), shares=shares)
+    answers = _begun(settings, parted, lambda: Chances(iter(goes_on)))
     assert answers[0] == Part(0, 0), "the inventory"
     assert Part(7, 1) in answers or any(one.partitions == 7 for one in answers[:-1])
     last, first = answers[-1], once
@@ -286,13 +281,9 @@ def test_a_run_begins_by_as_many_calls_as_inventory_and_counting_take(
     assert not [call for call in lists if call.bucket == "source"]
 
 
-def _begun(settings: Any, store: MemoryStore, time: Any, *, shares: bool = False) -> list[Any]:
+def _begun(settings: Any, store: MemoryStore, time: Any) -> list[Any]:
     answers: list[Any] = []
     while not answers or isinstance(answers[-1], Part):
-        answers.append(begin(settings, RUN, store, NOW, deadline=time(), shares=shares))
-        for stretch in getattr(answers[-1], "stretches", ()):
-            ask = Ask(settings, RUN, store, NOW, lambda _: frozenset(), time())
-            while not count_on(ask, stretch):
-                pass
+        answers.append(begin(settings, RUN, store, NOW, deadline=time()))
         assert len(answers) < 200
     return answers

@@ -138,7 +138,8 @@ def set_of(found: Container[bytes], state: LogState) -> set[bytes]:
 
 
 def test_settings_that_decide_formats_make_other_outputs() -> None:
-    names = {decided_by(settings(**one)) for one in ({}, {"format": "text"}, {"nul_bytes": "keep"})}
+    given: tuple[dict[str, str], ...] = ({}, {"format": "text"}, {"encoding": "any_bytes"})
+    names = {decided_by(settings(**one)) for one in given}
     assert len(names) == 3
     assert decided_by(settings()) == decided_by(settings(compression="gzip"))
 

@@ -63,7 +63,7 @@ class Live:
 
     @property
     def settings(self) -> Settings:
-        return settings_of(listing="inventory", inventory_table=self.table.address)
+        return settings_of(listing=f"inventory:{self.table.address}")
 
     def put(self, *names: str) -> list[SourceObject]:
         seeded = self.store.seed
@@ -247,7 +247,7 @@ def test_a_snapshot_that_expires_amid_a_run_ends_it_with_what_to_do(live: Live) 
     assert take_on(live.settings, live.store, shelf, Once(), opens=open_inventory) is None
     live.table.add([live_row(one) for one in live.put("d")])
     live.table.load().maintenance.expire_snapshots().by_id(pinned).commit()
-    with pytest.raises(InvalidInput, match=r"inventory_table: .*expired.*start a new run"):
+    with pytest.raises(InvalidInput, match=r"listing: .*expired.*start a new run"):
         take_on(live.settings, live.store, shelf, Once(), opens=open_inventory)
 
 
@@ -281,8 +281,8 @@ def test_a_plan_of_a_live_inventory_writes_nothing_and_tells_what_it_saves_and_c
     live.put("later.json")
     monkeypatch.setattr(plan_command, "open_store", lambda *_: live.store)
     before = {bucket: live.store.contents(bucket) for bucket in ("source", "lake", BUCKET)}
-    words = ["plan", "s3://source/logs/", "s3://lake/compacted/", "--listing", "inventory"]
-    words += ["--inventory-table", live.table.address]
+    words = ["plan", "s3://source/logs/", "s3://lake/compacted/"]
+    words += ["--listing", f"inventory:{live.table.address}"]
 
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["totals"]["objects"] == 2
@@ -307,7 +307,13 @@ def test_reconciling_by_a_live_inventory_registers_what_no_event_told_of(
     monkeypatch.setattr(reconcile_command, "open_store", lambda *_: world.store)
     at = partial(Reconciliation, at=world.table, grace_seconds=-1e9)
     monkeypatch.setattr(reconcile_command, "Reconciliation", at)
-    words = ["reconcile", "s3://source/logs/", "s3://lake/compacted/", "--registry", "pending/logs"]
+    words = [
+        "reconcile",
+        "s3://source/logs/",
+        "s3://lake/compacted/",
+        "--listing",
+        "events:pending/logs",
+    ]
     given = ["--depth", "1", "--settle-seconds", "0", "--open-partition-seconds", "0"]
     world.store.calls.clear()
 
@@ -347,11 +353,11 @@ def test_the_table_of_a_table_bucket_is_read_by_where_s3_tables_says_its_metadat
     table_bucket: tuple[str, S3Store], tmp_path: Path
 ) -> None:
     address, store = table_bucket
-    given = settings_of(listing="inventory", inventory_table=address)
+    given = settings_of(listing=f"inventory:{address}")
     listing = take_inventory(given, store, DirectoryShelf(tmp_path / "p"), opens=open_inventory)
     assert [one.key for one in sources_in(listing)] == ["logs/a", "logs/b"]
     with pytest.raises(InvalidInput, match="there is none of this name"):
-        open_live(replace(given, inventory_table=address + "s"), store, "")
+        open_live(replace(given, listing=f"inventory:{address}s"), store, "")
 
 
 @pytest.mark.parametrize(
@@ -370,7 +376,7 @@ def test_what_s3_tables_answers_is_told_as_what_it_means(
 
     monkeypatch.setattr(live_inventory, "metadata_location", refuse)
     with pytest.raises(kind, match=said):
-        open_live(replace(live.settings, inventory_table=AWS), live.store, "")
+        open_live(replace(live.settings, listing=f"inventory:{AWS}"), live.store, "")
 
 
 # What is refused.
@@ -389,7 +395,7 @@ def test_a_table_without_a_snapshot_is_refused(live: Live) -> None:
 
 
 def test_a_name_that_is_none_is_refused(live: Live) -> None:
-    given = replace(live.settings, inventory_table=f"{live.table.address}s")
+    given = replace(live.settings, listing=f"inventory:{live.table.address}s")
     with pytest.raises(InvalidInput, match="there is none of this name"):
         open_live(given, live.store, "")
 
@@ -421,7 +427,7 @@ def test_without_pyiceberg_one_line_says_what_to_install_or_deploy(
     live: Live, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
     monkeypatch.setattr(opening, "find_spec", lambda name: None if name == missing else object())
-    with pytest.raises(InvalidInput, match=r"s3-compactor\[iceberg\].*made with inventory_table"):
+    with pytest.raises(InvalidInput, match=r"s3-compactor\[iceberg\].*made with this listing"):
         live.take()
 
 
@@ -434,16 +440,12 @@ def test_without_pyiceberg_one_line_says_what_to_install_or_deploy(
     ],
 )
 def test_what_is_no_address_of_a_live_inventory_is_refused(table: object) -> None:
-    with pytest.raises(InvalidInput, match="inventory_table"):
-        settings_of(listing="inventory", inventory_table=table)
+    with pytest.raises(InvalidInput, match="listing"):
+        settings_of(listing=f"inventory:{table}")
 
 
-def test_settings_name_one_inventory_and_only_where_one_is_taken() -> None:
-    found = settings_of(listing="inventory", inventory_table=AWS)
-    assert found.inventory_table == AWS
+def test_settings_name_an_inventory_by_its_listing() -> None:
+    found = settings_of(listing=f"inventory:{AWS}")
+    assert found.listing_source.table is not None
+    assert found.listing_source.table.text == AWS
     assert Settings.from_input(found.to_dict()) == found
-    with pytest.raises(InvalidInput, match='null unless listing is "inventory"'):
-        settings_of(inventory_table=AWS)
-    manifest = "s3://inventories/daily/all/"
-    with pytest.raises(InvalidInput, match="null beside inventory_manifest_uri"):
-        settings_of(listing="inventory", inventory_table=AWS, inventory_manifest_uri=manifest)

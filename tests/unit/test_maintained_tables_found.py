@@ -12,14 +12,14 @@ import boto3
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.maintenance import places
-from compactor.maintenance.finding import find_tables
-from compactor.maintenance.orders import read_order
-from compactor.maintenance.request import read_request
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor.stores.glue_catalog import GlueCatalog
 from compactor.stores.s3 import S3Store, make_client
+from compactor_tables import places
+from compactor_tables.aws.glue_catalog import GlueCatalog
+from compactor_tables.finding import find_tables
+from compactor_tables.orders import read_order
+from compactor_tables.request import read_request
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.moto_server import moto_server
 
@@ -132,7 +132,7 @@ def test_delta_tables_are_found_by_their_logs_and_none_is_looked_into(store):
 
 
 def test_where_there_is_too_much_else_a_longer_prefix_is_asked_for(store, monkeypatch):
-    monkeypatch.setattr("compactor.maintenance.finding._MOST_PREFIXES", 5)
+    monkeypatch.setattr("compactor_tables.finding._MOST_PREFIXES", 5)
     for number in range(5):
         store.seed("lake", f"raw/{number}/x", b"", last_modified=1.0)
     with pytest.raises(InvalidInput, match="a longer prefix: below it are more than 5 others"):
@@ -195,10 +195,11 @@ class Context:
 def test_tables_are_listed_planned_and_ordered(aws, tmp_path: Path):
     pytest.importorskip("pyiceberg")
     pytest.importorskip("deltalake")
-    from compactor_handlers import list_tables, plan_table, runtime
+    from compactor.invocation import kept_store
+    from compactor_tables.handlers import list_tables, plan_table
     from tests.support.maintained_tables import DeltaLines, added
 
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     client = make_client(aws)
     for bucket in ("state", "lake"):
         client.create_bucket(Bucket=bucket)
@@ -253,7 +254,7 @@ def test_tables_are_listed_planned_and_ordered(aws, tmp_path: Path):
 
 
 def test_a_request_at_fault_ends_at_once(aws):
-    from compactor_handlers import list_tables
+    from compactor_tables.handlers import list_tables
 
     with pytest.raises(InvalidInput, match="tabels"):
         list_tables.handler({"run_id": "r1", "s3_state_uri": STATE, "tabels": []}, Context())

@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.maintenance import places
-from compactor.maintenance.orders import Condition, Order, PartitionOrder, read_order, write_order
-from compactor.maintenance.receipts import (
+from compactor.settings.tables import parse_table
+from compactor.settings.uris import parse_location
+from compactor_tables import places
+from compactor_tables.orders import Condition, Order, PartitionOrder, read_order, write_order
+from compactor_tables.receipts import (
     MaintenanceReceipt,
     RewrittenPartition,
     read_receipt,
     write_receipt,
 )
-from compactor.maintenance.request import read_request
-from compactor.settings.tables import parse_table
-from compactor.settings.uris import parse_location
+from compactor_tables.request import read_request
 from tests.support.memory_store import MemoryStore
 
 STATE = parse_location("s3://state/maintenance/")

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from compactor.maintenance.advising import advise
-from compactor.maintenance.due import is_due
-from compactor.maintenance.latency import LatencySource, estimated_seconds
-from compactor.maintenance.looks import (
+from compactor.ports import RunTime
+from compactor.settings.policies import Rule, read_policies
+from compactor.settings.schedules import QuietHours, parse_every
+from compactor_tables.advising import advise
+from compactor_tables.due import is_due
+from compactor_tables.latency import LatencySource, estimated_seconds
+from compactor_tables.looks import (
     AVERAGED,
     History,
     Look,
@@ -17,11 +20,8 @@ from compactor.maintenance.looks import (
     by_day,
     look_of,
 )
-from compactor.maintenance.measures import DataFile, PartitionMeasure, TableMeasure
-from compactor.maintenance.watching import with_latency
-from compactor.ports import RunTime
-from compactor.settings.policies import Rule, read_policies
-from compactor.settings.schedules import QuietHours, parse_every
+from compactor_tables.measures import DataFile, PartitionMeasure, TableMeasure
+from compactor_tables.watching import with_latency
 
 NOW = 1_795_000_000.0
 DAY, HOUR = 86_400.0, 3_600.0

@@ -18,10 +18,10 @@ from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import IdentityTransform, parse_transform
 from pyiceberg.types import DecimalType, LongType, NestedField, StringType, TimestampType
 
-from compactor.catalogs.measuring import measure_table
-from compactor.maintenance.orders import Condition
-from compactor.maintenance.planning import TablePlan, plan_table
 from compactor.settings.policies import read_policies
+from compactor_tables.metadata.measuring import measure_table
+from compactor_tables.orders import Condition
+from compactor_tables.planning import TablePlan, plan_table
 from tests.support.maintained_tables import IcebergLake, Named
 
 SCHEMA = Schema(

@@ -16,11 +16,11 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
 
-from compactor.maintenance.history import read_history
-from compactor.maintenance.lease import LEASE_SECONDS
-from compactor.maintenance.report import TablesReport, read_report
-from compactor.maintenance.undoing import find_undoable
-from compactor.maintenance.watching import Watched
+from compactor_tables.history import read_history
+from compactor_tables.lease import LEASE_SECONDS
+from compactor_tables.report import TablesReport, read_report
+from compactor_tables.undoing import find_undoable
+from compactor_tables.watching import Watched
 from tests.support.killed_tables import (
     BUCKET,
     DAY,

@@ -15,10 +15,10 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
 
-from compactor.maintenance.history import read_history
-from compactor.maintenance.lease import LEASE_SECONDS
-from compactor.maintenance.receipts import MaintenanceReceipt
-from compactor.maintenance.report import read_report
+from compactor_tables.history import read_history
+from compactor_tables.lease import LEASE_SECONDS
+from compactor_tables.receipts import MaintenanceReceipt
+from compactor_tables.report import read_report
 from tests.support.killed_athena import PARTITIONS, TABLE, AthenaWorld
 from tests.support.killed_tables import DAY, STATE
 from tests.support.memory_hooks import Crashed

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.maintenance.measures import DataFile, histogram
-from compactor.maintenance.packing import DeltaPacking, IcebergPacking, Rewrite, into_number
 from compactor.sizes import GIB, MIB
+from compactor_tables.measures import DataFile, histogram
+from compactor_tables.packing import DeltaPacking, IcebergPacking, Rewrite, into_number
 
 ICEBERG = IcebergPacking(target_bytes=512 * MIB)
 DELTA = DeltaPacking(target_bytes=128 * MIB)

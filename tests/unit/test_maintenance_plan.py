@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from compactor.maintenance.costs import ENGINES, cost, payback, savings
-from compactor.maintenance.measures import (
+from compactor.settings.policies import read_policies
+from compactor.sizes import GIB, MIB, TIB
+from compactor_tables.costs import ENGINES, cost, payback, savings
+from compactor_tables.measures import (
     DELTA,
     ICEBERG,
     DataFile,
@@ -17,12 +19,10 @@ from compactor.maintenance.measures import (
     PartitionValue,
     TableMeasure,
 )
-from compactor.maintenance.orders import Condition
-from compactor.maintenance.packing import Rewrite
-from compactor.maintenance.planning import TablePlan, plan_table
-from compactor.maintenance.written import may_share_rows
-from compactor.settings.policies import read_policies
-from compactor.sizes import GIB, MIB, TIB
+from compactor_tables.orders import Condition
+from compactor_tables.packing import Rewrite
+from compactor_tables.planning import TablePlan, plan_table
+from compactor_tables.written import may_share_rows
 
 # 2026-11-10 12:00 UTC.
 NOW = 1_794_312_000.0

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
-from compactor.maintenance.measures import DataFile, PartitionValue, TableMeasure
 from compactor.settings.tables import parse_table
 from compactor.sizes import GIB, MIB
+from compactor_tables.measures import DataFile, PartitionValue, TableMeasure
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 
 pytest.importorskip("pyiceberg")
@@ -37,7 +37,7 @@ from pyiceberg.types import (
     TimestampType,
 )
 
-from compactor.catalogs.measuring import measure_table
+from compactor_tables.metadata.measuring import measure_table
 from tests.support.maintained_tables import (
     BUCKET,
     DeltaLines,

@@ -16,7 +16,6 @@ from compactor.runs.receipts import Counts
 from compactor.settings.settings import Settings
 from compactor_cli.chosen import named
 from compactor_cli.commands import (
-    cat,
     clean_up,
     locate,
     ls,
@@ -42,7 +41,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two sources in one output."""
     made = World()
     monkeypatch.setattr("time.time", lambda: made.clock.time)
-    for module in (cat, clean_up, locate, ls, manifest, query, restore, verify):
+    for module in (clean_up, locate, ls, manifest, query, restore, verify):
         monkeypatch.setattr(module, "open_store", lambda *_: made.store)
     made.put("a.json", LINE)
     made.put("b.json", LINE * 2)
@@ -71,7 +70,6 @@ def command(capfd: pytest.CaptureFixture[str]) -> Command:
         ("manifest", NOWHERE),
         ("restore", NOWHERE, "--all", "-o", "back"),
         ("restore", NOWHERE, KEY),
-        ("cat", NOWHERE, KEY),
         ("locate", NOWHERE, f"{NOWHERE}a.json", "--record", "1"),
         ("query", NOWHERE, "SELECT 1"),
     ],
@@ -92,10 +90,9 @@ def test_a_destination_without_a_run_is_told_as_that(world, command, words):
     [
         (("restore", DEST), "KEY: no value; expected keys, as ls shows them"),
         (("restore", DEST, "--all"), "--output: no value; expected a directory or an S3 URI"),
-        (("manifest", DEST, "--format", "parquet"), "--output: no value; expected a file"),
         (("run", SOURCE), "s3_destination_uri: no value; expected an S3 URI such as"),
     ],
-    ids=["restore", "restore --all", "manifest", "run"],
+    ids=["restore", "restore --all", "run"],
 )
 def test_what_is_missing_is_said_to_be_and_not_called_none(world, command, words, told):
     code, out, err = command(*words)
@@ -122,10 +119,10 @@ def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name
 @pytest.mark.parametrize(
     "words",
     [
-        ("--create-table", "true"),
-        ("--create-table=true",),
-        ("--no-create-table", "false"),
-        ("--create-table", "false", SOURCE, DEST),
+        ("--retry-quarantined", "true"),
+        ("--retry-quarantined=true",),
+        ("--no-retry-quarantined", "false"),
+        ("--retry-quarantined", "false", SOURCE, DEST),
     ],
     ids=" ".join,
 )
@@ -134,17 +131,17 @@ def test_a_switch_with_a_value_is_told_how_it_is_switched(command, words):
     assert (code, out) == (2, "")
     option = words[0].partition("=")[0]
     assert err == (
-        f"compactor plan: {option} takes no value: --create-table is true,"
-        " --no-create-table is false (try compactor plan --help)\n"
+        f"compactor plan: {option} takes no value: --retry-quarantined is true,"
+        " --no-retry-quarantined is false (try compactor plan --help)\n"
     )
 
 
-def test_the_uri_that_locate_prints_is_a_key_for_cat_and_restore(world, command, tmp_path: Path):
+def test_the_uri_that_locate_prints_is_a_key_for_restore(world, command, tmp_path: Path):
     (output,) = world.store.contents("lake", "compacted/")
     code, located, _ = command("locate", DEST, output, "--record", 3)
     uri = located.partition(": ")[0]
     assert (code, uri) == (0, f"s3://source/{PARTITION.prefix}b.json")
-    assert command("cat", DEST, uri)[1].encode() == LINE * 2
+    assert command("restore", DEST, uri)[1].encode() == LINE * 2
     assert command("restore", DEST, uri, f"s3://source/{KEY}", "-o", tmp_path)[0] == 0
     assert (tmp_path / KEY).read_bytes() == LINE
 
@@ -165,7 +162,7 @@ def test_keys_that_may_be_meant_in_two_ways_are_refused(words, bucket):
 
 
 def test_a_key_of_another_bucket_than_its_uri_says_is_not_given_back(world, command):
-    code, out, err = command("cat", DEST, f"s3://elsewhere/{KEY}")
+    code, out, err = command("restore", DEST, f"s3://elsewhere/{KEY}")
     assert (code, out) == (2, "")
     assert f"KEY: '{KEY}' is not accepted" in err
 

@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from compactor.errors import AlreadyExists, ObjectMissing, TransientStoreError
-from compactor.maintenance import places
-from compactor.maintenance.optimizers import (
+from compactor.settings.tables import TableAddress, parse_table
+from compactor.settings.uris import parse_location
+from compactor_tables import places
+from compactor_tables.optimizers import (
     MOST_LOOKS,
     OptimizerWork,
     holds,
     switched_on,
     wanted,
 )
-from compactor.maintenance.orders import Order
-from compactor.maintenance.receipts import MaintenanceReceipt, read_receipt
-from compactor.settings.tables import TableAddress, parse_table
-from compactor.settings.uris import parse_location
+from compactor_tables.orders import Order
+from compactor_tables.receipts import MaintenanceReceipt, read_receipt
 from tests.support.document_tables import table_of
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -35,7 +35,7 @@ ROLE = "arn:aws:iam::123456789012:role/optimizers"
 
 @dataclass
 class FakeGlue:
-    """Implements :class:`compactor.maintenance.ports.Optimizers`."""
+    """Implements :class:`compactor_tables.ports.Optimizers`."""
 
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

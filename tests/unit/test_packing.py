@@ -8,21 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.limits import WorkerLimits
-from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
-from compactor.planning import packing
-from compactor.planning.packing import (
+from compactor.codecs.output_encoding import (
     ASSUMED_RATIO,
     COMPRESSED_TARGET_BYTES,
     PLAIN_TARGET_BYTES,
-    PackingClass,
-    copied,
-    make_group,
     output_compression,
-    pack,
-    packing_class,
+    stored_bytes,
     target_bytes,
 )
+from compactor.codecs.source_class import PackingClass, packing_class
+from compactor.limits import WorkerLimits
+from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
+from compactor.planning.packing import copied, make_group, pack
 from tests.support.examples import settings, source
 
 MIB = 1024 * 1024
@@ -132,7 +129,7 @@ def test_a_group_has_a_bounded_number_of_sources() -> None:
 
 def test_a_source_larger_than_the_target_is_alone() -> None:
     # As CloudTrail lines it cannot be copied.
-    given_: dict[str, Any] = {"target_bytes": SMALL, "cloudtrail_output": "lines"}
+    given_: dict[str, Any] = {"target_bytes": SMALL, "documents": "lines"}
     sizes = (1, 3 * SMALL, 1)
     found = groups([source(f"{n}_CloudTrail_.json", s) for n, s in enumerate(sizes)], **given_)
     assert [len(group.sources) for group in found] == [1, 1, 1]
@@ -157,7 +154,7 @@ def test_large_sources_are_copied_and_small_ones_are_not() -> None:
         ("a.json", {"compression": "gzip"}),
         ("a.json.gz", {"compression": "none"}),
         ("a.json", {"format": "json_lines"}),
-        ("a_CloudTrail_b.json", {"cloudtrail_output": "lines"}),
+        ("a_CloudTrail_b.json", {"documents": "lines"}),
     ],
 )
 def test_a_source_whose_bytes_must_change_is_never_copied(key: str, given_: Any) -> None:
@@ -194,8 +191,7 @@ def test_every_source_with_bytes_is_in_one_group_in_key_order(
         if len(group.sources) > 1:
             (cls,) = classes
             output = output_compression(given_, cls.compression)
-            estimate = packing.stored_bytes
-            total = sum(estimate(one.size, cls.compression, output) for one in group.sources)
+            total = sum(stored_bytes(one.size, cls.compression, output) for one in group.sources)
             assert total <= SMALL
 
 
@@ -212,10 +208,7 @@ def test_the_id_hangs_on_the_sources_their_order_and_every_option_that_shapes_th
         for given_ in (
             {"format": "json_lines"},
             {"compression": "gzip"},
-            {"cloudtrail_output": "lines"},
-            {"undelimited_output": "as_is"},
-            {"max_expansion": 7},
-            {"max_document_bytes": 7},
+            {"documents": "lines"},
         )
     ]
     ids.append(make_group((one,), settings(), copy=True).id)
@@ -233,9 +226,7 @@ def test_the_id_does_not_hang_on_what_leaves_the_bytes_alone() -> None:
             {},
             {"target_bytes": SMALL},
             {"min_objects": 5},
-            {"read_concurrency": 1},
             {"clean_up": "delete"},
-            {"output_stem": "part"},
         )
     }
     assert len(same) == 1

@@ -43,6 +43,9 @@ TABLES = {
     "numbers above": b"station\t2019\t2020\nnorth\t17\t18\nsouth\t16\t12\n",
     "header alone": b"order_id,customer\n",
     "ragged": b'name,note\nalice,"a, b"\nbob,c\n',
+    "numbers above, delimiters in quotes": (
+        b'site,2,3\n"edge customer, report; api.", store ,data\n"job retry task; stock.",video,1\n'
+    ),
     "long names": b"event_time client_ip status\n17 10.0.0.1 200\n",
     "one column": b"email\nalice@example.com\n",
     "psql": b" id | name\n----+------\n  1 | a\n",

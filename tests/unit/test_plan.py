@@ -164,7 +164,7 @@ def test_large_objects_are_copied_server_side_unless_their_bytes_must_change():
     assert [group.copy for group in decide(big).groups] == [True]
     assert [group.copy for group in decide(big, compression="zstd").groups] == [False]
     trail = source("1_CloudTrail_eu_x.json.gz", size=65 * MIB)
-    assert [g.copy for g in decide(trail, cloudtrail_output="lines").groups] == [False]
+    assert [g.copy for g in decide(trail, documents="lines").groups] == [False]
 
 
 def test_an_incomplete_listing_still_moves_on():

@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.maintenance import costs
-from compactor.maintenance.packing import Rewrite
 from compactor.prices import DEFAULT_REGION, Price, Prices, every_price, prices_for, prices_from
+from compactor_tables import costs
+from compactor_tables.packing import Rewrite
 
 _ROOT = Path(__file__).parents[2]
 # These stand for other things, too, as any figure with one digit does.
@@ -58,7 +58,7 @@ def test_five_regions_have_every_price_of_a_run_and_of_storage() -> None:
     names = {
         region: {one.name for one in every_price() if one.region == region} for region in REGIONS
     }
-    beside = ("athena.", "glue.", "s3.inventory", "s3.metadata.")
+    beside = ("athena.", "glue.")
     wanted = {name for name in names["us-east-1"] if not name.startswith(beside)}
     assert len(wanted) >= 38
     for region in REGIONS:
@@ -116,10 +116,8 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_what_a_region_has_no_price_of_its_own_for_is_that_of_us_east_1() -> None:
     oregon = prices_for("us-west-2")
     assert (oregon.region, oregon.told) == ("us-west-2", "")
-    assert oregon.of("s3.metadata.change") == pytest.approx(3e-7)
+    assert oregon.of("athena.scanned_tib") == 5.0
     assert oregon.of(costs.PUT) == prices_for().of(costs.PUT)
-    with pytest.raises(KeyError):
-        prices_for().of("s3.metadata.change")
 
 
 @pytest.mark.parametrize("engine", costs.ENGINES)

@@ -27,8 +27,7 @@ def small_groups(most: int) -> WorkerLimits:
 options = st.fixed_dictionaries(
     {
         "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
-        "cloudtrail_output": st.sampled_from(["document", "document", "lines"]),
-        "undelimited_output": st.sampled_from(["lines", "lines", "as_is"]),
+        "documents": st.sampled_from(["as_is", "as_is", "lines"]),
         # Rows of any kind under one header; which headers are certain is tested elsewhere.
         "csv_header": st.just("present"),
     }

@@ -23,7 +23,6 @@ from compactor.readers.formats import LOGS, Reading, log_of, require_exact, tabl
 from compactor.readers.making import table_input
 from compactor.readers.states import Held
 from tests.support.examples import PARTITION, settings
-from tests.support.memory_readers import MemoryReaders
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World
 
@@ -156,7 +155,7 @@ def test_cloudtrail_is_read_by_its_own_input_format_or_as_lines() -> None:
     assert columns == {"eventversion": "string", "eventtime": "string"}
     assert "CloudTrail" in reading.input_format
     assert not reading.exact
-    columns, reading = found(Format.CLOUDTRAIL, '{"eventTime": "x"}', cloudtrail_output="lines")
+    columns, reading = found(Format.CLOUDTRAIL, '{"eventTime": "x"}', documents="lines")
     assert columns == {"eventtime": "string"}
     assert (reading.listed, reading.raw) == (True, False)
 
@@ -180,8 +179,7 @@ def made(*bodies: bytes, **given: Any) -> dict[str, Any]:
         key = f"{PARTITION.prefix}{number}"
         store.seed("source", key, body)
         objects.append(SourceObject("source", key, "e", len(body), 0.0))
-    catalog = MemoryReaders(others={"lake.old": [{"name": "id", "type": "int"}]})
-    return table_input(settings(**TABLE, **given), PARTITION, Held(tuple(objects)), catalog, store)
+    return table_input(settings(**TABLE, **given), PARTITION, Held(tuple(objects)), store)
 
 
 def test_a_table_is_made_of_packed_objects_of_which_only_the_begin_is_read() -> None:
@@ -189,14 +187,6 @@ def test_a_table_is_made_of_packed_objects_of_which_only_the_begin_is_read() -> 
     assert len(body) > 128 << 10
     columns = made(body)["StorageDescriptor"]["Columns"]
     assert columns == [{"Name": "id", "Type": "bigint"}, {"Name": "x", "Type": "string"}]
-
-
-def test_columns_may_be_given_or_those_of_another_table() -> None:
-    given = made(b'{"id": 1}\n', reader_columns=[{"name": "id", "type": "string"}])
-    assert given["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "string"}]
-    assert "openx" in given["StorageDescriptor"]["SerdeInfo"]["SerializationLibrary"]
-    other = made(b'{"id": 1}\n', reader_columns="glue:lake.old")
-    assert other["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "int"}]
 
 
 def test_columns_are_named_by_the_header_that_is_pinned_for_the_sources() -> None:
@@ -209,7 +199,7 @@ def test_columns_are_named_by_the_header_that_is_pinned_for_the_sources() -> Non
     given = settings(**TABLE)
     output = SourceObject("lake", key, "e", len(body), 0.0)
     for headed in (True, False):
-        table = table_input(given, PARTITION, Held((output,)), MemoryReaders(), world.store)
+        table = table_input(given, PARTITION, Held((output,)), world.store)
         names = [one["Name"] for one in table["StorageDescriptor"]["Columns"]]
         assert names == (["id", "user_name"] if headed else ["column1", "column2"])
         assert table["Parameters"].get("skip.header.line.count") == ("1" if headed else None)
@@ -231,8 +221,6 @@ def test_columns_of_parquet_are_those_of_its_footers() -> None:
         ("tags", "array<string>"),
     ]
     assert "Parquet" in storage["InputFormat"]
-    told = made(b"PAR1", format="parquet", reader_columns=[{"name": "id", "type": "int"}])
-    assert told["StorageDescriptor"]["Columns"] == [{"Name": "id", "Type": "int"}]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +234,7 @@ def test_columns_of_parquet_are_those_of_its_footers() -> None:
 def test_columns_of_parquet_that_no_engine_reads_are_asked_for(
     bodies: list[bytes], told: str
 ) -> None:
-    with pytest.raises(InvalidInput, match=f"columns that are given.*{told}"):
+    with pytest.raises(InvalidInput, match=f"{told}.*make it in the catalog"):
         made(*bodies, format="parquet")
 
 

@@ -106,7 +106,7 @@ def test_clean_up_waits_for_the_grace_of_the_last_switch() -> None:
     lake.clock.advance(HOUR - 1)
     assert lake.clean_up() == 0
     (line,) = lake.warnings
-    assert "sources that are past retention wait: 3,600 seconds (reader_grace_seconds)" in line
+    assert "sources that are past retention wait: 3,600 seconds" in line
     lake.clock.advance(2)
     assert lake.clean_up() == 2
     assert lake.warnings == []
@@ -345,9 +345,7 @@ def test_clean_up_without_the_settings_asks_the_table_that_the_state_knows() -> 
     lake.run()
     lake.clock.advance(9 * DAY)
     told = lake.world.settings
-    lake.world.settings = replace(
-        told, reader_table=None, date_format=None, depth=1, reader_grace_seconds=900
-    )
+    lake.world.settings = replace(told, reader_table=None, date_format=None, depth=1)
     assert lake.clean_up() == 2, "and not the source that the list names"
     lake.world.settings = told
     assert lake.each_once()

@@ -7,7 +7,7 @@ import pytest
 from cdk import keys_table
 from compactor_dev import rules_table, settings_table
 
-MOST_LINES = 200
+MOST_LINES = 125
 
 
 @pytest.mark.parametrize("page", [settings_table.PAGE, rules_table.PAGE, keys_table.PAGE])

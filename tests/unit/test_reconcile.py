@@ -117,5 +117,5 @@ def test_when_time_runs_out_it_says_so_and_what_is_registered_stays() -> None:
 def test_another_source_than_the_streams_is_refused() -> None:
     world, other = EventWorld(), EventWorld(s3_source_uri="s3://source/other/")
     other.registry = world.registry
-    with pytest.raises(InvalidInput, match="registry"):
+    with pytest.raises(InvalidInput, match="listing"):
         reconciled(other)

@@ -76,7 +76,7 @@ def test_what_may_pass_fails_the_item_alone(error: Exception) -> None:
     ("error", "field"),
     [
         (refusal("AccessDeniedException"), "permission"),
-        (refusal("ResourceNotFoundException"), "registry"),
+        (refusal("ResourceNotFoundException"), "listing"),
         (refusal("UnrecognizedClientException"), "credentials"),
         (refusal("ValidationException"), "request"),
         (NoCredentialsError(), "credentials"),

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from compactor import layout
+from compactor.errors import failure_text
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped, SkipReason
 from compactor.report import gathered
-from compactor.report.left import failure_text
 from compactor.report.report import total
 from compactor.runs import receipts
 from compactor.runs.receipts import Counts, Receipt

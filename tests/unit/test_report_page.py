@@ -299,10 +299,10 @@ def test_seconds_are_told_as_a_person_says_them(seconds: float, text: str) -> No
 
 def test_why_nothing_was_compacted_is_said_once_and_first() -> None:
     desk = Desk("a/")
-    desk.receipt("a/", left_alone={"binary": LeftAlone(9, 90, "a/k", "NUL bytes", "nul_bytes")})
+    desk.receipt("a/", left_alone={"binary": LeftAlone(9, 90, "a/k", "NUL bytes", "encoding")})
     headline = desk.report().headline
     text = Page(desk.stored("report.html")).text
-    assert headline == "left alone: 9 of 9 sources, all binary: set nul_bytes"
+    assert headline == "left alone: 9 of 9 sources, all binary: set encoding"
     shown = "L" + headline[1:]
     assert text.lower().count(headline) == 1
     assert text.index(shown) < text.index("Objects 0 → 0")

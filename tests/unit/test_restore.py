@@ -64,7 +64,7 @@ def one(name: str) -> Wanted:
 @pytest.mark.parametrize("compression", ["same", "none", "gzip", "zstd"])
 @pytest.mark.parametrize("lines", [False, True])
 def test_every_source_comes_back_byte_for_byte_on_its_own(compression: str, lines: bool) -> None:
-    other = {"cloudtrail_output": "lines", "undelimited_output": "as_is"} if lines else {}
+    other = {"documents": "lines"} if lines else {}
     world = world_of(CONTENTS, compression=compression, **other)
     world.run()
     for name, content in CONTENTS.items():

@@ -112,7 +112,7 @@ def test_other_errors_are_no_missing_rights():
 
 def test_what_an_inventory_or_events_list_need_not_be_listed():
     world = a_world(("list_objects", "logs/"))
-    given = settings(listing="events", registry="table/logs")
+    given = settings(listing="events:table/logs")
     assert missing_rights(given, world.store, writes=False) == []
 
 

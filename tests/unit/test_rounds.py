@@ -171,7 +171,7 @@ def inventoried(world: EventWorld, directory: Path) -> Callable[..., Reconciled]
     world.store.add_bucket(BUCKET)
     listed = [one for page in world.store.list_objects("source", "") for one in page]
     inventory_of(listed, world.clock.now()).deliver(world.store)
-    asked = replace(world.settings, listing="inventory", registry=None, inventory_manifest_uri=URI)
+    asked = replace(world.settings, listing=f"inventory:{URI}")
     listing = take_inventory(asked, world.store, DirectoryShelf(directory))
 
     def work(**more: Any) -> Reconciled:

@@ -13,7 +13,7 @@ from botocore.stub import ANY, Stubber
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.ports import RunTime
 from compactor.settings.tables import parse_table
-from compactor.stores.run_times import AthenaQueries, ClusterStep, GlueJob, ServerlessJob
+from compactor_tables.aws.run_times import AthenaQueries, ClusterStep, GlueJob, ServerlessJob
 
 NOW = 1_795_000_000.0
 TABLE = parse_table("glue:gold.orders")

@@ -32,9 +32,7 @@ class Listed:
     ) -> Iterator[Sequence[SourceObject]]:
         yield self.sources
 
-    def list_level(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[KeyPage]:
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         yield KeyPage((), ())
 
 

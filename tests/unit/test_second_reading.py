@@ -88,7 +88,7 @@ RIGHT: dict[str, tuple[tuple[str, bytes], ...]] = {
 }
 OPTIONS = [
     {},
-    {"cloudtrail_output": "lines", "undelimited_output": "as_is"},
+    {"documents": "lines"},
     {"compression": "zstd"},
 ]
 

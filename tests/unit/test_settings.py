@@ -54,9 +54,8 @@ def test_two_uris_are_enough_and_everything_else_has_its_documented_default() ->
             assert given[name] == expected, name
     assert settings.clean_up is CleanUpMode.KEEP
     assert (settings.settle_seconds, settings.open_partition_seconds) == (600, 3600)
-    assert (settings.lambda_max_objects, settings.lambda_max_bytes) == (1_000_000, 64 * 1024 * MIB)
     assert settings.lambda_max_seconds == 600
-    assert (settings.target_bytes, settings.small_object_bytes) == (None, None)
+    assert settings.target_bytes is None
 
 
 def test_every_field_of_the_settings_is_documented_once_and_in_the_same_order() -> None:
@@ -89,7 +88,6 @@ bounded = {
     "min_objects": (1, 1_000_000),
     "target_bytes": (5 * MIB, 4 * MIB**2),
     "max_concurrency": (1, 10_000),
-    "read_concurrency": (1, 512),
 }
 inputs = st.fixed_dictionaries(
     {name: st.just(value) for name, value in SEED.items()},
@@ -103,7 +101,6 @@ inputs = st.fixed_dictionaries(
         "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
         "clean_up": st.sampled_from(["keep", "delete"]),
         "emr_cluster_id": st.sampled_from([None, "j-2AXXXXXXGAPLF", "j-abc1"]),
-        "keep_runs_days": st.integers(15, 36_500),
         "scans_per_month": st.integers(0, 1_000_000),
         "target_class": st.sampled_from(STORAGE_CLASSES),
         "retention_days": st.one_of(st.integers(0, 36_500), st.floats(0, 36_500)),
@@ -143,13 +140,7 @@ WRONG_VALUES = [
     ("reader_table", "rest:http://x#a.b", "glue:DATABASE.TABLE"),
     ("reader_table", "glue:Lake.logs", "in lower case"),
     ("reader_mode", "all", "exact"),
-    ("reader_columns", [], "a list such as"),
-    ("reader_columns", [{"name": "a"}], "a list such as"),
-    ("reader_columns", [{"name": "A", "type": "int"}], "a list such as"),
-    ("reader_columns", [{"name": "a", "type": "int"}] * 2, "each name once"),
-    ("reader_columns", "delta:s3://x/y/", "glue:DATABASE.TABLE"),
     ("reader_partitions", ["a", "a"], "each once"),
-    ("reader_grace_seconds", 60, "900"),
     ("duration", "7", "a whole number from 1 to 36,500"),
     ("duration", 0, "1 to 36,500"),
     ("duration", -1, "1 to 36,500"),
@@ -161,12 +152,8 @@ WRONG_VALUES = [
     ("depth", -1, "from 0 to 32"),
     ("target_bytes", 5 * MIB - 1, "from 5,242,880"),
     ("target_bytes", 4 * MIB**2 + 1, "to 4,398,046,511,104"),
-    ("small_object_bytes", 0, "from 1"),
     ("max_concurrency", 10_001, "to 10,000"),
     ("max_concurrency", 0, "from 1"),
-    ("read_concurrency", 0, "from 1"),
-    ("read_concurrency", 513, "to 512"),
-    ("memory_budget_bytes", 1, "from 1,048,576"),
     ("spark_engine", "EMR", '"emr", "emr_serverless" or "none"'),
     ("spark_engine", None, '"emr_serverless"'),
     ("emr_cluster_id", "", "the id of a running EMR cluster"),
@@ -181,27 +168,26 @@ WRONG_VALUES = [
     ("include", [""], "list of globs"),
     ("exclude", [1], "list of globs"),
     ("exclude", {"a": 1}, "list of globs"),
-    ("output_stem", "_hidden", "query engines hide"),
-    ("output_stem", ".hidden", "query engines hide"),
-    ("output_stem", "a/b", "letters, digits"),
-    ("output_stem", "", "letters, digits"),
     ("format", "avro", '"auto", "json_lines"'),
     ("format", None, '"cloudtrail"'),
     ("compression", "bzip2", '"same", "none", "gzip" or "zstd"'),
     ("compression", ["gzip"], '"gzip"'),
-    ("cloudtrail_output", "line", '"document" or "lines"'),
-    ("undelimited_output", "", '"lines" or "as_is"'),
+    ("documents", "line", '"as_is" or "lines"'),
     ("clean_up", "DELETE", '"keep" or "delete"'),
-    ("listing", "metadata", '"list", "inventory" or "events"'),
-    ("inventory_manifest_uri", "s3://bucket/manifest.csv", "manifest.json"),
-    ("inventory_manifest_uri", "bucket/manifest.json", "manifest.json"),
-    ("keep_runs_days", 14, "from 15"),
+    ("listing", "metadata", "events:TABLE/STREAM"),
+    ("listing", "inventory", "inventory:URI"),
+    ("listing", "events", "events:TABLE/STREAM"),
+    ("listing", "events:table", "events:TABLE/STREAM"),
+    ("listing", "list:s3://bucket/", "inventory:URI"),
+    ("listing", "inventory:s3://bucket/manifest.csv", "manifest.json"),
+    ("listing", "inventory:s3://bucket/a//manifest.json", "no empty segment"),
+    ("listing", "inventory:bucket/manifest.json", "s3tables:"),
     ("scans_per_month", -1, "from 0"),
     ("scans_per_month", "often", "a number"),
     ("target_class", "COLD", "STANDARD_IA"),
     ("pays_back_within_days", -1, "from 0"),
     ("pays_back_within_days", "soon", "a time such as"),
-    ("keep_runs_days", 90.5, "a whole number"),
+    ("duration", 90.5, "a whole number"),
     ("retention_days", -0.5, "from 0"),
     ("retention_days", math.nan, "a number"),
     ("retention_days", math.inf, "a number"),
@@ -263,22 +249,11 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
         "at most 100,000 days",
     ),
     (
-        {"target_bytes": 10 * MIB, "small_object_bytes": 10 * MIB + 1},
-        "small_object_bytes",
-        "at most target_bytes",
-    ),
-    (
         {"spark_engine": "emr_serverless", "emr_cluster_id": "j-1"},
         "emr_cluster_id",
         'null when spark_engine is "emr_serverless"',
     ),
     ({"spark_engine": "none", "emr_cluster_id": "j-1"}, "emr_cluster_id", 'is "none"'),
-    ({"listing": "inventory"}, "inventory_manifest_uri", "when listing is inventory"),
-    (
-        {"inventory_manifest_uri": "s3://b/manifest.json"},
-        "inventory_manifest_uri",
-        "null unless listing",
-    ),
 ]
 
 

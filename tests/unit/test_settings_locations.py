@@ -75,7 +75,7 @@ def test_a_uri_ends_in_a_slash_however_it_was_written(uri: str, normal: str) -> 
 
 def test_the_source_root_ends_before_the_first_wildcard() -> None:
     settings = locations("s3://trail/AWSLogs/*/CloudTrail/*/", "s3://lake/trail/")
-    assert settings.source_root_uri == "s3://trail/AWSLogs/"
+    assert settings.source.root.uri == "s3://trail/AWSLogs/"
     assert settings.source.pattern == ("*", "CloudTrail", "*")
     assert parse_source("s3://trail/o-*").pattern == ("o-*",)
     assert parse_source("s3://trail/*/x").root == S3Uri("trail", "")

@@ -9,7 +9,11 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 
-GIVEN = {"s3_source_uri": "s3://logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
+GIVEN = {
+    "s3_source_uri": "s3://logs/raw/",
+    "s3_destination_uri": "s3://lake/compacted/",
+    "date_format": "%Y/%m/%d",
+}
 
 
 def read(name: str, value: object) -> Any:
@@ -24,7 +28,9 @@ def read(name: str, value: object) -> Any:
         ("target_bytes", "1.5 GiB", 3 << 29),
         ("target_bytes", "200mb", 200_000_000),
         ("target_bytes", "6000000B", 6_000_000),
-        ("lambda_max_bytes", "1TiB", 1 << 40),
+        ("target_bytes", "1TiB", 1 << 40),
+        ("lambda_max_seconds", "0.5s", 0.5),
+        ("lambda_max_seconds", "20m", 1_200),
         ("settle_seconds", "90s", 90),
         ("settle_seconds", "10m", 600),
         ("settle_seconds", "1.5h", 5_400),
@@ -32,7 +38,7 @@ def read(name: str, value: object) -> Any:
         ("retention_days", "36h", 1.5),
         ("retention_days", "2w", 14.0),
         ("retention_days", 0.5, 0.5),
-        ("keep_runs_days", "90d", 90),
+        ("duration", "90d", 90),
     ],
 )
 def test_a_number_may_come_with_a_unit(name: str, value: object, meant: float) -> None:
@@ -51,7 +57,7 @@ def test_a_number_may_come_with_a_unit(name: str, value: object, meant: float) -
         ("settle_seconds", "10x", "or a time such as 90s, 10m or 2h"),
         ("settle_seconds", "1.23s", "or a time such as"),
         ("settle_seconds", "600w", "or a time such as"),
-        ("keep_runs_days", "36h", "or a time such as 30d or 2w"),
+        ("duration", "36h", "or a time such as 30d or 2w"),
         ("retention_days", True, "or a time such as 36h, 30d or 2w"),
         ("retention_days", float("nan"), "a number from 0 to 36,500"),
         ("retention_days", "d", "a number from 0 to 36,500"),

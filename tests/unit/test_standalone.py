@@ -12,9 +12,12 @@ from typing import Any
 import boto3
 import pytest
 
+from compactor import invocation
 from compactor.catalogs.readers import open_readers
 from compactor.errors import InvalidInput, PartitionsFailed
-from compactor_handlers import runtime, standalone
+from compactor.invocation import kept_store
+from compactor_handlers import standalone
+from tests.support.examples import seconds_of
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Place, answer_of, emitted, metrics_of
 
@@ -33,7 +36,7 @@ def endpoint() -> Iterator[str]:
 def place(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     """Three partitions with two sources each."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
     number = next(_numbers)
     made = Place(
         boto3.client("s3", endpoint_url=endpoint), f"alone-{number}", f"alone-lake-{number}"
@@ -44,13 +47,13 @@ def place(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         for key in range(2):
             made.put(f"logs/{path}/{key}.json", b'{"id": "%s%d"}\n' % (path.encode(), key))
     yield made
-    runtime._store.cache_clear()
+    kept_store.cache_clear()
 
 
 @pytest.fixture
 def log() -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """The records logged so far; the logger keeps the standard output it was made with."""
-    (handler,) = runtime.logger.handlers
+    (handler,) = invocation.logger.handlers
     assert isinstance(handler, logging.StreamHandler)
     stream = io.StringIO()
     before = handler.setStream(stream)
@@ -244,7 +247,7 @@ def test_an_oversized_partition_is_refused_with_its_size_and_a_remedy(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     place.put("logs/b/2.json", b'{"id": "b2"}\n')
-    answer = call(place.input(lambda_max_objects=2))
+    answer = call(place.input(lambda_max_seconds=seconds_of(2.5)))
     assert answer["status"] == "succeeded"
     assert outputs(place) == ["a", "c"]
     (line,) = answer["refused"]

@@ -54,7 +54,7 @@ def test_a_key_is_of_the_partition_that_discovery_finds(
     by_key: dict[str, int] = {}
     window = {"start", "end"}
     events = {name: value for name, value in scheme.items() if name not in window}
-    stream = Settings.from_input({**URIS, **events, "listing": "events", "registry": "tab/s"})
+    stream = Settings.from_input({**URIS, **events, "listing": "events:tab/s"})
     for key in keys:
         partition = PartitionScheme(stream).partition("source", f"logs/{key}")
         if partition is not None:
@@ -64,9 +64,7 @@ def test_a_key_is_of_the_partition_that_discovery_finds(
 
 
 def scheme(**given: Any) -> PartitionScheme:
-    return PartitionScheme(
-        Settings.from_input({**URIS, "listing": "events", "registry": "tab/s", **given})
-    )
+    return PartitionScheme(Settings.from_input({**URIS, "listing": "events:tab/s", **given}))
 
 
 @pytest.mark.parametrize(
@@ -89,22 +87,16 @@ STREAM = {"name": "logs", "input": dict(URIS)}
 def test_streams_have_their_defaults_and_their_table() -> None:
     (found,) = parse_streams(json.dumps([STREAM]), "tab")
     assert (found.objects, found.bytes, found.seconds) == (10_000, 2**30, 900)
-    assert found.settings.listing == "events"
-    assert found.settings.registry == "tab/logs"
+    assert found.settings.listing == "events:tab/logs"
     assert Settings.from_input(json.loads(found.document)) == found.settings
     assert found.document == parse_streams(json.dumps([STREAM]), "tab")[0].document
 
 
 @pytest.mark.parametrize(
-    ("inventory", "field"),
-    [
-        ("s3://inventories/daily/source/all/", "inventory_manifest_uri"),
-        ("sql:sqlite:////c.db#b_source.inventory", "inventory_table"),
-    ],
+    "inventory",
+    ["s3://inventories/daily/source/all/", "sql:sqlite:////c.db#b_source.inventory"],
 )
-def test_a_stream_may_name_the_inventory_that_it_is_reconciled_by(
-    inventory: str, field: str
-) -> None:
+def test_a_stream_may_name_the_inventory_that_it_is_reconciled_by(inventory: str) -> None:
     given_ = {**URIS, "depth": 1, "settle_seconds": 0}
     text = json.dumps([{**STREAM, "input": given_, "inventory": inventory}])
     (found,) = parse_streams(text, "tab")
@@ -115,9 +107,7 @@ def test_a_stream_may_name_the_inventory_that_it_is_reconciled_by(
     assert found.inventoried is not None
     assert found.inventoried.to_dict() == {
         **found.settings.to_dict(),
-        "listing": "inventory",
-        "registry": None,
-        field: inventory,
+        "listing": f"inventory:{inventory}",
     }
 
 

@@ -12,17 +12,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput
-from compactor.maintenance import superseded
-from compactor.maintenance.receipts import DONE, MaintenanceReceipt, RewrittenPartition
-from compactor.maintenance.superseded import Live, SupersededFiles
 from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
+from compactor_tables import superseded
+from compactor_tables.receipts import DONE, MaintenanceReceipt, RewrittenPartition
+from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 
 pytest.importorskip("deltalake")
 
-from compactor.catalogs.delta_files import DeltaFiles, mark_superseded
+from compactor_tables.metadata.delta_files import DeltaFiles, mark_superseded
 from tests.support.delta_lake import BUCKET, PREFIX, TABLE, DeltaLake
 
 STATE = parse_location("s3://lake/_maintenance/")
@@ -162,7 +162,7 @@ def test_what_a_killed_step_tagged_is_found_by_the_next_one(lake: DeltaLake, nth
     lake.store.hooks.clear()
     lake.restore(int(receipt.undo))
     assert lake.tagged
-    files_of(lake).untag_live()
+    files_of(lake).tag(receipt)
     assert lake.tagged == set()
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 
 from compactor.catalogs.delta_contents import delta_contents
-from compactor.catalogs.measured_iceberg import Reading
 from compactor.cleaning.partition import CleanUpRun, record_clean_up
 from compactor.cleaning.receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
@@ -23,6 +22,7 @@ from compactor.model import Partition, SourceObject
 from compactor.settings.settings import CleanUpMode
 from compactor.settings.uris import parse_location
 from compactor.stores.s3 import make_client
+from compactor.table_formats.iceberg_manifests import Reading
 from compactor.tables.port import TableFile
 from tests.support.aws_server import aws_server
 from tests.support.maintained_tables import BUCKET, DeltaLines, added

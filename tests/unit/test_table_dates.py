@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from compactor.catalogs.dates import applied, text_of
-from compactor.catalogs.measured_iceberg import Names
-from compactor.catalogs.measuring import measure_table
 from compactor.errors import InvalidInput
 from compactor.model import Partition
+from compactor.table_formats.dates import applied, text_of
 from compactor.tables.log import TableLog
+from compactor_tables.metadata.measured_iceberg import Names
+from compactor_tables.metadata.measuring import measure_table
 from tests.support.examples import settings
 from tests.support.table_places import Place, lake_on_aws
 

@@ -416,14 +416,6 @@ class Named(Refusing):
     address = "glue:lake.others"
 
 
-def test_a_table_is_not_made_where_that_is_not_wanted(tables):
-    tables.compact("a.json")
-    tables.world.settings = replace(tables.world.settings, create_table=False)
-    with pytest.raises(InvalidInput, match="create_table true"):
-        tables.publish()
-    assert tables.log_keys == []
-
-
 # Outputs that do not fit, or are not there.
 
 

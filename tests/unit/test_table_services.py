@@ -12,19 +12,16 @@ from botocore.config import Config
 from botocore.stub import Stubber
 
 from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing, TransientStoreError
-from compactor.maintenance.optimizers import KINDS, wanted
-from compactor.maintenance.orders import STEPS, Order
 from compactor.settings.tables import parse_table
-from compactor.stores.athena_results import AthenaResults
-from compactor.stores.glue_tables import GlueTables
-from compactor.stores.s3_tables import S3Tables
+from compactor_tables.aws.athena_results import AthenaResults
+from compactor_tables.aws.glue_tables import GlueTables
+from compactor_tables.optimizers import KINDS, wanted
+from compactor_tables.orders import STEPS, Order
 
 ACCOUNT = "123456789012"
 TABLE = parse_table("glue:bronze.events")
 ROLE = "arn:aws:iam::123456789012:role/optimizers"
-BUCKET = "arn:aws:s3tables:us-east-1:123456789012:bucket/tables"
 NAMED = {"CatalogId": ACCOUNT, "DatabaseName": "bronze", "TableName": "events"}
-IN_BUCKET = {"tableBucketARN": BUCKET, "namespace": "bronze", "name": "events"}
 
 
 class Script:
@@ -52,13 +49,6 @@ class Script:
 @pytest.fixture
 def glue() -> Iterator[Script]:
     made = Script("glue")
-    yield made
-    made.stubber.assert_no_pending_responses()
-
-
-@pytest.fixture
-def s3_tables() -> Iterator[Script]:
-    made = Script("s3tables")
     yield made
     made.stubber.assert_no_pending_responses()
 
@@ -190,71 +180,3 @@ def test_rows_come_without_their_heading() -> None:
     )
 
     assert AthenaResults(athena.client).rows("q") == [["before", "7", "AB"], ["after", "7", ""]]
-
-
-def test_s3_tables_tell_what_they_do_and_how_it_went(s3_tables: Script) -> None:
-    compaction = {
-        "status": "enabled",
-        "settings": {"icebergCompaction": {"targetFileSizeMB": 256, "strategy": "sort"}},
-    }
-    failed = {"status": "Failed", "failureMessage": "no schema"}
-    arn = f"{BUCKET}/table/1"
-    s3_tables.answers(
-        "get_table_maintenance_configuration",
-        {"tableARN": arn, "configuration": {"icebergCompaction": compaction}},
-        IN_BUCKET,
-    )
-    s3_tables.answers(
-        "get_table_maintenance_job_status",
-        {"tableARN": arn, "status": {"icebergCompaction": failed}},
-        IN_BUCKET,
-    )
-
-    assert S3Tables(BUCKET, s3_tables.client).of_table("bronze", "events") == {
-        "icebergCompaction": {**compaction, "last": failed}
-    }
-
-
-def test_s3_tables_are_set(s3_tables: Script) -> None:
-    snapshots = {
-        "status": "enabled",
-        "settings": {
-            "icebergSnapshotManagement": {"minSnapshotsToKeep": 3, "maxSnapshotAgeHours": 168}
-        },
-    }
-    files = {
-        "status": "enabled",
-        "settings": {
-            "icebergUnreferencedFileRemoval": {"unreferencedDays": 7, "nonCurrentDays": 10}
-        },
-    }
-    asked = {**IN_BUCKET, "type": "icebergSnapshotManagement", "value": snapshots}
-    s3_tables.answers("put_table_maintenance_configuration", {}, asked)
-    asked = {
-        "tableBucketARN": BUCKET,
-        "type": "icebergUnreferencedFileRemoval",
-        "value": files,
-    }
-    s3_tables.answers("put_table_bucket_maintenance_configuration", {}, asked)
-    s3_tables.answers(
-        "get_table_bucket_maintenance_configuration",
-        {"tableBucketARN": BUCKET, "configuration": {"icebergUnreferencedFileRemoval": files}},
-        {"tableBucketARN": BUCKET},
-    )
-
-    found = S3Tables(BUCKET, s3_tables.client)
-    found.set_table("bronze", "events", "icebergSnapshotManagement", snapshots)
-    found.set_bucket(files)
-    assert found.of_bucket() == {"icebergUnreferencedFileRemoval": files}
-
-
-def test_a_type_that_s3_tables_do_not_have_is_refused(s3_tables: Script) -> None:
-    with pytest.raises(InvalidInput, match="icebergCompaction or icebergSnapshotManagement"):
-        S3Tables(BUCKET, s3_tables.client).set_table("bronze", "events", "vacuum", {})
-
-
-def test_a_table_that_the_bucket_does_not_have_is_told(s3_tables: Script) -> None:
-    s3_tables.refuses("get_table_maintenance_configuration", "NotFoundException", 404)
-
-    with pytest.raises(InvalidInput, match=r"bronze\.events"):
-        S3Tables(BUCKET, s3_tables.client).of_table("bronze", "events")

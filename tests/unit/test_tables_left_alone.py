@@ -336,7 +336,7 @@ def test_an_inventory_shows_a_table_as_a_listing_does(root):
     world.put(*keys, f"{root}_delta_log/0.json", "lake/u/d=1/a.json", "lake/u/d=1/b.json")
     objects = [one for page in world.store.list_objects("source", "") for one in page]
     inventory_of(objects, NOW).deliver(world.store)
-    given = {"listing": "inventory", "inventory_manifest_uri": INVENTORY}
+    given = {"listing": f"inventory:{INVENTORY}"}
     world.compact_and_delete(s3_source_uri="s3://source/lake/", depth=2, **given)
     assert set(keys) <= world.keys
     assert not {"lake/u/d=1/a.json", "lake/u/d=1/b.json"} & world.keys

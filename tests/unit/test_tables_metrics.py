@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from compactor_handlers.runtime import NAMESPACE, SERVICE
-from compactor_handlers.tables_runtime import tell_table
+from compactor.invocation import NAMESPACE, SERVICE
+from compactor_tables.handlers.runtime import tell_table
 
 
 def test_a_number_of_a_table_is_found_by_the_tables_name(

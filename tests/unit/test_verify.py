@@ -32,7 +32,7 @@ from compactor.planning.packing import make_group
 from tests.support.examples import NOW, PARTITION, settings, source
 from tests.support.world import World
 
-DESTINATION = Destination("lake", "compacted/2026/01/02/", "compacted")
+DESTINATION = Destination("lake", "compacted/2026/01/02/")
 JSON = (b'{"a":1}\n{"a":2}', b'{"a":3}\n', b'\xef\xbb\xbf{"a":4}')
 CSV = (b"id,n\n1,a\n", b"id,n\n2,b\n3,c", b"id,n\n")
 TSV = (b"id\tn\r\n1\ta\r\n", b"id\tn\r\n2\tb\r\n3\tc", b"id\tn\r\n")
@@ -71,7 +71,7 @@ def pending_of(ending: str, contents: tuple[bytes, ...], **given: Any) -> Pendin
 @pytest.mark.parametrize("compression", ["same", "gzip", "zstd"])
 @pytest.mark.parametrize("lines", [True, False])
 def test_an_output_that_balances_passes(ending: str, compression: str, lines: bool) -> None:
-    given = {"cloudtrail_output": "lines", "undelimited_output": "as_is"} if lines else {}
+    given = {"documents": "lines"} if lines else {}
     pending = pending_of(ending, CONTENTS[ending], compression=compression, **given)
     check_pending(pending)
     assert len(pending.rows) == len(CONTENTS[ending])

@@ -32,7 +32,7 @@ NOT_NEEDED = [
     # the other functions' work
     "compactor.cleaning",
     "compactor.discovery.discover",
-    "compactor.maintenance",
+    "compactor_tables",
     "compactor.probe.questions",
     "compactor.report",
     "compactor.scanning",

@@ -168,8 +168,7 @@ def test_it_is_refused_where_events_would_start_run_after_run() -> None:
     given = {
         "s3_source_uri": "s3://source/logs/",
         "s3_destination_uri": "s3://lake/compacted/",
-        "listing": "events",
-        "registry": "table/stream",
+        "listing": "events:table/stream",
     }
     Settings.from_input(given)
     with pytest.raises(InvalidInput, match=r"pays_back_within_days: 3.*null when listing"):

@@ -21,7 +21,6 @@ from deltalake._internal import RemoveAction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction
 
-from compactor.catalogs.answers import translated
 from compactor.catalogs.delta_columns import (
     delta_schema,
     merged,
@@ -41,6 +40,7 @@ from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
 from compactor.shown import visible
+from compactor.table_formats.answers import translated
 from compactor.tables.history import Restored, restored_before
 from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable
 from urllib.parse import unquote
 
-from compactor.catalogs.delta_actions import Add, Line, Protocol, Remove
-from compactor.catalogs.delta_log import DeltaLog, rows_of
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
+from compactor.table_formats.delta_actions import Add, Line, Protocol, Remove
+from compactor.table_formats.delta_log import DeltaLog, rows_of
 from compactor.tables.contents import Contents, CurrentFiles, FileSet, History, TableChange
 
 _ABSOLUTE = re.compile(r"s3[an]?://(.*)", re.DOTALL)

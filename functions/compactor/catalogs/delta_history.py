@@ -9,12 +9,12 @@ from urllib.parse import unquote
 
 from deltalake import Schema
 
-from compactor.catalogs.delta_actions import Line, lines_of_json
 from compactor.catalogs.delta_columns import names_of
-from compactor.catalogs.delta_log import LOG
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
+from compactor.table_formats.delta_actions import Line, lines_of_json
+from compactor.table_formats.delta_log import LOG
 from compactor.tables.port import Holdings
 
 _READERS = 16

@@ -36,10 +36,8 @@ from pyiceberg.table.snapshots import Snapshot as TableSnapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 
 from compactor.catalogs import iceberg_history
-from compactor.catalogs.answers import translated
 from compactor.catalogs.columns import iceberg_schema, misfits, require_values
 from compactor.catalogs.data_files import DataFiles
-from compactor.catalogs.iceberg_catalogs import iceberg_catalog
 from compactor.catalogs.iceberg_contents import iceberg_contents
 from compactor.catalogs.misfits import noted, require_fit, require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
@@ -54,6 +52,8 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.shown import visible
+from compactor.table_formats.answers import translated
+from compactor.table_formats.iceberg_catalogs import iceberg_catalog
 from compactor.tables.history import Snapshot, rolled_back
 from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 

@@ -10,10 +10,10 @@ from pyiceberg.manifest import ManifestContent, ManifestEntryStatus, ManifestFil
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Operation, Snapshot
 
-from compactor.catalogs.answers import translated
-from compactor.catalogs.measured_iceberg import Deletes, Entry, Reading
 from compactor.errors import TransientStoreError
 from compactor.settings.uris import S3Uri
+from compactor.table_formats.answers import translated
+from compactor.table_formats.iceberg_manifests import Deletes, Entry, Reading
 from compactor.tables.contents import Contents, CurrentFiles, FileSet, History, TableChange
 
 _DELETED, _ADDED = ManifestEntryStatus.DELETED, ManifestEntryStatus.ADDED

@@ -29,16 +29,16 @@ from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.table import FileScanTask, StaticTable, Table
 from pyiceberg.table.snapshots import Snapshot
 
-from compactor.catalogs.answers import error_code, translated
-from compactor.catalogs.file_io import place_of, properties_of
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.inventory.rows import UNLISTED, Row
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import S3TABLES, TableAddress
 from compactor.stores.table_bucket import metadata_location
+from compactor.table_formats.answers import error_code, translated
+from compactor.table_formats.file_io import place_of, properties_of
 
-FIELD = "inventory_table"
+FIELD = "listing"
 #: Of the documented schema, what is read here.
 COLUMNS = (
     "bucket",
@@ -146,7 +146,7 @@ def _below(prefix: str) -> BooleanExpression:
 
 
 def open_live(settings: Settings, store: ObjectStore, begun: str) -> LiveInventory:
-    """The inventory that ``inventory_table`` names.
+    """The live inventory table that ``listing`` names.
 
     Args:
         settings: of the run.
@@ -158,7 +158,7 @@ def open_live(settings: Settings, store: ObjectStore, begun: str) -> LiveInvento
         InvalidInput: there is no such table, it is no live inventory, or the snapshot expired.
         TransientStoreError: the catalog or the store did not answer.
     """
-    address = settings.inventory_table_address
+    address = settings.listing_source.table
     if address is None:
         raise InvalidInput(FIELD, None, "the address of a table")
     table = _loaded(address, store)

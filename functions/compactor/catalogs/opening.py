@@ -9,9 +9,9 @@ from compactor.inventory.source import Inventory, open_delivered
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import DELTA, TableAddress
+from compactor.table_formats.installed import require_installed
 from compactor.tables.port import TableCatalog
 
-_MODULES = {"iceberg": "pyiceberg", "delta": "deltalake"}
 _READS_TABLES = ("pyiceberg", "pyarrow")
 
 
@@ -50,14 +50,14 @@ def open_inventory(settings: Settings, store: ObjectStore, begun: str) -> Invent
         IntegrityError: a checksum of it does not fit.
         TransientStoreError: the catalog did not answer.
     """
-    if settings.inventory_table is None:
+    if settings.listing_source.table is None:
         return open_delivered(settings, store, begun)
     if any(find_spec(name) is None for name in _READS_TABLES):
         accepted = (
-            "inventory_manifest_uri instead, or more than the base install: pip install"
-            " 's3-compactor[iceberg]'; in a deployment, one that was made with inventory_table"
+            "an S3 Inventory instead, or more than the base install: pip install"
+            " 's3-compactor[iceberg]'; in a deployment, one that was made with this listing"
         )
-        raise InvalidInput("inventory_table", settings.inventory_table, accepted)
+        raise InvalidInput("listing", settings.listing, accepted)
     from compactor.catalogs.live_inventory import open_live  # noqa: PLC0415 - an extra
 
     return open_live(settings, store, begun)
@@ -73,18 +73,3 @@ def _open(address: TableAddress, settings: Settings, store: ObjectStore) -> Tabl
     from compactor.catalogs.iceberg import IcebergCatalog  # noqa: PLC0415 - one of two extras
 
     return IcebergCatalog(address, settings, store)
-
-
-def require_installed(extra: str, table: str) -> None:
-    """Refuse a table whose library is not there.
-
-    Args:
-        extra: of the package, that has it.
-        table: its address.
-
-    Raises:
-        InvalidInput: it is not installed.
-    """
-    if find_spec(_MODULES[extra]) is None:
-        accepted = f"no table, or more than the base install: pip install 's3-compactor[{extra}]'"
-        raise InvalidInput("table", table, accepted)

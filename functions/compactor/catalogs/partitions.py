@@ -36,11 +36,11 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from compactor.catalogs.dates import applied, text_of
 from compactor.catalogs.parquet import Spread, spread
 from compactor.errors import InvalidInput
 from compactor.settings.partitioning import PartitionBy
 from compactor.shown import visible
+from compactor.table_formats.dates import applied, text_of
 from compactor.tables.port import TableFile
 
 _FIELD = "table_partitioning"

@@ -8,6 +8,7 @@ from compactor.cleaning.records import read_record
 from compactor.layout import partition_at
 from compactor.log.entries import Commit
 from compactor.log.stored import StoredLog
+from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -60,5 +61,5 @@ class Deletions:
                 prefix for page in self._store.list_level(bucket, root) for prefix in page.prefixes
             )
             found = (prefix[len(root) : -1] for prefix in prefixes)
-            self._run_ids = [run_id for run_id in found if layout.is_run_id(run_id)]
+            self._run_ids = [run_id for run_id in found if is_run_id(run_id)]
         return self._run_ids

@@ -79,7 +79,7 @@ class CleanUpRun:
     def destination(self) -> Destination:
         """Where the partition's outputs lie."""
         bucket, prefix = layout.output_prefix(self.settings, self.partition)
-        return Destination(bucket, prefix, self.settings.output_stem)
+        return Destination(bucket, prefix)
 
     def list_log(self) -> StoredLog:
         """Its commit log, as it lies there now."""
@@ -212,7 +212,7 @@ def examine(
     found = Examined(commit, sources)
     try:
         if _is_read(run, sources):
-            return Examined(commit, waits=run.readers.reason(run.settings))
+            return Examined(commit, waits=run.readers.reason())
     except IntegrityError as error:
         return _unsafe(run, found, error)
     return _examine_output(look, entry, found)

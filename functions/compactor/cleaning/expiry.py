@@ -17,8 +17,9 @@ from compactor.decoding import require_version
 from compactor.discovery.work import DISCOVERY_NAME, require_known_run
 from compactor.errors import CompactorError, IntegrityError, ObjectMissing
 from compactor.inventory.pages import LISTING_VERSION
+from compactor.limits import KEEP_RUNS_DAYS
 from compactor.log.stored import replaced_checkpoints
-from compactor.model import SourceObject
+from compactor.model import SourceObject, is_run_id
 from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
@@ -58,7 +59,7 @@ def expire(
     The state is no worse for what stays, so nothing that goes wrong here is raised.
 
     Args:
-        settings: ``keep_runs_days``; nothing expires unless ``clean_up`` is on.
+        settings: nothing expires unless ``clean_up`` is on.
         store: taking the ways that are safe for deletes.
         now: UNIX seconds by our clock.
         deadline: of this call.
@@ -102,7 +103,7 @@ def find_expired(
     head = store.head(*layout.identity_key(settings))
     if head is None:
         return
-    before = earlier_clock(head, now) - settings.keep_runs_days * _DAY_SECONDS
+    before = earlier_clock(head, now) - KEEP_RUNS_DAYS * _DAY_SECONDS
     yield from replaced_checkpoints(settings.state, store, before)
     for prefix in _runs(settings, store):
         if prefix.rsplit("/", 2)[1] != run_id and _is_over(prefix, settings, store, before):
@@ -113,7 +114,7 @@ def _runs(settings: Settings, store: ObjectStore) -> Iterator[str]:
     bucket, root = layout.runs_prefix(settings)
     for page in store.list_level(bucket, root):
         for prefix in page.prefixes:
-            if layout.is_run_id(prefix[len(root) : -1]):
+            if is_run_id(prefix[len(root) : -1]):
                 yield prefix
 
 

@@ -4,8 +4,7 @@ discover  the verb
 search    which prefixes are partitions
 counting  how much one partition holds
 parallel  threads that work ahead
-divided   the verb in several invocations; watch: when each of them stops; stretches, pieces: what
-          it counts, and leaves on S3; ranges, survey: one partition, divided; joined: the lists
+resume    the verb in several invocations; pieces: what each leaves on S3; joined: the lists
 work      WorkItem: what was found of one partition; and the lists of them on S3
 forecast  what a run would do to a partition now, without doing it
 rejected  partitions whose rejects may fit by now, wherever their sources are

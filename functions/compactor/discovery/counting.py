@@ -2,8 +2,8 @@
 
 A partition is listed once. What its commits name does not count towards what one worker may take,
 but its log is read only when it holds more than that; so the identities of what was counted are
-kept where there is a log at all. A count can be left between two pages, and gone on with: behind
-the last key, or in ranges of keys that are counted beside each other.
+kept where there is a log at all. A count can stop between two pages;
+it resumes after the last key.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Tally(msgspec.Struct, omit_defaults=True):
         objects: counted so far; with ``against_log`` only those that no commit names.
         size: their bytes.
         seconds: that one worker would take for them.
-        after: the last key listed; a count that was left goes on behind it.
+        after: the last key listed; a count that was stopped resumes after it.
         complete: nothing is left to be counted.
         oversized: more than one worker may take.
         against_log: the partition's log is read before its objects are listed.
@@ -53,10 +53,6 @@ class Tally(msgspec.Struct, omit_defaults=True):
         lost: sources in levels below the partition that name a column.
         examples: keys of what is left alone.
         resting: the partition, where it was found at rest.
-        since: of a range of the partition, the key behind which it begins; empty for the first.
-        until: likewise, its last key; empty for the last range.
-        pages: that were listed for it.
-        left: not complete, and what is behind ``after`` is to be divided into ranges.
     """
 
     objects: int = 0
@@ -70,24 +66,6 @@ class Tally(msgspec.Struct, omit_defaults=True):
     lost: NamedLevels = NamedLevels()
     examples: tuple[str, ...] = ()
     resting: Resting = NOBODY
-    since: str = ""
-    until: str = ""
-    pages: int = 0
-    left: bool = False
-
-    @property
-    def ended(self) -> bool:
-        """Nothing more is to be counted in it, here."""
-        return self.complete or self.left
-
-    @property
-    def is_range(self) -> bool:
-        """It is about a range of a partition's keys alone."""
-        return bool(self.since or self.until)
-
-    def anew(self) -> Tally:
-        """The same from its begin, against the log."""
-        return Tally(against_log=True, after=self.since, since=self.since, until=self.until)
 
     @property
     def begun(self) -> bool:
@@ -113,10 +91,8 @@ class Count:
         store: where the objects are.
         committed: asked of partitions that hold more than one worker may take.
         fleet: the workers.
-        stop: true when a count is to be left between two pages.
+        stop: true when a count is to stop between two pages.
         rests: tells which partitions are at rest; None where none can be.
-        leaves: true when what is left of a count is to be divided. Of a partition with a record
-            of rest that is not asked: only a count from its first key to its last can confirm it.
         now: UNIX seconds, for quiet hours; None where nobody asks for them here.
     """
 
@@ -129,7 +105,6 @@ class Count:
         stop: Callable[[], bool] = lambda: False,
         *,
         rests: Rests | None = None,
-        leaves: Callable[[], bool] = lambda: False,
         now: float | None = None,
     ) -> None:
         self.settings = settings
@@ -139,7 +114,6 @@ class Count:
         self.processors = fleet.processors
         self.stop = stop
         self.rests = rests
-        self.leaves = leaves
         self._longest_path = layout.longest_path(settings)
         self._above = Surroundings(store, settings.source.root.bucket).above
 
@@ -147,33 +121,26 @@ class Count:
         """Count a partition, or go on with it."""
         partition, tally = asked
         tally = tally or Tally()
-        if tally.ended or self.stop():
+        if tally.complete or self.stop():
             return partition, tally
         if len(partition.path.encode()) > self._longest_path:
             return partition, _LeftAlone(self, partition, tally).count()
-        # A partition in ranges was not left by a rule when it was divided; quiet hours that have
-        # begun since are for the worker to keep.
-        reason = None if tally.is_range else self._rule_against(partition)
+        reason = self._rule_against(partition)
         if reason is not None:
             return partition, self._left_by_rule(partition, tally, reason)
         counting = _Counting(self, partition, tally)
         while not counting.count():
-            counting = _Counting(self, partition, tally.anew())
+            counting = _Counting(self, partition, Tally(against_log=True))
         if counting.tally.complete:
             counting.tally.resting = counting.resting()
-            if not counting.tally.is_range:
-                self.judge(counting.tally)
+            # Rows are written by Spark alone, however few they are.
+            counting.tally.oversized |= self.settings.columnar or self.is_oversized(counting.tally)
         return partition, counting.tally
-
-    def judge(self, tally: Tally) -> None:
-        """Of a partition that is counted: more than one worker may take, or nothing for one."""
-        # Rows are written by Spark alone, however few they are.
-        tally.oversized |= self.settings.columnar or self.is_oversized(tally)
 
     def _rule_against(self, partition: Partition) -> SkipReason | None:
         """Why nothing of a partition may be taken; None where some of it may."""
         # With events the worker looks, which notes what becomes of what is pending.
-        owner = None if self.settings.listing == "events" else self._above(partition.prefix)
+        owner = None if self.settings.listing_kind == "events" else self._above(partition.prefix)
         if owner is not None or not self.settings.policies:
             return owner
         one = ObjectRules(self.settings.rules, partition.bucket, partition.prefix).one
@@ -194,12 +161,8 @@ class Count:
 
     def is_oversized(self, tally: Tally) -> bool:
         """More than one worker may take."""
-        limits = self.settings
-        return (
-            tally.objects > limits.lambda_max_objects
-            or tally.size > limits.lambda_max_bytes
-            or tally.seconds > limits.lambda_max_seconds
-        )
+        too_many = tally.objects > self.settings.limits.lambda_max_objects
+        return too_many or tally.seconds > self.settings.lambda_max_seconds
 
 
 class _LeftAlone:
@@ -238,8 +201,8 @@ class _Counting:
         self._known = count.committed(partition) if tally.against_log else None
         # What an earlier invocation counted is known by its sum alone.
         self._seen = _Seen(partial(_has_log, count, partition), forgotten=bool(tally.after))
-        # So is what it listed: a count that was left is never one of a partition at rest.
-        rests = None if tally.after or tally.is_range else count.rests
+        # So is what it listed: a count that was resumed never confirms that a partition is at rest.
+        rests = None if tally.after else count.rests
         self._record = rests.record(partition) if rests else None
         self._listed = Fingerprint() if self._record else None
         self.tally = tally
@@ -257,7 +220,7 @@ class _Counting:
                             self.tally.oversized = self.tally.complete = True
                             return True
                     # Behind the last key comes an empty page, after which nothing is left.
-                    if page and (self._count.stop() or self._leaves()):
+                    if page and self._count.stop():
                         return True
         except TransientStoreError:
             # What was counted so far is not lost for the last page that the time was too short for.
@@ -270,7 +233,7 @@ class _Counting:
     def _pages(self) -> Iterator[Sequence[SourceObject]]:
         tally, partition = self.tally, self._partition
         return self._count.store.list_objects(
-            partition.bucket, partition.prefix, start_after=tally.after, until=tally.until
+            partition.bucket, partition.prefix, start_after=tally.after
         )
 
     def resting(self) -> Resting:
@@ -280,21 +243,10 @@ class _Counting:
             return NOBODY
         return rests.confirmed(record, self._partition, listed.seen) or NOBODY
 
-    def _leaves(self) -> bool:
-        """Leave what is left to be counted in ranges, all of them by the log, or without."""
-        count, partition = self._count, self._partition
-        if self._record is not None or not count.leaves():
-            return False
-        if self._known is None and _has_log(count, partition) and not self._counts_fresh():
-            self.tally = self.tally.anew()
-        self.tally.left = True
-        return True
-
     def _add(self, page: Sequence[SourceObject]) -> None:
         if not page:
             return
         tally = self.tally
-        tally.pages += 1
         if self._listed is not None:
             self._listed.add(page)
         counted = page

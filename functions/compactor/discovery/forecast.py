@@ -101,7 +101,7 @@ class Forecast:
                 keys = tuple(one.key for one in listing.returned[:1])
                 size = sum(one.size for one in listing.returned)
                 self._skip(SkipReason.AGAIN, Skipped(len(listing.returned), size, keys))
-            partial = self._settings.listing == "events"
+            partial = self._settings.listing_kind == "events"
             roots = surroundings.around(listing, start_after, partial=partial)
             known = msgspec.structs.replace(self._known, roots=roots)
             groups += self._window(listing, known, now)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
-from compactor.discovery.pieces import Division, Piece, Pieces
+from compactor.discovery.pieces import Partitions, Pieces
 from compactor.discovery.places import NamedLevels, refuse_named_levels
 from compactor.discovery.rejected import Rejected
 from compactor.discovery.work import (
@@ -29,7 +29,7 @@ from compactor.settings.settings import Settings
 _PART_BYTES = 8 << 20
 
 
-def join(settings: Settings, run_id: str, pieces: Pieces, division: Division) -> Joined:
+def join(settings: Settings, run_id: str, pieces: Pieces, partitions: Partitions) -> Joined:
     """Write both lists, one piece at a time in memory.
 
     Raises:
@@ -41,7 +41,7 @@ def join(settings: Settings, run_id: str, pieces: Pieces, division: Division) ->
     oversized = _List(pieces.store, *run_key(settings, run_id, OVERSIZED_NAME))
     with blaming("s3_state_uri", settings):
         rejected = Rejected(settings, pieces.store)
-        for piece in _all(pieces, division):
+        for piece in pieces.all(partitions):
             items.add(piece.items)
             oversized.add(piece.oversized)
             rejected.leave_out((*piece.items, *piece.oversized))
@@ -54,11 +54,6 @@ def join(settings: Settings, run_id: str, pieces: Pieces, division: Division) ->
         items.close()
         oversized.close()
     return Joined(items.count, oversized.count, unpartitioned, resting, items.largest)
-
-
-def _all(pieces: Pieces, division: Division) -> Iterator[Piece]:
-    for stretch in range(division.stretches + 1):
-        yield from pieces.of(division, stretch)
 
 
 class _List:

@@ -53,7 +53,7 @@ def rests_of(settings: Settings, store: ObjectStore, now: float, run_id: str = "
     An inventory tells of objects in its own words, and costs no LIST.
     """
     with blaming("s3_state_uri", settings):
-        if settings.listing == "inventory" or read_identity(settings, store) is None:
+        if settings.listing_kind == "inventory" or read_identity(settings, store) is None:
             return None
     return Rests.of(settings, store, now, run_id)
 
@@ -75,7 +75,7 @@ def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
         return (one for page in islice(pages, _PAGES_LOOKED_AT) for one in page)
 
     with blaming("s3_destination_uri", settings):
-        there = outputs_among(listed, settings.output_stem, store)
+        there = outputs_among(listed, store)
     # Another first run may have published them meanwhile: then its log is there, too.
     if there and not _has_log(settings, store):
         raise not_whole(settings.s3_state_uri, 0, there)

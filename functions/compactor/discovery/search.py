@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
 
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.survey import ranges_for, survey
 from compactor.discovery.work import blaming
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
-from compactor.ports import ObjectStore, last_of
+from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.windows import expand, matches
-
-# After so many pages of one level, which come one after the other, what is left is divided into
-# ranges of its keys; a survey may ask for as much as one of so many pages.
-_PAGES_ALONE, _PAGES_SURVEYED = 400, 1_000
 
 
 def dates_of(settings: Settings, now: float) -> tuple[str, ...] | None:
@@ -42,7 +35,6 @@ class Search:
         self._store = store
         self._parallel = parallel
         self._source = settings.source
-        self._one = Lock()
         self.unpartitioned = Skipped(0, 0)
 
     def partitions(self, dates: tuple[str, ...] | None) -> Iterator[Partition]:
@@ -80,56 +72,13 @@ class Search:
         return [p for p in prefixes if matches(segment, p[len(parent) : -1])]
 
     def _level(self, parent: str) -> tuple[list[str], Skipped]:
+        prefixes: list[str] = []
+        skipped = Skipped(0, 0)
         with blaming("s3_source_uri", self._settings):
-            found, last = self._listed(parent, most=_PAGES_ALONE)
-            if last:
-                # One level at a time, by as many threads as there are for all of them.
-                with self._one, Parallel(self._parallel.workers) as parallel:
-                    ranges = self._ranges(parent, last)
-                    listed = parallel.in_order(lambda place: self._listed(parent, *place), ranges)
-                    for one, _ in listed:
-                        found.add(one)
-        return list(found.prefixes), found.skipped
-
-    def _listed(
-        self, parent: str, since: str = "", until: str = "", most: int = 0
-    ) -> tuple[_Level, str]:
-        """What is listed of a level, and behind what there may be more; empty for nothing."""
-        found = _Level()
-        pages = self._store.list_level(
-            self._source.root.bucket, parent, start_after=since, until=until
-        )
-        for number, page in enumerate(pages, 1):
-            found.add(_Level(dict.fromkeys(page.prefixes), skipped_of(page.objects)))
-            last = last_of(page) if most else ""
-            if last and number >= most:
-                return found, last
-        return found, ""
-
-    def _ranges(self, parent: str, last: str) -> list[tuple[str, str]]:
-        """What is behind the pages that were listed, in parts that follow on each other."""
-        place = Partition(self._source.root.bucket, parent, parent)
-        known = survey(self._store, place, last, "", _PAGES_SURVEYED)
-        cuts = known.cuts(ranges_for(_PAGES_ALONE, known.pages))
-        return list(zip([last, *cuts], [*cuts, ""], strict=True))
-
-
-@dataclass(slots=True)
-class _Level:
-    """What was found in a level, or in a range of it.
-
-    Attributes:
-        prefixes: in order; where a cut lies within one, two ranges show it.
-        skipped: the objects.
-    """
-
-    prefixes: dict[str, None] = field(default_factory=dict)
-    skipped: Skipped = field(default_factory=lambda: Skipped(0, 0))
-
-    def add(self, other: _Level) -> None:
-        """Take what follows."""
-        self.prefixes.update(other.prefixes)
-        self.skipped = self.skipped.plus(other.skipped, SHOWN_EXAMPLES)
+            for page in self._store.list_level(self._source.root.bucket, parent):
+                prefixes.extend(page.prefixes)
+                skipped = skipped.plus(skipped_of(page.objects), SHOWN_EXAMPLES)
+        return prefixes, skipped
 
 
 def skipped_of(objects: Iterable[SourceObject]) -> Skipped:

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from compactor.codecs.source_class import packing_class
 from compactor.formats import SPECS
 from compactor.model import Compression
-from compactor.planning.packing import packing_class
 
 GB = 10**9
 MEASURED_PROCESSORS = 2.0

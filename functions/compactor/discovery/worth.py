@@ -13,6 +13,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from compactor.codecs.output_encoding import output_compression, stored_bytes, target_bytes
+from compactor.codecs.source_class import packing_class
 from compactor.discovery.estimate import alone
 from compactor.discovery.work import WorkItem
 from compactor.model import (
@@ -24,12 +26,6 @@ from compactor.model import (
     SkipReason,
 )
 from compactor.money import RunWork, Shape, Verdict, verdict
-from compactor.planning.packing import (
-    output_compression,
-    packing_class,
-    stored_bytes,
-    target_bytes,
-)
 from compactor.planning.seconds import outputs_of
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for

@@ -7,17 +7,15 @@ knows of each format is its ``FormatSpec``, in a file of its own; ``registry`` l
 
 from __future__ import annotations
 
-from compactor.errors import InvalidInput
 from compactor.formats.characters import Reading
 from compactor.formats.detect import Detected, detect
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.formats.passing import PassingCheck
-from compactor.formats.registry import CHOICES, SPECS, spec_of
+from compactor.formats.registry import SPECS, spec_of
 from compactor.formats.spec import Decide, FormatSpec
 from compactor.model import Compression, Format, Signature
 
 __all__ = [
-    "CHOICES",
     "SPECS",
     "Decide",
     "Detected",
@@ -38,25 +36,17 @@ _SUFFIXES = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".
 _ENCODED_TYPES = {Compression.GZIP: "application/gzip", Compression.ZSTD: "application/zstd"}
 
 
-def framer_for(signature: Signature, **choices: str) -> Framer:
+def framer_for(signature: Signature, *, lines: bool = False) -> Framer:
     """A framer for one output.
 
     Args:
         signature: of every source of the output.
-        choices: values of the settings that say how outputs are written (``CHOICES``); defaults
-            where they are left out.
+        lines: write the records of JSON documents one per line (``FormatSpec.lines``).
 
     Raises:
-        InvalidInput: a choice has another value, or nothing joins the bytes of this format.
+        InvalidInput: nothing joins the bytes of this format.
     """
-    for field, value in choices.items():
-        choice = CHOICES[field]
-        if value not in (choice.usual, choice.other):
-            raise InvalidInput(field, value, f"{choice.usual!r} or {choice.other!r}")
-    spec = spec_of(signature.format)
-    own = spec.choice
-    other = own is not None and own.is_other(choices.get(own.field, own.usual))
-    return spec.framer(signature, other)
+    return spec_of(signature.format).framer(signature, lines)
 
 
 def extension_for(format: Format, compression: Compression) -> str:

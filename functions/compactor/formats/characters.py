@@ -15,7 +15,7 @@ from compactor.errors import UnreadableSource
 from compactor.formats.refusal import refused
 from compactor.model import QuarantineReason
 
-KEEP_NULS = 'set nul_bytes: "keep" to take it for text'
+KEEP_NULS = 'set encoding: "any_bytes" to read it as text'
 _SAMPLE_BYTES = 4096
 # Of what is looked at for controls, at the start and at the end.
 _START_BYTES = 1024
@@ -125,8 +125,8 @@ def refuse_binary(head: bytes, *, keep_nuls: bool) -> None:
         _refuse_magic(head)
     if head[_TAR] == b"ustar":
         raise refused(QuarantineReason.BINARY, "it is a tar archive", head, "")
-    if b"\0" in head and not keep_nuls:
-        _refuse_nuls(head)
+    if b"\0" in head:
+        _refuse_nuls(head, keep_nuls=keep_nuls)
     sample = head if len(head) <= _START_BYTES else head[:_START_BYTES] + head[-_END_BYTES:]
     if sample.translate(_MARKED) != sample:
         _refuse_controls(head[:_START_BYTES], head, keep_nuls=keep_nuls)
@@ -154,10 +154,12 @@ def _wide(name: str, head: bytes) -> UnreadableSource:
     return refused(QuarantineReason.ENCODING, f"it is {name}", head, remedy)
 
 
-def _refuse_nuls(head: bytes) -> None:
+def _refuse_nuls(head: bytes, *, keep_nuls: bool) -> None:
     name = _wide_by_nuls(head[:_SAMPLE_BYTES])
     if name:
         raise _wide(f"{name} without a byte order mark", head)
+    if keep_nuls:
+        return
     nuls = head.count(0)
     seen = f"it has {nuls:,} NUL byte{'s' if nuls > 1 else ''}, the first at {head.index(0):,}"
     # Few NULs are what a log has that was cut by a crash; formats with lengths have many.

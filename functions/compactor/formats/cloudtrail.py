@@ -16,7 +16,7 @@ from compactor.formats.framing import Framed
 from compactor.formats.json_text import is_object, open_state
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
-from compactor.formats.spec import Choice, Detected, FormatSpec, Look
+from compactor.formats.spec import Detected, FormatSpec, Look
 from compactor.formats.splicing import on_lines, proven, refuse_blanks, spliced, without_records
 from compactor.formats.undelimited import is_undelimited
 from compactor.model import Format, QuarantineReason
@@ -130,10 +130,10 @@ SPEC = FormatSpec(
     format=Format.CLOUDTRAIL,
     extension="json",
     media_type="application/json",
-    framer=lambda _, other: CloudTrailFramer(lines=other),
+    framer=lambda _, lines: CloudTrailFramer(lines=lines),
     recognise=_recognise,
     begins=b"{",
-    choice=Choice("cloudtrail_output", "document", "lines", uncopied="lines"),
+    lines=True,
     proven=True,
     rows="json",
     records=lambda: CloudTrailFramer(lines=True),

@@ -115,6 +115,9 @@ _WRAPPED = re.compile(rb"[A-Za-z?,;:.'\" ()-]{50,}")
 _TELLING = re.compile(rb"[/=,;|]|\w:\w|\d{9}|\d\.\d")
 _ONE_WORD = re.compile(rb"[A-Za-z0-9+/=_-]{24,}|[A-Za-z+/][A-Za-z0-9+/]*=*")
 _DELIMITERS = (b",", b";", b"\t", b"|")
+# A whole field in quotes: it holds no delimiter.
+_QUOTED = re.compile(rb'(?<![^,;\t|])"(?:[^"]|"")*+"(?![^,;\t|\r])')
+_IN_QUOTES = bytes.maketrans(b",;\t|", b"____")
 _DIGITS = re.compile(rb"\d+")
 _NAMES = re.compile(
     rb"[\"']?[A-Za-z_][\w .()/%-]*[\"']?(?:[,;\t|][\"']?[A-Za-z_][\w .()/%-]*[\"']?)+\s*"
@@ -188,11 +191,19 @@ def is_one_of(line: bytes, below: Sequence[bytes]) -> bool:
 def has_columns(text: bytes) -> bool:
     """Whether the first lines have equally many fields, two or more."""
     lines = [line for line in text[:_TABLE_BYTES].split(b"\n")[:-1] if line.strip()]
-    sample = lines[:_TABLE_LINES]
+    sample = _with_plain_fields(lines[:_TABLE_LINES])
     return len(sample) > 1 and any(
         len({line.count(delimiter) for line in sample}) == 1 and delimiter in sample[0]
         for delimiter in _DELIMITERS
     )
+
+
+def _with_plain_fields(lines: Sequence[bytes]) -> list[bytes]:
+    """The lines, with no delimiter inside of quoted fields."""
+    return [
+        _QUOTED.sub(lambda field: field[0].translate(_IN_QUOTES), line) if b'"' in line else line
+        for line in lines
+    ]
 
 
 def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
@@ -273,7 +284,7 @@ def _is_table(lines: Sequence[bytes]) -> bool:
         return True
     if is_one_of(sample[0], sample[1:]):
         return False
-    found = False
+    found, sample = False, _with_plain_fields(sample)
     for delimiter in _DELIMITERS:
         fields = sample[0].count(delimiter)
         if fields and len(sample) > 1 and all(line.count(delimiter) == fields for line in sample):

@@ -20,7 +20,7 @@ from compactor.formats.delimited import (
     first_record_of,
 )
 from compactor.formats.refusal import refused
-from compactor.formats.spec import Decide
+from compactor.formats.spec import Decide, malformed
 from compactor.model import Format, QuarantineReason
 
 # It is held for each output under way.
@@ -191,9 +191,9 @@ def ambiguous(seen: str, head: bytes, remedy: str = _REMEDY) -> UnreadableSource
 def _record(head: bytes, delimiter: bytes, *, complete: bool) -> FirstRecord:
     found = first_record_of(head, delimiter)
     if found is None or not (found.ended or complete):
-        raise _malformed("its first record does not end within the first bytes read")
+        raise malformed("its first record does not end within the first bytes read")
     if len(found.record) > LONGEST_HEADER:
-        raise _malformed(f"its first record is longer than {LONGEST_HEADER:,} bytes")
+        raise malformed(f"its first record is longer than {LONGEST_HEADER:,} bytes")
     _refuse_lone_returns(found.record, head)
     return found
 
@@ -202,7 +202,3 @@ def _refuse_lone_returns(record: bytes, head: bytes) -> None:
     if b"\r" in record:
         seen = "carriage returns alone seem to end its lines"
         raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, _TEXT_REMEDY)
-
-
-def _malformed(detail: str) -> UnreadableSource:
-    return UnreadableSource(QuarantineReason.MALFORMED, detail)

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compactor.errors import UnreadableSource
 from compactor.formats.first_record import LONGEST_HEADER
 from compactor.formats.framing import Framed
 from compactor.formats.lines import BOM, PassingLines, frame_lines
-from compactor.model import QuarantineReason
+from compactor.formats.spec import malformed
 
 #: The first line, and what ends it.
 FIRST_LINE = re.compile(rb"([^\n]*)(\n|\Z)")
@@ -26,14 +25,10 @@ def ended(found: re.Match[bytes] | None, *, complete: bool) -> bytes:
         UnreadableSource: MALFORMED, it does not end there, or is too long.
     """
     if found is None or not (found[2] or complete):
-        raise _malformed("its header does not end within the first bytes read")
+        raise malformed("its header does not end within the first bytes read")
     if found.end(1) > LONGEST_HEADER:
-        raise _malformed(f"its header is longer than {LONGEST_HEADER:,} bytes")
+        raise malformed(f"its header is longer than {LONGEST_HEADER:,} bytes")
     return found[1].removesuffix(b"\r")
-
-
-def _malformed(detail: str) -> UnreadableSource:
-    return UnreadableSource(QuarantineReason.MALFORMED, detail)
 
 
 class HeadedFramer:
@@ -95,7 +90,7 @@ class HeadedFramer:
                     return head[: end + len(known)]
             if line_end in (b"", b"\r"):
                 return head
-        raise _malformed("its header is not the one its first bytes showed")
+        raise malformed("its header is not the one its first bytes showed")
 
 
 class HeadedStream:

@@ -16,7 +16,7 @@ from compactor.errors import UnreadableSource
 from compactor.formats.framing import Framed
 from compactor.formats.json_text import open_state
 from compactor.formats.refusal import refused
-from compactor.formats.spec import Choice, Detected, FormatSpec, Look
+from compactor.formats.spec import Detected, FormatSpec, Look
 from compactor.formats.splicing import on_lines, proven, refuse_blanks, spliced, without_records
 from compactor.model import Format, QuarantineReason
 
@@ -113,10 +113,10 @@ SPEC = FormatSpec(
     format=Format.JSON_ARRAY,
     extension="json",
     media_type="application/json",
-    framer=lambda _, other: JsonArrayFramer(lines=other),
+    framer=lambda _, lines: JsonArrayFramer(lines=lines),
     recognise=_recognise,
     begins=b"[",
-    choice=Choice("json_array_output", "array", "lines", uncopied="lines"),
+    lines=True,
     proven=True,
     rows="json",
     records=lambda: JsonArrayFramer(lines=True),

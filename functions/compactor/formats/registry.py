@@ -17,7 +17,7 @@ from compactor.formats import (
     undelimited,
     vpc_flow,
 )
-from compactor.formats.spec import Choice, FormatSpec, Recognise
+from compactor.formats.spec import FormatSpec, Recognise
 from compactor.model import Format
 
 SPECS: tuple[FormatSpec, ...] = (
@@ -36,10 +36,6 @@ SPECS: tuple[FormatSpec, ...] = (
     parquet.SPEC,
 )
 _OF: Mapping[Format, FormatSpec] = MappingProxyType({spec.format: spec for spec in SPECS})
-#: The settings that say how outputs of a format are written, by name.
-CHOICES: Mapping[str, Choice] = MappingProxyType(
-    {spec.choice.field: spec.choice for spec in SPECS if spec.choice is not None}
-)
 
 
 def spec_of(format: Format) -> FormatSpec:

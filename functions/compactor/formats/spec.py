@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from compactor.errors import UnreadableSource
 from compactor.formats import characters
@@ -116,26 +116,6 @@ class Watch(Protocol):
         ...
 
 
-class Choice(NamedTuple):
-    """A setting that says how outputs of a format are written, one of two ways.
-
-    Attributes:
-        field: the name of the setting.
-        usual: its default.
-        other: its other value.
-        uncopied: the value under which even large sources are rewritten; empty for neither.
-    """
-
-    field: str
-    usual: str
-    other: str
-    uncopied: str = ""
-
-    def is_other(self, value: str) -> bool:
-        """Whether a value is the other one."""
-        return value == self.other
-
-
 Recognise = Callable[[Look], Detected | None]
 
 
@@ -147,7 +127,8 @@ class FormatSpec:
         format: its name.
         extension: the end of its outputs' names before that of a compression, such as ``json``.
         media_type: of its outputs.
-        framer: joins sources of one signature; told whether ``choice`` has its other value.
+        framer: joins sources of one signature; the flag asks for a record on each line of the
+            output, where ``lines``.
         recognise: what a source is when it is certain to be of this format; None when it is not,
             and others are tried. May raise UnreadableSource for what none may join. None for a
             format that is only ever declared.
@@ -155,7 +136,7 @@ class FormatSpec:
             ``{``, with which JSON alone begins.
         declared: the same for a source that the caller says is of this format; by default it has
             no header.
-        choice: the setting that says how its outputs are written.
+        lines: it is a document of records, which the setting ``documents`` can put on lines.
         proven: its framer, or the reader of its rows, proves each source to its end.
         newlines: each of its records ends an output's line, so that newlines count records.
         refuse_open: raises UnreadableSource for the end of a declared source that is still open.
@@ -178,7 +159,7 @@ class FormatSpec:
     recognise: Recognise | None = None
     begins: bytes = b""
     declared: Recognise | None = None
-    choice: Choice | None = None
+    lines: bool = False
     proven: bool = False
     newlines: bool = False
     refuse_open: Callable[[bytes], None] | None = None

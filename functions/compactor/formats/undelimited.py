@@ -10,12 +10,11 @@ from compactor.formats.characters import ascii_of
 from compactor.formats.framing import Edit, Framed, refuse_many_edits
 from compactor.formats.json_text import PassingJsonLines, is_object, lines_of, open_state
 from compactor.formats.refusal import refused
-from compactor.formats.spec import Choice, Detected, FormatSpec, Look
+from compactor.formats.spec import Detected, FormatSpec, Look, malformed
 from compactor.model import Format, QuarantineReason
 
 _BLANKS = b" \t\r\n"
 _SAME_LINE = re.compile(rb"\}[ \t]*(?=\{)")
-_ANYWHERE = re.compile(rb"\}[ \t\r\n]*(?=\{)")
 _BEFORE = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*")
 # What must not be cut: an escape, or the end of one object and the start of the next.
 _TIED = re.compile(rb"[} \t\r\n\\]*+.?", re.DOTALL)
@@ -26,15 +25,11 @@ _SHOWN = 64
 
 
 class UndelimitedFramer:
-    """Puts every object on a line of its own, or leaves the bytes as they are.
+    """Puts every object on a line of its own.
 
-    Args:
-        lines: insert a newline at each boundary of two objects; else copy the bytes, which
-            joins sources as the objects in them are joined.
+    Readers of concatenated JSON skip the newlines as blanks (RFC 8259, section 2); readers of JSON
+    lines would see the first object of a line alone (Spark), or none (DuckDB).
     """
-
-    def __init__(self, *, lines: bool) -> None:
-        self._lines = lines
 
     def opening(self) -> bytes:
         """Nothing."""
@@ -52,21 +47,12 @@ class UndelimitedFramer:
         content = bytes(content)
         start, end = _without_blanks(content)
         if start + len(content) - end > _MOST_AROUND:
-            raise _malformed(f"more than {_MOST_AROUND:,} blanks around its objects")
+            raise malformed(f"more than {_MOST_AROUND:,} blanks around its objects")
         if start >= end:
             return Framed(b"", (), 0, content)
         if content[start] != ord("{") or content[end - 1] != ord("}"):
             raise _not_whole(content, start, end)
-        prefix, suffix = content[:start], content[end:]
-        if self._lines:
-            return _on_lines(content, start, end)
-        count, last = 1, start
-        for *_, cuts in _boundaries(content, start, end, _ANYWHERE):
-            count += len(cuts)
-            last = cuts[-1] if cuts else last
-        if not is_object(content[last:end]):
-            raise _not_whole(content, last, end)
-        return Framed(b"", (memoryview(content)[start:end],), count, prefix, suffix)
+        return _on_lines(content, start, end)
 
     def stream(self) -> None:
         """The source is needed whole."""
@@ -130,7 +116,7 @@ def _not_whole(content: bytes, start: int, end: int) -> UnreadableSource:
     if state:
         seen = f"it ends within {state}"
         return refused(QuarantineReason.OPEN_END, seen, content[start : start + _SHOWN])
-    return _malformed("it is not whole JSON objects one behind the other, each on one line")
+    return malformed("it is not whole JSON objects one behind the other, each on one line")
 
 
 def _cut(view: memoryview, start: int, end: int, cuts: list[int]) -> Iterator[memoryview]:
@@ -193,10 +179,6 @@ def _without_escapes(body: bytes) -> bytes:
     return body.replace(b"\\\\", b"__").replace(b'\\"', b"__")
 
 
-def _malformed(detail: str) -> UnreadableSource:
-    return UnreadableSource(QuarantineReason.MALFORMED, detail)
-
-
 _UNDELIMITED = Detected(Format.UNDELIMITED_JSON)
 
 
@@ -233,11 +215,10 @@ SPEC = FormatSpec(
     format=Format.UNDELIMITED_JSON,
     extension="json",
     media_type="application/x-ndjson",
-    framer=lambda _, other: UndelimitedFramer(lines=not other),
+    framer=lambda *_: UndelimitedFramer(),
     recognise=_recognise,
     begins=b"{",
-    choice=Choice("undelimited_output", "lines", "as_is"),
     proven=True,
     rows="json",
-    records=lambda: UndelimitedFramer(lines=True),
+    records=UndelimitedFramer,
 )

@@ -17,7 +17,7 @@ from compactor.inventory.pages import (
 )
 from compactor.model import Partition, SourceObject
 from compactor.planning.listing import ListedStore
-from compactor.ports import KeyPage, ObjectStore, level_up_to
+from compactor.ports import KeyPage, ObjectStore
 from compactor.settings.settings import Settings
 
 # Neighbouring partitions share pages. A page takes some 4 MB.
@@ -76,19 +76,13 @@ class InventoryListing:
             if begin < end:
                 yield page[begin:end]
 
-    def list_level(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[KeyPage]:
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         """One level below a prefix, cut at ``/``, as ObjectStore's.
 
         Raises:
             IntegrityError: likewise.
         """
-        following = max(prefix, start_after + "\0") if start_after else prefix
-        return level_up_to(until, self._level(prefix, following))
-
-    def _level(self, prefix: str, following: str) -> Iterator[KeyPage]:
-        below = len(prefix)
+        below, following = len(prefix), prefix
         while (page := next(self._from(prefix, following), None)) is not None:
             # Objects of this very level lie together only until the next deeper key.
             direct = tuple(takewhile(lambda one: "/" not in one.key[below:], page))
@@ -129,12 +123,10 @@ class InventoriedStore(ListedStore):
         super().__init__(store, listing)
         self._levels = listing
 
-    def list_level(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[KeyPage]:
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         """Pages of one level below a prefix; of the source from the inventory."""
         lists = self._levels if self._levels.covers(bucket, prefix) else self._store
-        return lists.list_level(bucket, prefix, start_after=start_after, until=until)
+        return lists.list_level(bucket, prefix)
 
 
 def open_listing(settings: Settings, run_id: str, store: ObjectStore) -> InventoryListing | None:
@@ -143,7 +135,7 @@ def open_listing(settings: Settings, run_id: str, store: ObjectStore) -> Invento
     Raises:
         IntegrityError: its index is damaged, or a later version wrote it.
     """
-    if settings.listing != "inventory":
+    if settings.listing_kind != "inventory":
         return None
     shelf = RunShelf(settings, run_id, store)
     index = read_index(shelf)

@@ -18,7 +18,7 @@ from compactor.inventory import columnar
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 
-FIELD = "inventory_manifest_uri"
+FIELD = "listing"
 _NAME = "manifest.json"
 _CHECKSUM_NAME = "manifest.checksum"
 _ARN = "arn:"

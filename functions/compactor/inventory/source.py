@@ -76,7 +76,7 @@ def open_delivered(settings: Settings, store: ObjectStore, begun: str) -> Delive
         IntegrityError: its manifest is not what its checksum says.
     """
     bucket = settings.source.root.bucket
-    uri = begun or manifest_uri(settings.inventory_manifest_uri or "", store)
+    uri = begun or manifest_uri(settings.listing_source.manifest_uri or "", store)
     manifest = read_manifest(uri, store)
     if manifest.source_bucket != bucket:
         accepted = f"an inventory of the source's bucket {bucket}"

@@ -25,13 +25,11 @@ BY_SETTINGS = frozenset(
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
         QuarantineReason.UNKNOWN_FORMAT: 'format: "text", if its lines are records',
-        QuarantineReason.BINARY: 'nul_bytes: "keep", if it is text',
+        QuarantineReason.BINARY: 'encoding: "any_bytes", if it is text',
         QuarantineReason.ENCODING: 'encoding: "single_byte", or convert it to UTF-8',
         QuarantineReason.AMBIGUOUS_HEADER: "csv_header",
         QuarantineReason.MALFORMED: "format",
         QuarantineReason.RECORDS_DIFFER: "format or csv_header to what they are",
-        QuarantineReason.BOMB: "max_expansion",
-        QuarantineReason.TOO_LARGE: "max_document_bytes",
     }
 )
 #: In the name of what decided formats: behind it stands what was pinned for the data set, for which

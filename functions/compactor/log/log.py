@@ -129,7 +129,7 @@ class CommitLog:
     def unnamed(self, state: LogState) -> list[SourceObject]:
         """The outputs that are there, and that no entry names as far as ``state`` tells."""
         bucket, prefix = layout.output_prefix(self._settings, self._partition)
-        place = Destination(bucket, prefix, self._settings.output_stem)
+        place = Destination(bucket, prefix)
         return unnamed_outputs(self._store, place, partial(_names_output, state))
 
     def refresh(self, state: LogState) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 
-from compactor.destination import Destination, output_name
+from compactor.destination import Destination, OutputName, output_name
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.identity import WAY_OUT, is_output_of_a_run
 from compactor.model import SourceObject
@@ -56,20 +56,19 @@ def unnamed_outputs(
         for page in store.list_level(destination.bucket, destination.prefix):
             yield from (o for o in page.objects if output_name(o.key) and not is_named(o))
 
-    return outputs_among(listed, destination.stem, store)
+    return outputs_among(listed, store)
 
 
 def outputs_among(
-    listed: Callable[[], Iterable[SourceObject]], stem: str, store: ObjectStore
+    listed: Callable[[], Iterable[SourceObject]], store: ObjectStore
 ) -> list[SourceObject]:
-    """Those objects that are outputs of a run: by their names those of this stem.
+    """Those objects that are outputs of a run: by their names those of the usual stem.
 
-    Others are outputs by their metadata. Of each other stem the first and the last are looked at,
-    and the rest only where one of these is an output.
+    Others, which somebody renamed, are outputs by their metadata. Of each other stem the first and
+    the last are looked at, and the rest only where one of these is an output.
 
     Args:
         listed: gives the objects, a second time where some of another stem are outputs.
-        stem: of the run's own outputs.
         store: where they are.
 
     Raises:
@@ -77,11 +76,12 @@ def outputs_among(
     """
     own: list[SourceObject] = []
     ends: dict[str, tuple[SourceObject, SourceObject]] = {}
-    for one, found in _stems(listed()):
-        if found == stem:
+    for one, found in _names(listed()):
+        if found.is_usual:
             own.append(one)
             continue
-        ends[found] = (ends[found][0] if found in ends else one, one)
+        stem = found.stem
+        ends[stem] = (ends[stem][0] if stem in ends else one, one)
         if len(ends) > _MOST_STEMS:
             accepted = (
                 f"a prefix with fewer objects of others that are named as outputs are, such as"
@@ -91,15 +91,15 @@ def outputs_among(
     is_output = partial(is_output_of_a_run, store)
     others = {name for name, pair in ends.items() if any(map(is_output, dict.fromkeys(pair)))}
     if others:
-        own += [one for one, name in _stems(listed()) if name in others and is_output(one)]
+        own += [one for one, name in _names(listed()) if name.stem in others and is_output(one)]
     return own
 
 
-def _stems(listed: Iterable[SourceObject]) -> Iterator[tuple[SourceObject, str]]:
+def _names(listed: Iterable[SourceObject]) -> Iterator[tuple[SourceObject, OutputName]]:
     for one in listed:
         name = output_name(one.key)
         if name is not None:
-            yield one, name.stem
+            yield one, name
 
 
 def not_whole(where: str, entries: int, unnamed: Sequence[SourceObject]) -> IntegrityError:

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 from compactor.attributes import Attributes
 from compactor.codecs.encoders import encoder
+from compactor.codecs.output_encoding import output_compression
+from compactor.codecs.source_class import as_learned
 from compactor.destination import Destination
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
@@ -38,11 +40,6 @@ from compactor.outputs.reading_time import ReadingTime
 from compactor.outputs.shared_lines import SharedLines
 from compactor.outputs.twice import sample_for, table_of
 from compactor.planning.dialects import Dialects
-from compactor.planning.packing import (
-    as_learned,
-    output_choices,
-    output_compression,
-)
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame
 from compactor.settings.settings import Settings
@@ -363,7 +360,7 @@ class _Pass:
     def _open(self, signature: Signature) -> OpenOutput:
         """Open the output for the first source with content, which decides what belongs in it."""
         group, settings, store, destination = self._given[:4]
-        framer = framer_for(signature, **output_choices(settings))
+        framer = framer_for(signature, lines=settings.documents == "lines")
         compression = output_compression(settings, signature.compression)
         writer = OutputWriter(
             store,
@@ -381,6 +378,7 @@ class _Pass:
             framer,
             writer,
             sample,
+            compression=compression,
             table=table,
             kept=Kept(settings.limits.kept_bytes),
             rows=self._rows,

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from compactor.codecs.codecs import detect_compression
 from compactor.codecs.encoders import encoder
+from compactor.codecs.source_class import packing_class
 from compactor.destination import Destination
 from compactor.errors import UnreadableSource
 from compactor.formats import SPECS, Decide
@@ -28,7 +29,6 @@ from compactor.model import (
 from compactor.outputs.detection import Detector, detector, passing_check
 from compactor.outputs.parts import Parts, copy_ranges
 from compactor.outputs.pending import OutputWriter, PendingOutput
-from compactor.planning.packing import packing_class
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 

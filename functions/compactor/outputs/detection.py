@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache
 
-from compactor.formats import Decide, Detected, PassingCheck, Reading, detect
+from compactor.formats import Decide, Detected, PassingCheck, detect
 from compactor.log.left_alone import WAITS
 from compactor.model import Format, Signature
 from compactor.settings.object_rules import csv_header_of
@@ -28,7 +27,7 @@ def detector(settings: Settings, decide: Decide) -> Detector:
         settings: of the run.
         decide: what the data set of a CSV source says of its first record.
     """
-    forced, reading = forced_format(settings), reading_of(settings)
+    forced, reading = forced_format(settings), settings.characters
     declared = csv_header_of(settings)
 
     def detected(head: bytes, key: str, complete: bool) -> Detected | None:
@@ -48,7 +47,7 @@ def detector(settings: Settings, decide: Decide) -> Detector:
 def passing_check(signature: Signature, settings: Settings) -> PassingCheck:
     """What is asked of a source of this signature while it passes in chunks."""
     forced = settings.format != "auto"
-    reading = reading_of(settings)
+    reading = settings.characters
     return PassingCheck(signature.format, signature.header, forced=forced, reading=reading)
 
 
@@ -57,26 +56,13 @@ def forced_format(settings: Settings) -> Format | None:
     return None if settings.format == "auto" else Format(settings.format)
 
 
-def reading_of(settings: Settings) -> Reading:
-    """What the settings take for characters."""
-    return _reading(settings.encoding, settings.nul_bytes)
-
-
-@lru_cache
-def _reading(encoding: str, nul_bytes: str) -> Reading:
-    return Reading(single_byte=encoding == "single_byte", keep_nuls=nul_bytes == "keep")
-
-
 def deciding_settings(settings: Settings) -> tuple[str, ...]:
     """The values of the settings that decide what a source is, and how it is read and joined."""
     return (
         settings.format,
         settings.csv_header,
         settings.encoding,
-        settings.nul_bytes,
-        settings.cloudtrail_output,
-        settings.undelimited_output,
-        settings.json_array_output,
+        settings.documents,
         settings.output_format,
         settings.second_reading,
         *settings.csv_rules,

@@ -14,7 +14,7 @@ from compactor.codecs.codecs import detect_compression
 from compactor.model import Compression
 from compactor.outputs.plain import PlainContent, read
 from compactor.ports import SourceBody
-from compactor.processors import processors
+from compactor.process.processors import processors
 from compactor.settings.settings import Settings
 
 # Each holds up to ``whole_bytes`` of plain content.

@@ -8,11 +8,10 @@ from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import Kept, SliceFacts
-from compactor.model import Signature, SourceObject, TableDialect
+from compactor.model import Compression, Signature, SourceObject, TableDialect
 from compactor.outputs import plain
 from compactor.outputs.detection import passing_check
 from compactor.outputs.pending import OutputWriter, Tally
-from compactor.planning.packing import output_compression
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
 
@@ -37,6 +36,7 @@ class OpenOutput:
         framer: joins them.
         writer: stores it.
         sample: what is read a second time; None where nothing is.
+        compression: of the output.
         table: how its sources are written, where they are CSV or TSV.
         kept: what its manifest keeps of its sources.
         rows: of its manifest, to be added to.
@@ -53,6 +53,7 @@ class OpenOutput:
         writer: OutputWriter,
         sample: Sample | None,
         *,
+        compression: Compression,
         table: TableDialect | None,
         kept: Kept,
         rows: list[ManifestRow],
@@ -60,6 +61,7 @@ class OpenOutput:
     ) -> None:
         self.signature = signature
         self.sample = sample
+        self._compression = compression
         self._table = table
         self._framer = framer
         self._writer = writer
@@ -100,7 +102,7 @@ class OpenOutput:
                 self._begin()
                 self._place_stream(source, content, stream)
                 return
-            framed = self._framer.frame(content.whole(self._settings.max_document_bytes))
+            framed = self._framer.frame(content.whole(self._settings.limits.max_document_bytes))
         facts = self._kept.known(framed)
         if facts is None and not self._kept.has_room(framed):
             raise ManifestFull
@@ -159,7 +161,7 @@ class OpenOutput:
             plain_bytes=writer.plain_bytes,
             records=sum(row.facts.records or 0 for row in self._rows if row.facts is not None),
             format=self.signature.format,
-            compression=output_compression(self._settings, self.signature.compression),
+            compression=self._compression,
             points=tuple(writer.points),
             table=self._table,
         )

@@ -64,11 +64,8 @@ class PlainContent:
         for piece in self.chunks():
             whole.write(piece)
             if self.size > limit:
-                raise UnreadableSource(
-                    QuarantineReason.TOO_LARGE,
-                    f"a document of this format is read whole, and this one exceeds "
-                    f"max_document_bytes ({limit})",
-                )
+                detail = f"a document of this format is read whole, and exceeds {limit:,} bytes"
+                raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
         return whole.getvalue()
 
     def row(
@@ -93,7 +90,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
         compression = detect_compression(body.content)
         if compression is Compression.NONE:
             return PlainContent(body.content, None, compression)
-        limits = Limits(max_expansion=settings.max_expansion)
+        limits = Limits(max_expansion=settings.limits.max_expansion)
         surely_whole = len(body.content) <= settings.limits.surely_whole_gzip_bytes
         if compression is Compression.GZIP and surely_whole:
             plain = decompress(body.content, compression, limits=limits)
@@ -113,7 +110,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
     compression = detect_compression(first[:_MAGIC_BYTES])
     pieces = _prepend(first, raw)
     if compression is not Compression.NONE:
-        limits = Limits(max_expansion=settings.max_expansion)
+        limits = Limits(max_expansion=settings.limits.max_expansion)
         pieces = decompress_stream(pieces, compression, limits=limits)
     return _gather(pieces, compression, settings.limits.whole_bytes)
 

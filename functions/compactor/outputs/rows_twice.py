@@ -99,7 +99,7 @@ def _count(content: bytes, name: str, declared: Declared, names: set[str]) -> ra
 
 
 def _json_counts(reading: Reading, content: bytes) -> range:
-    lines = reading.as_output(trail_lines=False, stream_as_is=False)
+    lines = reading.as_output()
     seen = read(lines if reading.kind is Kind.JSON_LINES else reading, (content,))
     least = most = seen.records.records
     if seen.glued:

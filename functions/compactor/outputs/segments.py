@@ -16,7 +16,7 @@ from isal import isal_zlib
 from compactor.codecs.encoders import Encoder, SegmentEncoder, Segments
 from compactor.formats.lines import count_newlines
 from compactor.limits import WorkerLimits
-from compactor.processors import processors
+from compactor.process.processors import processors
 
 # Blocks of a stream wait for one thread.
 _BLOCKS_AHEAD = 4

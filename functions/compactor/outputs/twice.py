@@ -21,11 +21,9 @@ def declared_by(settings: Settings) -> Declared:
     return Declared(
         format=settings.format,
         csv_header=settings.csv_header,
-        single_byte=settings.encoding == "single_byte",
-        nul_bytes=settings.nul_bytes == "keep",
-        trail_lines=settings.cloudtrail_output == "lines",
-        array_lines=settings.json_array_output == "lines",
-        stream_as_is=settings.undelimited_output == "as_is",
+        single_byte=settings.characters.single_byte,
+        nul_bytes=settings.characters.keep_nuls,
+        document_lines=settings.documents == "lines",
     )
 
 

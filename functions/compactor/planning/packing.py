@@ -3,114 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
 
 import msgspec
 
-from compactor.formats import CHOICES, SPECS
+from compactor.codecs.output_encoding import output_compression, stored_bytes, target_bytes
+from compactor.codecs.source_class import PackingClass, packing_class
+from compactor.formats import SPECS
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings.settings import Settings
-from compactor.sizes import MIB
 
-COMPRESSED_TARGET_BYTES = 128 * MIB
-# Readers split plain lines wherever they like, so that larger outputs are read in parallel, too.
-PLAIN_TARGET_BYTES = 1024 * MIB
-# Log data shrinks to between a third and a tenth under gzip and zstd; a fixed factor keeps
-# the packing, and so the group id, independent of what was measured elsewhere.
-ASSUMED_RATIO = 5
 # Part of every group id: to be raised by any change to the bytes an output gets.
 BYTES_VERSION = "1"
-_LONG_HEADER_BYTES = 64
-
-_COMPRESSION_SUFFIXES = {
-    ".gz": Compression.GZIP,
-    ".gzip": Compression.GZIP,
-    ".zst": Compression.ZSTD,
-    ".zstd": Compression.ZSTD,
-}
-# Names that AWS gives go before ends of names that anybody gives.
-_KEY_HINTS = tuple(
-    (re.compile(spec.named), spec.hint)
-    for spec in sorted(SPECS, key=lambda spec: not spec.named.startswith("_"))
-    if spec.named
-)
-# Beside these, a group's id names only what was chosen otherwise than usual: ids stay as they are.
-_ALWAYS_NAMED = ("cloudtrail_output", "undelimited_output")
-
-
-class PackingClass(msgspec.Struct, frozen=True):
-    """What the key alone (or a look inside, once taken) tells; classes never share a group."""
-
-    kind: str
-    compression: Compression
-    header: bytes = b""
-    dialect: bytes = b""
-
-
 # What Parquet objects are called says nothing of what they hold.
 _PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
-
-
-def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
-    """Class of a source by its key, or by its signature when its content was seen already."""
-    if signature is not None:
-        return PackingClass(
-            signature.format, signature.compression, signature.header, signature.dialect
-        )
-    name = key.rpartition("/")[2]
-    if "_" not in name:
-        # Without it only the end tells, and ends are few.
-        dot = name.rfind(".")
-        before = name.rfind(".", 0, dot) if dot > 0 else dot
-        name = name[before:] if before >= 0 else name[dot:] if dot >= 0 else ""
-    return _class_of_name(name)
-
-
-@lru_cache(1024)
-def _class_of_name(name: str) -> PackingClass:
-    compression = Compression.NONE
-    stem, lower = name, name.lower()
-    for suffix, candidate in _COMPRESSION_SUFFIXES.items():
-        if lower.endswith(suffix):
-            compression, stem = candidate, name[: -len(suffix)]
-            break
-    for pattern, kind in _KEY_HINTS:
-        if pattern.search(stem):
-            return PackingClass(kind, compression)
-    return PackingClass("unknown", compression)
-
-
-def as_learned(signature: Signature) -> Signature:
-    """What the next plan must know to tell this signature from others: no more of its header."""
-    if len(signature.header) <= _LONG_HEADER_BYTES:
-        return signature
-    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
-    return replace(signature, header=digest)
-
-
-def output_compression(settings: Settings, source: Compression) -> Compression:
-    """How an output is encoded, given how its sources are.
-
-    Parquet is not encoded as a whole; of what it holds the sizes are those of encoded bytes.
-    """
-    if settings.columnar:
-        return Compression.ZSTD
-    return source if settings.compression == "same" else Compression(settings.compression)
-
-
-def output_choices(settings: Settings) -> dict[str, str]:
-    """The settings that say how outputs of some formats are written, by name."""
-    return {name: getattr(settings, name) for name in CHOICES}
-
-
-def target_bytes(settings: Settings, output: Compression) -> int:
-    """Wanted size of an output in its encoded form, bytes."""
-    if settings.target_bytes is not None:
-        return settings.target_bytes
-    return PLAIN_TARGET_BYTES if output is Compression.NONE else COMPRESSED_TARGET_BYTES
 
 
 def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
@@ -123,19 +29,17 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
         return False
     if _is_rewritten(cls, settings):
         return False
-    threshold = settings.small_object_bytes
+    threshold = settings.limits.small_object_bytes
     if threshold is None:
         threshold = target_bytes(settings, output) // 2
     return source.size >= threshold
 
 
 def _is_rewritten(cls: PackingClass, settings: Settings) -> bool:
-    """Whether the caller chose outputs that even one large source is rewritten for."""
-    for spec in SPECS:
-        choice = spec.choice
-        if choice is not None and choice.uncopied and cls.kind in (spec.hint, spec.format):
-            return bool(getattr(settings, choice.field) == choice.uncopied)
-    return False
+    """Whether even one large source is rewritten, as its records go on lines."""
+    if settings.documents != "lines":
+        return False
+    return any(spec.lines and cls.kind in (spec.hint, spec.format) for spec in SPECS)
 
 
 def _passes_unchanged(settings: Settings) -> bool:
@@ -190,15 +94,6 @@ def pack(
             yield Packed(make_group(group.sources, settings), full=full)
 
 
-def stored_bytes(size: int, source: Compression, output: Compression) -> float:
-    """What so many stored bytes of sources are expected to be in an output, in its encoded form."""
-    if source is Compression.NONE and output is not Compression.NONE:
-        return size / ASSUMED_RATIO
-    if source is not Compression.NONE and output is Compression.NONE:
-        return size * ASSUMED_RATIO
-    return size
-
-
 def make_group(
     sources: Sequence[SourceObject], settings: Settings, *, copy: bool = False
 ) -> ObjectGroup:
@@ -212,19 +107,10 @@ def make_group(
         BYTES_VERSION,
         settings.format,
         settings.encoding,
-        settings.nul_bytes,
         settings.csv_header,
         settings.compression,
-        settings.cloudtrail_output,
-        settings.undelimited_output,
-        str(settings.max_expansion),
-        str(settings.max_document_bytes),
+        settings.documents,
         str(copy),
-    )
-    options += tuple(
-        f"{name}={value}"
-        for name, value in output_choices(settings).items()
-        if name not in _ALWAYS_NAMED and value != CHOICES[name].usual
     )
     options += settings.csv_rules
     if settings.columnar:

@@ -26,8 +26,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from compactor.codecs.output_encoding import output_compression, stored_bytes
+from compactor.codecs.source_class import packing_class
 from compactor.model import Compression, ObjectGroup
-from compactor.planning.packing import output_compression, packing_class, stored_bytes
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 

@@ -18,7 +18,6 @@ from compactor.readers.formats import LINE, Reading, log_of, reading_of
 from compactor.settings.settings import Settings
 
 Column = Mapping[str, str]
-_FIELD = "reader_columns"
 _BIGINT, _DOUBLE, _BOOLEAN, _STRING = "bigint", "double", "boolean", "string"
 _LARGEST = 1 << 63
 # Glue's longest type is 131,072 characters; what is nested deeper than this is text.
@@ -78,6 +77,14 @@ def _scalar(value: object) -> str:
     return _DOUBLE if isinstance(value, float) else _STRING
 
 
+def no_columns(why: str) -> InvalidInput:
+    """The error for a table that cannot be made by what its objects hold."""
+    told = (
+        f"reader_table: its columns are not known, {why}; make it in the catalog with its columns"
+    )
+    return InvalidInput("reader_table", None, "a table that is there", told=told)
+
+
 def of_records(records: Iterable[object]) -> tuple[Column, ...]:
     """The columns of records of JSON, in the order in which they were met first.
 
@@ -89,7 +96,7 @@ def of_records(records: Iterable[object]) -> tuple[Column, ...]:
         if isinstance(record, dict):
             found.see(record)
     if not found.members:
-        raise InvalidInput(_FIELD, None, "columns: no record with members was found in the sample")
+        raise no_columns("no record with members is in the sample")
     return tuple({"name": name, "type": kind.text} for name, kind in found.members.items())
 
 
@@ -181,7 +188,7 @@ def _delimited(
     lines: Sequence[str], found: Detected, settings: Settings
 ) -> tuple[tuple[Column, ...], Reading]:
     if not lines:
-        raise InvalidInput(_FIELD, None, "columns: the sample is empty")
+        raise no_columns("the sample is empty")
     begin = Begin.of(found.header, found.dialect)
     delimiter = begin.delimiter.decode() if begin.columns else _delimiter_of(lines[0])
     if found.format is Format.TSV:
@@ -208,5 +215,5 @@ def _strings(names: Iterable[str]) -> tuple[Column, ...]:
         unique = plain if plain and plain not in found else f"{plain or 'column'}{number}"
         found[unique] = {"name": unique, "type": _STRING}
     if not found:
-        raise InvalidInput(_FIELD, None, "columns: the sample has no line with their names")
+        raise no_columns("the sample has no line with their names")
     return tuple(found.values())

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactor.errors import InvalidInput
+from compactor.formats import spec_of
 from compactor.model import Format
 from compactor.readers.states import Shown
 from compactor.settings.settings import Settings
@@ -157,26 +158,26 @@ def reading_of(
     return _simple(delimiter, header_lines)
 
 
-_JSON = {
-    Format.JSON_LINES: ("", ""),
-    Format.UNDELIMITED_JSON: ("undelimited_output", "lines"),
-    Format.JSON_ARRAY: ("json_array_output", "lines"),
-    Format.CLOUDTRAIL: ("cloudtrail_output", "lines"),
-    Format.JSON_LIST: ("", "never"),
-}
+_JSON = (
+    Format.JSON_LINES,
+    Format.UNDELIMITED_JSON,
+    Format.JSON_ARRAY,
+    Format.CLOUDTRAIL,
+    Format.JSON_LIST,
+)
 
 
 def _json(format: Format, settings: Settings) -> Reading:
     if format is Format.JSON_LINES:
         return Reading(_OPENX)
-    name, lines = _JSON[format]
-    if name and getattr(settings, name) == lines:
+    spec = spec_of(format)
+    if format is Format.UNDELIMITED_JSON or (spec.lines and settings.documents == "lines"):
         return Reading(_OPENX, raw=False)
     if format is Format.CLOUDTRAIL:
         # The list's input format would take the place of the one that opens documents.
         return Reading(_HCATALOG, input_format=_CLOUDTRAIL_INPUT, listed=False)
-    accepted = f'"{lines}": engines read JSON of one object a line' if name else "another format"
-    raise InvalidInput(name or "reader_table", format.value, accepted)
+    accepted = '"lines": engines read JSON of one object a line' if spec.lines else "another format"
+    raise InvalidInput("documents" if spec.lines else "reader_table", format.value, accepted)
 
 
 def _simple(delimiter: str, header_lines: int) -> Reading:

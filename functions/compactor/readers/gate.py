@@ -115,20 +115,20 @@ class ReaderGate:
                 f"{marker.table} shows {shows.location} for {partition.path}, which no refresh"
                 " left: compactor table refresh puts it right"
             )
-        return self._asked.may_be_read(sources, marker.grace(settings))
+        return self._asked.may_be_read(sources, marker.grace_seconds)
 
-    def reason(self, settings: Settings) -> str:
+    def reason(self) -> str:
         """Why sources are held back, for a person; empty before :meth:`holds` has said so."""
         marker, asked = self._marker, self._asked
         if marker is None or asked is None:
             return ""
         if asked.shows is None or asked.shows.shown is Shown.RAW:
             return f"{marker.table} shows them still: compactor table refresh switches it"
-        grace = marker.grace(settings)
+        grace = marker.grace_seconds
         if not asked.has_stood(grace):
             return (
-                f"{grace:,} seconds (reader_grace_seconds) have not passed since {marker.table} was"
-                " switched, and a query that was planned before may read them"
+                f"{grace:,} seconds have not passed since {marker.table} was switched, and a query"
+                " that was planned before may read them"
             )
         return f"the list that {marker.table} shows has them"
 

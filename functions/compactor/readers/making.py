@@ -9,7 +9,6 @@ from typing import Any
 from compactor.codecs.codecs import Limits, decompress_stream, detect_compression
 from compactor.errors import AlreadyExists, InvalidInput, UnreadableSource
 from compactor.formats import Detected, detect, spec_of
-from compactor.formats import Reading as CharacterReading
 from compactor.formats.csv_evidence import Decision
 from compactor.model import Format, Partition, SourceObject
 from compactor.planning.dialects import Dialects
@@ -57,7 +56,7 @@ def require_table(
     if found is None:
         # Another worker of this run may be first.
         with suppress(AlreadyExists):
-            catalog.create_table(table_input(settings, partition, held, catalog, store))
+            catalog.create_table(table_input(settings, partition, held, store))
         found = catalog.table()
     if found is None:
         raise InvalidInput("reader_table", settings.reader_table, "a table that stays there")
@@ -73,11 +72,7 @@ def _require_fit(table: Mapping[str, Any], settings: Settings) -> None:
 
 
 def table_input(
-    settings: Settings,
-    partition: Partition,
-    held: Held,
-    catalog: ReaderCatalog | None,
-    store: ObjectStore,
+    settings: Settings, partition: Partition, held: Held, store: ObjectStore
 ) -> dict[str, Any]:
     """The table as it would be made (``TableInput``).
 
@@ -85,13 +80,12 @@ def table_input(
         settings: of the runs.
         partition: a partition.
         held: what was seen of it.
-        catalog: where ``reader_columns`` may name another table; None where none may be asked.
         store: where sources and outputs are.
 
     Raises:
         InvalidInput: its columns are not known, or no engine reads such objects.
     """
-    columns, reading = _columns(settings, held, catalog, store)
+    columns, reading = _columns(settings, held, store)
     names = PartitionColumns(settings).names(partition.path)
     taken = sorted({one["name"] for one in columns} & set(names))
     if taken:
@@ -120,17 +114,14 @@ def format_of(held: Held, settings: Settings, store: ObjectStore) -> Format:
 
 
 def _columns(
-    settings: Settings, held: Held, catalog: ReaderCatalog | None, store: ObjectStore
+    settings: Settings, held: Held, store: ObjectStore
 ) -> tuple[Sequence[Column], Reading]:
-    given = settings.reader_columns
     samples = _samples((*held.outputs, *held.loose), store)
     found = _detected(samples, settings, store)
     format = found.format
     plain = [body for _, body in samples]
     columns: Sequence[Column]
-    if given is not None:
-        columns, reading = _given(given, settings, catalog), _reading(found, plain, settings)
-    elif format is Format.PARQUET:
+    if format is Format.PARQUET:
         # Of sources that are converted only the outputs are Parquet.
         objects = (
             held.outputs if settings.output_format == "parquet" else (*held.outputs, *held.loose)
@@ -141,24 +132,6 @@ def _columns(
         columns, reading = found_in(found, plain, settings)
     require_exact(reading, format, settings)
     return columns, reading
-
-
-def _reading(found: Detected, samples: Sequence[bytes], settings: Settings) -> Reading:
-    """How objects are read whose columns somebody knows."""
-    if found.format is Format.PARQUET:
-        return reading_of(found.format, settings)
-    return found_in(found, samples, settings)[1]
-
-
-def _given(
-    given: Sequence[Mapping[str, str]] | str, settings: Settings, catalog: ReaderCatalog | None
-) -> Sequence[Column]:
-    if not isinstance(given, str):
-        return given
-    if catalog is None:
-        raise InvalidInput("reader_columns", given, "columns where no catalog is asked")
-    database, table = parse_reader_table(given).name
-    return catalog.columns_of(database, table)
 
 
 def _detected(
@@ -172,9 +145,7 @@ def _detected(
     forced = None if settings.format == "auto" else Format(settings.format)
     if settings.columnar or (forced is not None and not spec_of(forced).declared):
         return Detected(forced if forced and not settings.columnar else Format.PARQUET)
-    reading = CharacterReading(
-        single_byte=settings.encoding == "single_byte", keep_nuls=settings.nul_bytes == "keep"
-    )
+    reading = settings.characters
     csv_header = csv_header_of(settings)
     dialects = Dialects(settings, store, samples=False)
 

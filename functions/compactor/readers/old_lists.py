@@ -102,7 +102,7 @@ def _made(bucket: str, prefix: str, suffix: str, store: ObjectStore) -> dict[str
 
 def _grace(settings: Settings, store: ObjectStore) -> int:
     marker = read_marker(settings.state, store)
-    return settings.reader_grace_seconds if marker is None else marker.grace(settings)
+    return settings.limits.reader_grace_seconds if marker is None else marker.grace_seconds
 
 
 def _is_old(one: SourceObject, asked: Asked, grace: float) -> bool:

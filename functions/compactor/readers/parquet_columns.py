@@ -7,13 +7,10 @@ from functools import partial
 
 from compactor.codecs.parquet_footer import read_footer
 from compactor.codecs.parquet_schema import NoHiveType, hive_columns
-from compactor.errors import InvalidInput, UnreadableSource
+from compactor.errors import UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
-from compactor.readers.columns import Column
-
-_FIELD = "reader_columns"
-_GIVEN = "columns that are given, or those of glue:DATABASE.TABLE"
+from compactor.readers.columns import Column, no_columns
 
 
 def columns_of(objects: Sequence[SourceObject], store: ObjectStore) -> tuple[Column, ...]:
@@ -32,10 +29,9 @@ def columns_of(objects: Sequence[SourceObject], store: ObjectStore) -> tuple[Col
         for name, kind in _columns_of(one, store).items():
             known = found.setdefault(name, kind)
             if known != kind:
-                told = f"{_GIVEN}: {name} is {known} in some objects, and {kind} in {one.key}"
-                raise InvalidInput(_FIELD, None, told)
+                raise no_columns(f"{name} is {known} in some objects, and {kind} in {one.key}")
     if not found:
-        raise InvalidInput(_FIELD, None, f"{_GIVEN}: no object with a Parquet footer was found")
+        raise no_columns("no object with a Parquet footer was found")
     return tuple({"name": name, "type": kind} for name, kind in found.items())
 
 
@@ -46,4 +42,4 @@ def _columns_of(one: SourceObject, store: ObjectStore) -> dict[str, str]:
     except UnreadableSource:
         return {}
     except NoHiveType as error:
-        raise InvalidInput(_FIELD, None, f"{_GIVEN}: of {one.key}, {error}") from error
+        raise no_columns(f"of {one.key}, {error}") from error

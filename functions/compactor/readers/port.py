@@ -59,14 +59,6 @@ class ReaderCatalog(Protocol):
         """The table (``Table``); None where there is none."""
         ...
 
-    def columns_of(self, database: str, table: str) -> Sequence[Mapping[str, str]]:
-        """The columns of another table of the catalog, without those of its partitions.
-
-        Raises:
-            InvalidInput: there is no such table.
-        """
-        ...
-
     def create_table(self, document: Mapping[str, Any]) -> None:
         """Make the table (``TableInput``). Raises AlreadyExists."""
         ...

@@ -39,7 +39,7 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
         mode: as ``reader_mode`` has it.
         source: as ``s3_source_uri`` has it.
         date_format, depth: as the settings have them, by which paths become partitions.
-        grace_seconds: as ``reader_grace_seconds`` had it when the marker was written.
+        grace_seconds: how long a query may go on that was planned before a switch.
     """
 
     version: int = RECORD_VERSION
@@ -59,12 +59,8 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
             source=settings.s3_source_uri,
             date_format=settings.date_format,
             depth=settings.depth,
-            grace_seconds=settings.reader_grace_seconds,
+            grace_seconds=settings.limits.reader_grace_seconds,
         )
-
-    def grace(self, settings: Settings) -> int:
-        """How long a query may go on: seconds, by the marker or by settings, whichever is more."""
-        return max(self.grace_seconds, settings.reader_grace_seconds)
 
     def divided(self, settings: Settings) -> Settings:
         """Settings of a command that was not told of the table, or how sources are divided."""

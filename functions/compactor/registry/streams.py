@@ -170,9 +170,9 @@ def table_and_stream(settings: Settings) -> tuple[str, str]:
     Raises:
         InvalidInput: the run names none.
     """
-    table, _, stream = (settings.registry or "").rpartition("/")
+    table, _, stream = (settings.listing_source.registry or "").rpartition("/")
     if not table:
-        raise InvalidInput("registry", settings.registry, "TABLE/STREAM")
+        raise InvalidInput("listing", settings.listing, "events:TABLE/STREAM")
     return table, stream
 
 
@@ -181,15 +181,12 @@ def inventoried(settings: Settings, inventory: object) -> Settings:
 
     Args:
         settings: of a run of the stream.
-        inventory: as ``inventory_manifest_uri`` or ``inventory_table`` names one.
+        inventory: as ``listing`` names one behind ``inventory:``.
 
     Raises:
-        InvalidInput: it is neither.
+        InvalidInput: it is no such name.
     """
-    delivered = isinstance(inventory, str) and inventory.startswith("s3://")
-    field = "inventory_manifest_uri" if delivered else "inventory_table"
-    given = {**settings.to_dict(), "listing": "inventory", "registry": None}
-    return Settings.from_input({**given, field: inventory})
+    return Settings.from_input({**settings.to_dict(), "listing": f"inventory:{inventory}"})
 
 
 def parse_streams(text: str, table: str) -> tuple[Stream, ...]:
@@ -228,7 +225,7 @@ def _stream(given: object, table: str) -> Stream:
     document = given.get("input")
     if not isinstance(document, Mapping):
         raise InvalidInput("STREAMS.input", document, "the input of a run")
-    filled: dict[str, Any] = {**document, "listing": "events", "registry": f"{table}/{name}"}
+    filled: dict[str, Any] = {**document, "listing": f"events:{table}/{name}"}
     settings = Settings.from_input(filled)
     inventory = given.get("inventory")
     by = None if inventory is None else inventoried(settings, inventory)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 import msgspec
 
@@ -22,8 +21,6 @@ from compactor.settings.settings import Settings
 #: The error of a partition whose worker ended without a word.
 LOST = "WorkerLost"
 SPARK_ERROR_NAME = "spark-error.json"
-# Where EMR (cluster, step) and EMR Serverless (job run) put the reason of a failure.
-_REASONS = frozenset({"Reason", "Message", "StateDetails", "errorMessage"})
 
 
 class DiscoveryLine(msgspec.Struct, frozen=True):
@@ -44,33 +41,6 @@ class SparkErrorLine(msgspec.Struct, frozen=True):
 
 _decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkErrorLine)
 _decode_item = decoder(WorkItem)
-
-
-def failure_text(failure: Mapping[str, Any] | None) -> str:
-    """A failure as Step Functions keeps it (``Error``, ``Cause``) in one line; empty for none.
-
-    The cause of an EMR task is the description of its cluster, step or job run; only what it
-    says of the failure is told.
-    """
-    given = failure or {}
-    cause = str(given.get("Cause") or "")
-    try:
-        document = msgspec.json.decode(cause)
-    except msgspec.DecodeError:
-        document = None
-    reasons = dict.fromkeys(_reasons(document))
-    texts = [str(given.get("Error") or ""), ", ".join(reasons) or cause]
-    return ": ".join(" ".join(text.split()) for text in texts if text)
-
-
-def _reasons(document: object) -> Iterator[str]:
-    """Every text that EMR gives as a reason, wherever in the description it stands."""
-    if not isinstance(document, Mapping):
-        return
-    for name, value in document.items():
-        if name in _REASONS and isinstance(value, str):
-            yield value
-        yield from _reasons(value)
 
 
 def spark_failure(told: str, run_id: str, settings: Settings, store: ObjectStore) -> str:

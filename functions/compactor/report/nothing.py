@@ -81,12 +81,12 @@ def _too_large(partitions: int) -> str:
     which = "1 partition is" if partitions == 1 else f"{partitions:,} partitions are"
     return (
         f"{which} larger than one worker may take, and spark_engine is none; give another engine,"
-        " or larger lambda_max_objects, lambda_max_bytes and lambda_max_seconds"
+        " or a larger lambda_max_seconds"
     )
 
 
 def _nothing_there(settings: Settings) -> str:
-    if settings.listing == "events":
+    if settings.listing_kind == "events":
         return "no event told of an object"
     place = f"below {settings.s3_source_uri}"
     return (

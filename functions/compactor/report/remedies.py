@@ -12,6 +12,8 @@ LEFT_ALONE: Mapping[str, str] = MappingProxyType(
     {
         QuarantineReason.CORRUPT: "write it anew from where it came",
         QuarantineReason.TRUNCATED: "write it anew from where it came",
+        QuarantineReason.BOMB: "write it in objects that decompress to less than 16 MiB",
+        QuarantineReason.TOO_LARGE: "write it in smaller objects",
         QuarantineReason.OPEN_END: "complete it",
         QuarantineReason.OPEN_QUOTE: "complete it",
         QuarantineReason.ARCHIVED: "restore it in S3; each run tries again",
@@ -31,8 +33,8 @@ FAILURES: Mapping[str, str] = MappingProxyType(
     {
         "TransientStoreError": f"S3 did not answer, again and again. {_AGAIN}",
         "States.Timeout": f"The work took too long. {_AGAIN}",
-        "WorkerLost": "The worker died: compactor logs shows its last words. More"
-        " worker_memory_mb, or less memory_budget_bytes; then start again.",
+        "WorkerLost": "The worker died: compactor logs shows its last words. Raise"
+        " worker_memory_mb; then start again.",
         "SourceChanged": "Sources changed each time they were planned. Look for a producer that"
         f" overwrites. {_AGAIN}",
         "CommitConflict": f"Another run committed meanwhile. Look for two schedules. {_AGAIN}",

@@ -47,9 +47,9 @@ def open_earlier(
     Raises:
         IntegrityError: the index of the inventory is damaged, or a later version wrote it.
     """
-    if settings.listing == "events":
+    if settings.listing_kind == "events":
         return open_pending(settings, now, at)
-    if settings.listing != "inventory":
+    if settings.listing_kind != "inventory":
         return None
     from compactor.inventory.listing import open_listing  # noqa: PLC0415 - see above
 

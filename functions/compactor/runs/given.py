@@ -127,4 +127,4 @@ class PartitionRun:
     def destination(self) -> Destination:
         """Where this partition's outputs go."""
         bucket, prefix = layout.output_prefix(self.settings, self.partition)
-        return Destination(bucket, prefix, self.settings.output_stem)
+        return Destination(bucket, prefix)

@@ -59,7 +59,7 @@ def _run(
                 return progress.result
             window = window.following()
     finally:
-        progress.pause()
+        progress.windows.pause()
     return progress.finish()
 
 
@@ -79,9 +79,8 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
     rest: Callable[[], None] | None = None
     try:
         state, listings = _load(run)
-        progress = PartitionProgress(run, state)
-        progress.listings = listings
-        recorder.follow(progress.passing)
+        progress = PartitionProgress(run, state, listings=listings)
+        recorder.follow(progress.windows.passing)
         result = _run(progress, recorder.expects)
         ended = _ended(run, result, earlier)
         recorder.did(result)
@@ -117,7 +116,7 @@ def _rest(progress: PartitionProgress, result: PartitionResult, receipt: Receipt
     """Sum up the log, and record what was seen where the partition is at rest."""
     # Also when time ran out: the next call need not look at these outputs again.
     progress.run.log.checkpoint(progress.state)
-    progress.rest.leave(progress.state, result, receipt.shown)
+    progress.windows.rest.leave(progress.state, result, receipt.shown)
 
 
 def _place(run: PartitionRun, earlier: Counts) -> Place:
@@ -151,14 +150,14 @@ def _do_window(
     progress: PartitionProgress, window: Window, expects: Callable[[CompactionPlan], None]
 ) -> bool:
     """Compact a window until nothing of it is left; False when time ran out."""
-    while not progress.out_of_time() and progress.settle():
+    while not progress.attempts.out_of_time and progress.settling.settle():
         is_new = not window.listed
-        decision = progress.plan_window(window)
+        decision = progress.windows.plan(window)
         if is_new:
             expects(decision)
-        lessons = progress.lessons
-        if _run_groups(progress, decision) and progress.lessons == lessons:
-            progress.ended(window)
+        lessons = progress.notes.lessons
+        if _run_groups(progress, decision) and progress.notes.lessons == lessons:
+            progress.windows.ended(window)
             return True
     return False
 
@@ -166,12 +165,12 @@ def _do_window(
 def _run_groups(progress: PartitionProgress, decision: CompactionPlan) -> bool:
     """False when the plan is out of date, or time ran out."""
     for group in decision.groups:
-        if progress.out_of_time():
+        if progress.attempts.out_of_time:
             return False
         try:
-            progress.do_group(group)
+            progress.groups.do(group)
         except (SourceChanged, CommitConflict, UploadLost) as error:
             progress.refuse(type(error))
-            progress.set_back(error)
+            progress.attempts.set_back(error)
             return False
     return True

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
+from compactor.codecs.output_encoding import COMPRESSED_TARGET_BYTES, PLAIN_TARGET_BYTES
+from compactor.codecs.source_class import packing_class
 from compactor.model import Compression, SourceObject
-from compactor.planning.packing import COMPRESSED_TARGET_BYTES, PLAIN_TARGET_BYTES, packing_class
 from compactor.scanning.dates import Dated, is_unpadded, readings, stamped
 from compactor.scanning.figures import Quantiles
 from compactor.settings.windows import named_level

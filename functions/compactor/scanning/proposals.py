@@ -71,9 +71,6 @@ def propose(
     shared: dict[str, Any] = {one.field: one.seconds for one in advice if not one.is_default}
     if scanned.listing != "list":
         shared["listing"] = scanned.listing
-        for name in ("inventory_manifest_uri", "inventory_table"):
-            if getattr(scanned, name) is not None:
-                shared[name] = getattr(scanned, name)
     for name in MONEY:
         if getattr(scanned, name) != FIELDS[name].default:
             shared[name] = getattr(scanned, name)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from compactor.discovery.survey import Surveyed, survey
 from compactor.model import ARCHIVED_CLASSES, Listing, Partition, SkipReason, SourceObject
 from compactor.money.shapes import SMALL_BYTES
 from compactor.planning.key_rules import KeyRules
@@ -17,12 +16,11 @@ from compactor.ports import KeyPage, ObjectStore
 from compactor.scanning.figures import Arrivals, Sizes, Skips
 from compactor.scanning.layouts import Keys
 from compactor.scanning.sample import Chances
+from compactor.scanning.survey import Surveyed, survey
 from compactor.settings.settings import STATE_ROOT, Settings
 
 # Behind where listing stops, a page is looked at in so many places.
 _PLACES = 32
-# So many pages listed entitle a survey to as many LISTs as it ever asks, 40.
-_SURVEYED_PAGES = 1_000
 # And from there on so many times where half of what is left lies, up to the last page.
 _STEPS_TO_THE_END = 24
 # What a run before left: an output, or its state.
@@ -41,9 +39,7 @@ class Lists(Protocol):
         """Pages of all objects below a prefix in UTF-8 key order."""
         ...
 
-    def list_level(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[KeyPage]:
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         """Pages of one level below a prefix, cut at ``/``."""
         ...
 
@@ -242,7 +238,7 @@ def _rest(summing: _Summing, lists: Lists, cut: _Cut, known: int | None) -> Rest
     if not looks.behind(after):
         return None
     first = looks.objects
-    surveyed = survey(_as_store(lists), summing.partition, looks.last, "", _SURVEYED_PAGES)
+    surveyed = survey(looks.page, looks.last)
     for key in surveyed.cuts(_PLACES):
         looks.behind(key)
     looks.to_the_end(surveyed)
@@ -259,11 +255,15 @@ class _Looks:
         self.objects = 0
         self._full = 0
 
+    def page(self, key: str) -> Sequence[SourceObject]:
+        """The page behind a key."""
+        partition = self._summing.partition
+        pages = self._lists.list_objects(partition.bucket, partition.prefix, start_after=key)
+        return next(pages, ())
+
     def behind(self, key: str) -> int:
         """How many objects there are on the page behind a key and behind what was looked at."""
-        partition = self._summing.partition
-        place = partition.bucket, partition.prefix
-        page = next(self._lists.list_objects(*place, start_after=max(key, self.last)), ())
+        page = self.page(max(key, self.last))
         self._summing.add(page)
         self.objects += len(page)
         self._full = max(self._full, len(page))

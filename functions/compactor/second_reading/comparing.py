@@ -102,21 +102,16 @@ def differences(
         except NotReadable as error:
             yield Difference((one.name,), 0, 0, f"no other reader can decompress it: {error}")
             return
-    as_is = declared.stream_as_is
-    if alone and sources and _is_unchanged(sources[0], frame, judged[id(sources[0])], as_is=as_is):
+    if alone and sources and _is_unchanged(sources[0], frame, judged[id(sources[0])]):
         return
     for reading in dict.fromkeys(judged.values()):
         yield from _Comparison(reading, judged, frame, declared).of(stretches)
 
 
-def _is_unchanged(one: Kept, frame: Frame, reading: Reading, *, as_is: bool) -> bool:
+def _is_unchanged(one: Kept, frame: Frame, reading: Reading) -> bool:
     found = frame.opening + one.slice + frame.closing
     wanted = one.plain.removeprefix(BOM)
-    if (
-        reading.kind is Kind.JSON_STREAM
-        and not as_is
-        and any(map(several_values, wanted.split(b"\n")))
-    ):
+    if reading.kind is Kind.JSON_STREAM and any(map(several_values, wanted.split(b"\n"))):
         # Those who read lines would see the first, or none.
         return False
     return found == wanted or (found == wanted + b"\n" and reading.kind is not Kind.BINARY)
@@ -158,11 +153,7 @@ class _Comparison:
         pieces = [self._frame.opening]
         for number, source in enumerate(sources):
             pieces += [source.separator if number else b"", source.slice]
-        reading = self._reading.as_output(
-            trail_lines=self._declared.trail_lines,
-            stream_as_is=self._declared.stream_as_is,
-            array_lines=self._declared.array_lines,
-        )
+        reading = self._reading.as_output(document_lines=self._declared.document_lines)
         found = read(reading, (*pieces, self._frame.closing))
         records = found.without(header)
         if records == expected and not found.fault:

@@ -72,7 +72,7 @@ class Declared:
         table: how tables are written, where that was decided for all sources of an output.
         single_byte: text may be in an encoding of one byte a character.
         nul_bytes: text may hold NUL bytes.
-        trail_lines, stream_as_is, array_lines: as :meth:`Reading.as_output` takes them.
+        document_lines: as :meth:`Reading.as_output` takes it.
     """
 
     format: str = "auto"
@@ -80,9 +80,7 @@ class Declared:
     table: TableDialect | None = None
     single_byte: bool = False
     nul_bytes: bool = False
-    trail_lines: bool = False
-    stream_as_is: bool = False
-    array_lines: bool = False
+    document_lines: bool = False
 
     @property
     def has_header(self) -> bool:

@@ -50,19 +50,17 @@ class Reading:
     kind: Kind
     delimiter: str = ","
 
-    def as_output(
-        self, *, trail_lines: bool, stream_as_is: bool, array_lines: bool = False
-    ) -> Reading:
+    def as_output(self, *, document_lines: bool = False, stream_as_is: bool = False) -> Reading:
         """How the destination's readers read what sources of this reading became.
 
         Args:
-            trail_lines: CloudTrail records are written one a line.
-            stream_as_is: JSON values stay one behind the other.
-            array_lines: elements of JSON arrays are written one a line.
+            document_lines: records of CloudTrail and elements of JSON arrays are written one a
+                line.
+            stream_as_is: JSON values stay concatenated, as in a source that S3 copied.
         """
-        if self.kind is Kind.TRAIL and trail_lines:
+        if self.kind is Kind.TRAIL and document_lines:
             return replace(self, kind=Kind.TRAIL_LINES)
-        if self.kind is Kind.ARRAY and array_lines:
+        if self.kind is Kind.ARRAY and document_lines:
             return replace(self, kind=Kind.ARRAY_LINES)
         if self.kind is Kind.JSON_LINES:
             return self if stream_as_is else replace(self, kind=Kind.STRICT_JSON_LINES)

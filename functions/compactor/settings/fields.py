@@ -13,14 +13,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from compactor.model import Compression, Format
+from compactor.settings.listings import LISTING_ACCEPTED, parse_listing
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.policies import checked_policies
-from compactor.settings.readers import (
-    COLUMNS_ACCEPTED,
-    READER_TABLE_ACCEPTED,
-    parse_columns,
-    parse_reader_table,
-)
+from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -32,19 +28,13 @@ from compactor.settings.specs import (
     names,
     number,
     one_of,
-    stem,
     text,
     values_by_name,
     whole,
 )
 from compactor.settings.storage_classes import STORAGE_CLASSES
-from compactor.settings.tables import (
-    INVENTORY_TABLE_ACCEPTED,
-    TABLE_ACCEPTED,
-    parse_inventory_table,
-    parse_table,
-)
-from compactor.settings.units import days, seconds, size, whole_days
+from compactor.settings.tables import TABLE_ACCEPTED, parse_table
+from compactor.settings.units import days, real_seconds, seconds, size, whole_days
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
 from compactor.settings.windows import (
     DATE_FORMAT_ACCEPTED,
@@ -52,7 +42,7 @@ from compactor.settings.windows import (
     parse_date_format,
     parse_moment,
 )
-from compactor.sizes import GIB, MIB, TIB
+from compactor.sizes import MIB, TIB
 
 _WHERE, _PARTITIONS, _WHICH = "Where", "Partitions", "Which objects"
 _SIZES, _FORMATS = "Sizes", "Formats"
@@ -64,23 +54,14 @@ _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 _ADDRESS = Reader(TABLE_ACCEPTED, lambda value: parse_table(value).text)
-_INVENTORY_TABLE = Reader(INVENTORY_TABLE_ACCEPTED, lambda value: parse_inventory_table(value).text)
+_LISTING = Reader(LISTING_ACCEPTED, lambda value: parse_listing(value).text)
 _READER_TABLE = Reader(READER_TABLE_ACCEPTED, lambda value: parse_reader_table(value).text)
-_COLUMNS = Reader(COLUMNS_ACCEPTED, parse_columns)
 _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
 _SECONDS = seconds(0, 366 * 86_400)
 _CLUSTER = matching(
     r"j-[A-Za-z0-9]{1,64}", "the id of a running EMR cluster, such as j-2AXXXXXXGAPLF"
-)
-_MANIFEST = matching(
-    r"s3://[^/]+/(?:.+/)?(?:manifest\.json)?",
-    "a URI such as s3://BUCKET/PREFIX/manifest.json, or the prefix of a configuration, ending in /",
-)
-_REGISTRY = matching(
-    r"[A-Za-z0-9_.-]{3,255}/[A-Za-z0-9][A-Za-z0-9_-]{0,39}",
-    "TABLE/STREAM, such as s3-compactor-pending/logs",
 )
 
 
@@ -182,43 +163,14 @@ class RunFields:
         Declared(
             _WHICH,
             "list",
-            one_of("list", "inventory", "events"),
-            "Where the run learns which objects there are: LIST; the inventory that"
-            " inventory_manifest_uri or inventory_table names, and then what is newer than that is"
-            " left for a later run, and ages are counted back from it; or the events that registry"
-            " names, and then all is taken that is pending, without a window.",
-        ),
-    ]
-    inventory_manifest_uri: Annotated[
-        str | None,
-        Declared(
-            _WHICH,
-            None,
-            _MANIFEST,
-            "The manifest.json of an S3 Inventory of the source's bucket; or the prefix that its"
-            " configuration is delivered to (ending in the configuration's name and /), for the"
-            " newest there. In CSV (ORC and Parquet where pyarrow is installed), with Size,"
-            " LastModifiedDate and ETag; it has to cover the whole source.",
-        ),
-    ]
-    inventory_table: Annotated[
-        str | None,
-        Declared(
-            _WHICH,
-            None,
-            _INVENTORY_TABLE,
-            "The live inventory table that S3 Metadata keeps of the source's bucket, instead of"
-            " inventory_manifest_uri: the newest snapshot of it. Read by pyiceberg.",
-        ),
-    ]
-    registry: Annotated[
-        str | None,
-        Declared(
-            _WHICH,
-            None,
-            _REGISTRY,
-            "Where the events of objects are kept when listing is events: a DynamoDB table, and the"
-            " name of a stream in it.",
+            _LISTING,
+            "Where the run learns which objects there are: LIST; the newest S3 Inventory of the"
+            " source's bucket below a prefix, or the one that is named, or the newest snapshot of"
+            " the live inventory table that S3 Metadata keeps, and then what is newer than that is"
+            " left for a later run, and ages are counted back from it; or the events that are kept"
+            " as a stream in a DynamoDB table, and then all is taken that is pending, without a"
+            " window. An inventory is in CSV (ORC and Parquet where pyarrow is installed), with"
+            " Size, LastModifiedDate and ETag, and covers the whole source.",
         ),
     ]
     include: Annotated[
@@ -304,22 +256,6 @@ class RunFields:
             " for uncompressed outputs.",
         ),
     ]
-    small_object_bytes: Annotated[
-        int | None,
-        Declared(
-            _SIZES,
-            None,
-            size(1, 4 * TIB),
-            "Objects of at least this many bytes are copied by S3 itself instead of being packed;"
-            " at most target_bytes. By default half of the target.",
-        ),
-    ]
-    output_stem: Annotated[
-        str,
-        Declared(
-            _SIZES, "compacted", stem(), "What the last segment of every output's key starts with."
-        ),
-    ]
     format: Annotated[
         str,
         Declared(
@@ -335,19 +271,10 @@ class RunFields:
         Declared(
             _FORMATS,
             "utf-8",
-            one_of("utf-8", "single_byte"),
-            "How text is encoded. What is not UTF-8 is left alone; single_byte takes it for an"
-            " encoding with one byte a character, such as Latin-1 or Windows-1252.",
-        ),
-    ]
-    nul_bytes: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "refuse",
-            one_of("refuse", "keep"),
-            "Text with NUL bytes in it, as a crash leaves them in a log, is left alone; keep takes"
-            " NUL for a character like others.",
+            one_of("utf-8", "single_byte", "any_bytes"),
+            "How text is encoded. What is not UTF-8 is left alone; single_byte reads it as an"
+            " encoding with one byte a character, such as Latin-1 or Windows-1252. any_bytes also"
+            " accepts NUL bytes, as a crash leaves them in a log.",
         ),
     ]
     csv_header: Annotated[
@@ -390,50 +317,14 @@ class RunFields:
             " kept for every later run of the destination.",
         ),
     ]
-    cloudtrail_output: Annotated[
+    documents: Annotated[
         str,
         Declared(
             _FORMATS,
-            "document",
-            one_of("document", "lines"),
-            "CloudTrail outputs as one document with all Records, or one record per line.",
-        ),
-    ]
-    undelimited_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "lines",
-            one_of("lines", "as_is"),
-            "JSON objects without newlines between them (Firehose): one per line, or as they are.",
-        ),
-    ]
-    json_array_output: Annotated[
-        str,
-        Declared(
-            _FORMATS,
-            "array",
-            one_of("array", "lines"),
-            "JSON arrays of objects as one array, or one record per line.",
-        ),
-    ]
-    max_expansion: Annotated[
-        int,
-        Declared(
-            _FORMATS,
-            250,
-            whole(1, 1_000_000),
-            "An object that decompresses to more than this many times its size is quarantined.",
-        ),
-    ]
-    max_document_bytes: Annotated[
-        int,
-        Declared(
-            _FORMATS,
-            128 * MIB,
-            size(1, 4 * GIB),
-            "Largest decompressed object, in bytes, of a format that must be held whole in memory;"
-            " larger ones are quarantined.",
+            "as_is",
+            one_of("as_is", "lines"),
+            "JSON arrays of objects as one array and CloudTrail documents as one document with all"
+            " Records; or one record per line of both.",
         ),
     ]
     second_reading: Annotated[
@@ -456,15 +347,6 @@ class RunFields:
             _ADDRESS,
             "An Iceberg or Delta table that is given every output, each once, as a data file of"
             " its own. Sets output_format to parquet. A destination has one table for good.",
-        ),
-    ]
-    create_table: Annotated[
-        bool,
-        Declared(
-            _TABLE,
-            True,
-            flag(),
-            "Make the table, where there is none, with the columns of the first outputs.",
         ),
     ]
     schema_evolution: Annotated[
@@ -527,8 +409,8 @@ class RunFields:
             None,
             _READER_TABLE,
             "The table in the Glue Data Catalog that shows query engines each record once, in a"
-            " source or in an output. It is made where it is not there, and every run switches the"
-            " partitions that it worked on.",
+            " source or in an output. It is made where it is not there, with columns that are found"
+            " in a sample, and every run switches the partitions that it worked on.",
         ),
     ]
     reader_mode: Annotated[
@@ -539,16 +421,6 @@ class RunFields:
             one_of("exact", "compacted"),
             "What that table shows: every record, also those that no output has yet; or the"
             " outputs alone.",
-        ),
-    ]
-    reader_columns: Annotated[
-        tuple[Mapping[str, str], ...] | str | None,
-        Declared(
-            _READERS,
-            None,
-            _COLUMNS,
-            "The columns of that table when it is made: given, or those of another table. By"
-            " default they are found in a sample of what it shows.",
         ),
     ]
     reader_partitions: Annotated[
@@ -562,44 +434,15 @@ class RunFields:
             " hour, else level1, level2 and so on.",
         ),
     ]
-    reader_grace_seconds: Annotated[
-        int,
-        Declared(
-            _READERS,
-            3_600,
-            seconds(900, 30 * 86_400),
-            "How long clean_up waits after that table has ceased to show a source, for queries"
-            " that were planned before.",
-        ),
-    ]
-    lambda_max_objects: Annotated[
-        int,
-        Declared(
-            _RUN,
-            1_000_000,
-            whole(1, 100_000_000),
-            "A partition with more candidates than this goes to Spark: its commit log would take"
-            " too much of one worker's memory.",
-        ),
-    ]
-    lambda_max_bytes: Annotated[
-        int,
-        Declared(
-            _RUN,
-            64 * GIB,
-            size(1, 1024 * TIB),
-            "A partition with more bytes of candidates than this goes to Spark.",
-        ),
-    ]
     lambda_max_seconds: Annotated[
-        int,
+        float,
         Declared(
             _RUN,
             600,
-            seconds(1, 7 * 86_400),
-            "A partition that one worker would take longer for goes to Spark; estimated by objects,"
-            " bytes and format from the measured table in discovery/speed.py. A Lambda function may"
-            " run for 900.",
+            real_seconds(0, 7 * 86_400),
+            "A partition that one worker would take longer for goes to Spark, and one with more"
+            " than 1,000,000 candidates; estimated by objects, bytes and format from the measured"
+            " table in discovery/speed.py. A Lambda function may run for 900. With 0 all go.",
         ),
     ]
     spark_engine: Annotated[
@@ -627,26 +470,6 @@ class RunFields:
         int,
         Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted at once."),
     ]
-    read_concurrency: Annotated[
-        int,
-        Declared(
-            _RUN,
-            256,
-            whole(1, 512),
-            "How many objects one worker reads at once at most; fewer when S3 asks to slow down."
-            " Each takes a connection, and above 256 KiB a thread; of both a Lambda function has"
-            " 1,024. At most half of the files that the process may have open.",
-        ),
-    ]
-    memory_budget_bytes: Annotated[
-        int,
-        Declared(
-            _RUN,
-            64 * MIB,
-            size(1 * MIB, 8 * GIB),
-            "How many bytes one worker may have read ahead.",
-        ),
-    ]
     clean_up: Annotated[
         CleanUpMode,
         Declared(
@@ -664,17 +487,6 @@ class RunFields:
             30,
             days(0, 36_500),
             "Days from the commit until clean_up may delete its sources; fractions are accepted.",
-        ),
-    ]
-    keep_runs_days: Annotated[
-        int,
-        Declared(
-            _AFTER,
-            90,
-            whole_days(15, 36_500),
-            "Days until clean_up also drops what the state needs no more: the files of a run (work"
-            " lists, receipts, report), and checkpoints that a newer one replaced. Commits stay for"
-            " ever.",
         ),
     ]
     scans_per_month: Annotated[

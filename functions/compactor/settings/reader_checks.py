@@ -21,9 +21,9 @@ def check_readers(fields: RunFields, source: S3Uri, destination: S3Uri, state: S
         InvalidInput: names the field at fault.
     """
     if fields.reader_table is None:
-        for name in ("reader_columns", "reader_partitions"):
-            if value := getattr(fields, name):
-                raise InvalidInput(name, value, "nothing unless reader_table is given")
+        if fields.reader_partitions:
+            accepted = "nothing unless reader_table is given"
+            raise InvalidInput("reader_partitions", fields.reader_partitions, accepted)
         return
     _check_beside(fields)
     manifests = manifests_of(destination)

@@ -12,14 +12,15 @@ from functools import lru_cache
 from typing import Any, cast
 
 from compactor.errors import InvalidInput
-from compactor.formats import spec_of
+from compactor.formats import Reading, spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
+from compactor.settings.listings import ListingKind, ListingSource, parse_listing
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.policies import Policies, read_policies
 from compactor.settings.reader_checks import check_readers
-from compactor.settings.tables import TableAddress, parse_inventory_table, parse_table
+from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
@@ -36,6 +37,11 @@ STATE_ROOT = "_compactor/"
 _DELTA_OWN = ("_delta", "_change_data")
 # Spark runs in another directory, and has a driver of this database alone.
 _SQLITE = "sqlite:////"
+_CHARACTERS = {
+    "utf-8": Reading(),
+    "single_byte": Reading(single_byte=True),
+    "any_bytes": Reading(single_byte=True, keep_nuls=True),
+}
 # What is read as records of named fields, and so can become rows.
 _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
@@ -69,7 +75,7 @@ class Settings(RunFields):
         values["clean_up"] = CleanUpMode(values["clean_up"])
         windowless = values["start"] is None and values["duration"] is None
         # Of what events tell, all that is pending is taken, whenever it is of.
-        if values["date_format"] and windowless and values["listing"] != "events":
+        if values["date_format"] and windowless and not values["listing"].startswith("events:"):
             values["duration"] = 1
         if values["s3_state_uri"] is None:
             values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
@@ -78,9 +84,7 @@ class Settings(RunFields):
         settings = cls(**values)
         _check_locations(settings)
         _check_window(settings)
-        _check_sizes(settings)
         _check_listing(settings)
-        _check_registry(settings)
         _check_engine(settings)
         _check_columnar_engine(settings)
         _check_parquet(settings)
@@ -99,11 +103,6 @@ class Settings(RunFields):
         return _source(self.s3_source_uri)
 
     @property
-    def source_root_uri(self) -> str:
-        """The source up to its first wildcard; partition paths are relative to it."""
-        return self.source.root.uri
-
-    @property
     def rules(self) -> Policies:
         """The rules for its objects."""
         return _rules(json.dumps(self.policies)) if self.policies else _NO_RULES
@@ -114,6 +113,11 @@ class Settings(RunFields):
         rules = self.rules.rules if self.policies else ()
         declaring = (one for one in rules if one.csv_header != "auto")
         return tuple(f"{' '.join(one.match)}={one.csv_header}" for one in declaring)
+
+    @property
+    def characters(self) -> Reading:
+        """Which bytes are characters."""
+        return _CHARACTERS[self.encoding]
 
     @property
     def columnar(self) -> bool:
@@ -131,10 +135,14 @@ class Settings(RunFields):
         return _uri("s3_state_uri", self.s3_state_uri)
 
     @property
-    def inventory_table_address(self) -> TableAddress | None:
-        """Where the live inventory table is; None without one."""
-        table = self.inventory_table
-        return None if table is None else parse_inventory_table(table)
+    def listing_source(self) -> ListingSource:
+        """Where the run learns which objects there are."""
+        return _listing(self.listing)
+
+    @property
+    def listing_kind(self) -> ListingKind:
+        """Whether that is LIST, an inventory, or events."""
+        return self.listing_source.kind
 
     @property
     def table_address(self) -> TableAddress | None:
@@ -157,7 +165,7 @@ class Settings(RunFields):
         Raises:
             InvalidInput: the window is empty or has too many partitions.
         """
-        if self.date_format is None or self.listing == "events":
+        if self.date_format is None or self.listing_kind == ListingKind.EVENTS:
             return None
         if self.start is None:
             start, end = days_before_today(now, self.duration or 1)
@@ -189,6 +197,11 @@ def _rules(text: str) -> Policies:
 @lru_cache(64)
 def _uri(field: str, text: str) -> S3Uri:
     return S3Uri.parse(field, text)
+
+
+@lru_cache(64)
+def _listing(text: str) -> ListingSource:
+    return parse_listing(text)
 
 
 @lru_cache(64)
@@ -264,7 +277,7 @@ def _check_locations(settings: Settings) -> None:
 
 
 def _check_window(settings: Settings) -> None:
-    if settings.date_format is None or settings.listing == "events":
+    if settings.date_format is None or settings.listing_kind == ListingKind.EVENTS:
         _check_no_window(settings)
     if settings.date_format is None:
         return
@@ -300,33 +313,10 @@ def _check_columnar_engine(settings: Settings) -> None:
         raise InvalidInput("spark_engine", settings.spark_engine, accepted)
 
 
-def _check_sizes(settings: Settings) -> None:
-    target, small = settings.target_bytes, settings.small_object_bytes
-    if target is not None and small is not None and small > target:
-        raise InvalidInput("small_object_bytes", small, f"at most target_bytes, {target}")
-
-
 def _check_listing(settings: Settings) -> None:
-    uri, table = settings.inventory_manifest_uri, settings.inventory_table
-    if settings.listing == "inventory" and uri is None and table is None:
-        accepted = "the URI of a manifest.json when listing is inventory, or inventory_table"
-        raise InvalidInput("inventory_manifest_uri", uri, accepted)
-    for name, value in (("inventory_manifest_uri", uri), ("inventory_table", table)):
-        if settings.listing != "inventory" and value is not None:
-            raise InvalidInput(name, value, 'null unless listing is "inventory"')
-    if uri is not None and table is not None:
-        raise InvalidInput("inventory_table", table, "null beside inventory_manifest_uri")
-    if uri is not None:
-        S3Uri.parse("inventory_manifest_uri", uri.removesuffix("manifest.json"))
-
-
-def _check_registry(settings: Settings) -> None:
-    if settings.listing == "events" and settings.registry is None:
-        raise InvalidInput("registry", None, "TABLE/STREAM when listing is events")
-    if settings.listing != "events" and settings.registry is not None:
-        raise InvalidInput("registry", settings.registry, 'null unless listing is "events"')
-    if settings.listing == "events" and (days := settings.pays_back_within_days) is not None:
-        raise InvalidInput("pays_back_within_days", days, 'null when listing is "events"')
+    days = settings.pays_back_within_days
+    if settings.listing_kind == ListingKind.EVENTS and days is not None:
+        raise InvalidInput("pays_back_within_days", days, "null when listing is events")
 
 
 def _check_parquet(settings: Settings) -> None:

@@ -216,12 +216,3 @@ def text(longest: int, accepted: str) -> Reader:
         return value.strip()
 
     return Reader(accepted, read)
-
-
-def stem() -> Reader:
-    """The start of a name that no query engine hides."""
-    return matching(
-        r"[A-Za-z0-9][A-Za-z0-9._=-]{0,99}",
-        "1 to 100 letters, digits and . _ = -, the first a letter or digit"
-        " (query engines hide names that start with _ or .)",
-    )

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from compactor.errors import AlreadyExists, InvalidInput, TransientStoreError
+from compactor.errors import AlreadyExists, TransientStoreError
 from compactor.readers.port import CatalogChange, CatalogEntry, Values, in_batches
 from compactor.settings.tables import TableAddress
 from compactor.stores.services import Thing, answers_of, service_client
@@ -39,15 +39,6 @@ class GlueReader:
         """See the port."""
         with self._answers("get table"):
             return self._table(self._database, self._name)
-
-    def columns_of(self, database: str, table: str) -> Sequence[Mapping[str, str]]:
-        """See the port."""
-        with self._answers(f"get table {database}.{table}"):
-            found = self._table(database, table)
-        if found is None:
-            raise InvalidInput("reader_columns", f"glue:{database}.{table}", "a table in Glue")
-        columns = found.get("StorageDescriptor", {}).get("Columns", [])
-        return [{"name": one["Name"], "type": one.get("Type", "string")} for one in columns]
 
     def create_table(self, document: Mapping[str, Any]) -> None:
         """See the port."""

@@ -12,7 +12,7 @@ import msgspec
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.model import ARCHIVED_CLASSES, SourceObject
-from compactor.ports import KeyPage, last_of, level_up_to, require_order
+from compactor.ports import KeyPage, last_of, require_order
 from compactor.stores.base import S3Base
 from compactor.stores.bodies import TimeIsUp
 from compactor.stores.connections import Received
@@ -89,15 +89,9 @@ class S3Listing(S3Base):
             ranges = _Ranges(list_page, fixed=len(prefix), stopped=stopped)
             yield from ranges.behind(objects, token, until or None)
 
-    def list_level(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[KeyPage]:
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         arguments = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/"}
-        begin = {"StartAfter": start_after} if start_after else {}
-        return level_up_to(until, self._level(arguments, begin))
-
-    def _level(self, arguments: dict[str, Any], begin: dict[str, Any]) -> Iterator[KeyPage]:
-        page = self._page(arguments | begin)
+        page = self._page(arguments)
         repeated = 0
         with ThreadPoolExecutor(1, thread_name_prefix="list") as pool:
             while page.token:

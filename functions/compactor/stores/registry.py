@@ -81,7 +81,7 @@ class DynamoRegistry(DynamoTable):
             there = text_of(found, name)
             if there != value:
                 accepted = f"a stream of {name} {value}; this one is of {there}"
-                raise InvalidInput("registry", f"{self._table}/{stream.name}", accepted)
+                raise InvalidInput("listing", f"events:{self._table}/{stream.name}", accepted)
         return text_of(found, "born")
 
     def register(self, stream: str, items: Sequence[Item]) -> Registered:

@@ -173,7 +173,7 @@ class DynamoTable:
 
     def _answers(self, what: str) -> AbstractContextManager[None]:
         accepted = "a DynamoDB table with keys pk and sk, and the local index pending"
-        thing = Thing("registry", self._table, accepted)
+        thing = Thing("listing", self._table, accepted)
         return answers_of(f"{what} in {self._table}", thing)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from compactor.errors import InvalidInput, TableConflict, TransientStoreError
+from compactor.errors import TableConflict, TransientStoreError
 from compactor.log.identity import read_identity
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.settings.settings import Settings
@@ -114,28 +114,19 @@ def check_table(settings: Settings, store: ObjectStore, catalog: TableCatalog) -
 
     Raises:
         IntegrityError: it is not what its log says.
-        InvalidInput: another table has outputs of this destination, it lies where outputs do, it
-            asks of its writers what a commit of outputs cannot keep, or it is not there and may
-            not be made.
+        InvalidInput: another table has outputs of this destination, it lies where outputs do, or
+            it asks of its writers what a commit of outputs cannot keep.
     """
     identity = read_identity(settings, store)
     state = TableLog(store, settings, identity.log_id).load() if identity else TableLogState()
     require_table(state, catalog.address, key_of(settings))
     table = catalog.load(identity.log_id if identity is not None else "")
-    if table is None:
-        _require_wanted(settings, catalog)
-    else:
+    if table is not None:
         require_apart(table, settings)
         require_writable(table, catalog.address)
     if table is None or table.last <= state.last:
         # Otherwise a publisher came in between, and the one of this run looks again.
         require_known(table, state, catalog.address)
-
-
-def _require_wanted(settings: Settings, catalog: TableCatalog) -> None:
-    if not settings.create_table:
-        accepted = "a table that is there, or create_table true"
-        raise InvalidInput("table", catalog.address, accepted)
 
 
 def publish_table(work: Publishing, receipt: TableReceipt) -> None:
@@ -149,8 +140,8 @@ def publish_table(work: Publishing, receipt: TableReceipt) -> None:
 
     Raises:
         IntegrityError: the table, or a log, is not what it was; nothing was touched.
-        InvalidInput: the table takes no outputs, or is not there and may not, or cannot, be made of
-            these; nothing of it is in the table log.
+        InvalidInput: the table takes no outputs, or is not there and cannot be made of these;
+            nothing of it is in the table log.
         TransientStoreError: nobody answered, or others were first too often.
     """
     started = work.clock.now()
@@ -221,7 +212,6 @@ class _Publisher:
     def _made(self, batch: Sequence[Leftover]) -> TableState:
         """A table that is not there yet, with the columns of the first outputs."""
         work = self._work
-        _require_wanted(work.settings, work.catalog)
         try:
             work.catalog.create(_files_of(batch))
         except TableConflict:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from compactor.cleaning import proof
+from compactor.codecs.source_class import packing_class
 from compactor.destination import OutputName, output_name
 from compactor.errors import (
     CommitConflict,
@@ -42,7 +43,6 @@ from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import is_published, withdraw
 from compactor.planning.dialects import Dialects
 from compactor.planning.listing import Onward, take_listing
-from compactor.planning.packing import packing_class
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectHead, ObjectStore
 from compactor.runs.given import PartitionRun
@@ -286,7 +286,7 @@ def find_outputs(settings: Settings, store: ObjectStore) -> dict[str, list[Sourc
         return (one for page in store.list_objects(place.bucket, place.prefix) for one in page)
 
     found: dict[str, list[SourceObject]] = {}
-    for one in outputs_among(listed, settings.output_stem, store):
+    for one in outputs_among(listed, store):
         path = one.key[len(place.prefix) : one.key.rfind("/") + 1]
         found.setdefault(path, []).append(one)
     return found

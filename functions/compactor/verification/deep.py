@@ -40,6 +40,7 @@ ROWS_DROPPED = "rows_dropped"
 RECORDS_GLUED = "records_glued"
 RECORDS_DIFFER = "records_differ"
 
+_DOCUMENTS = (Format.CLOUDTRAIL, Format.JSON_ARRAY)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -114,10 +115,9 @@ class _Examination:
         # How its run wrote it is seen in what was done to its sources.
         self._declared = replace(
             declared,
-            trail_lines=output.format is Format.CLOUDTRAIL and any(one.appended for one in facts),
-            array_lines=output.format is Format.JSON_ARRAY and any(one.appended for one in facts),
-            stream_as_is=output.format is Format.UNDELIMITED_JSON and unchanged,
+            document_lines=output.format in _DOCUMENTS and any(one.appended for one in facts),
         )
+        self._copied = output.format is Format.UNDELIMITED_JSON and unchanged
 
     def findings(self, *, sources: bool) -> Iterator[Finding]:
         judged, originals = self._judge_all()
@@ -171,9 +171,8 @@ class _Examination:
         header = header_of(originals.seen, reading, self._declared)
         expected = originals.total(header)
         strict = reading.as_output(
-            trail_lines=self._declared.trail_lines,
-            stream_as_is=self._declared.stream_as_is,
-            array_lines=self._declared.array_lines,
+            document_lines=self._declared.document_lines,
+            stream_as_is=self._copied,
         )
         seen = self._read_output(strict)
         alone = len(originals.tallies) == 1

@@ -11,9 +11,9 @@ from compactor.catalogs.opening import open_inventory
 from compactor.clock import NoDeadline
 from compactor.conditions import traits_of, warnings_of
 from compactor.discovery.discover import count_known, discover
-from compactor.discovery.divided import Ask, Part, count_stretch, discover_on
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.rejected import with_rejected
+from compactor.discovery.resume import Ask, Part, discover_on
 from compactor.discovery.work import (
     Discovery,
     Joined,
@@ -23,7 +23,7 @@ from compactor.discovery.work import (
     write_rest,
     write_work,
 )
-from compactor.inventory.listing import InventoriedStore, InventoryListing, open_listing
+from compactor.inventory.listing import InventoriedStore, InventoryListing
 from compactor.inventory.pages import RunShelf
 from compactor.inventory.taking import take_on
 from compactor.log.log import CommitLog
@@ -70,7 +70,6 @@ def begin(
     fleet: Fleet | None = None,
     *,
     deadline: Deadline | None = None,
-    shares: bool = False,
     at: RegistryAt = registry_at,
 ) -> Begun[_Store] | Part:
     """Find the partitions, make certain that the store can be trusted, and write the work lists.
@@ -83,7 +82,6 @@ def begin(
         fleet: the workers; those that were measured by default.
         deadline: of this call, which never comes by default; before it, a discovery that is not
             at its end stores what it found.
-        shares: several calls may go on with that at the same time.
         at: finds the table of what events told.
 
     Returns:
@@ -98,15 +96,15 @@ def begin(
     fleet = fleet or Fleet()
     until = deadline or NoDeadline()
     committed = committed_in(settings, store)
-    ask = Ask(settings, run_id, store, now, committed, until, fleet, shares=shares)
+    ask = Ask(settings, run_id, store, now, committed, until, fleet)
     found: Discovery | Joined | Part
-    if settings.listing == "inventory":
+    if settings.listing_kind == "inventory":
         # Before the first pages are written.
         store, warnings = asked_store(settings, store, now)
         shelf = RunShelf(settings, run_id, store)
         listing = take_on(settings, store, shelf, until, opens=open_inventory)
         found = Part(0, 0) if listing is None else discover_on(_as_listed(ask, store, listing))
-    elif settings.listing == "events":
+    elif settings.listing_kind == "events":
         store, warnings = asked_store(settings, store, now)
         found = find_pending(settings, store, now, fleet, at)
     else:
@@ -128,21 +126,6 @@ def begin(
         bool(settings.upsert_key) and is_behind(settings, store)
     )
     return Begun(found, lists, store, spark)
-
-
-def count_on(ask: Ask, stretch: int) -> bool:
-    """Count one stretch of a discovery that is shared; true when it is at its end.
-
-    Args:
-        ask: of a run whose source is listed by now, where it takes an inventory.
-        stretch: number.
-
-    Raises:
-        InvalidInput: the discovery of this run has no such stretch.
-        IntegrityError: a page of the listing is gone.
-    """
-    listing = open_listing(ask.settings, ask.run_id, ask.store)
-    return count_stretch(_as_listed(ask, ask.store, listing) if listing else ask, stretch)
 
 
 def _as_listed(ask: Ask, store: ObjectStore, listing: InventoryListing) -> Ask:

@@ -116,7 +116,7 @@ class Desk:
     @property
     def listing(self) -> EarlierListing | None:
         """What an order takes its objects from; None for LIST."""
-        return self._open() if self.settings.listing == "events" else self._inventory
+        return self._open() if self.settings.listing_kind == "events" else self._inventory
 
     def _open(self) -> EarlierListing | None:
         return open_earlier(self.settings, self.run_id, self.store, self.clock.now(), self.at)

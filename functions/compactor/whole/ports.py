@@ -7,7 +7,7 @@ from typing import Protocol
 
 from compactor.cleaning.expiry import Expiry
 from compactor.discovery.discover import Discovery
-from compactor.discovery.divided import Part
+from compactor.discovery.resume import Part
 from compactor.tables.receipts import TableReceipt
 from compactor.whole.orders import Answer, Order
 from compactor.whole.progress import RunProgress

@@ -25,7 +25,7 @@ from compactor.cleaning import receipts as clean_up_receipts
 from compactor.cleaning.expiry import expire
 from compactor.cleaning.work import find_due, read_due, write_due
 from compactor.decoding import decoder
-from compactor.discovery.divided import Part
+from compactor.discovery.resume import Part
 from compactor.discovery.work import ITEMS_NAME, WorkItem
 from compactor.errors import ObjectMissing
 from compactor.layout import partition_at

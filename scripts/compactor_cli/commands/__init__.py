@@ -9,7 +9,6 @@
     verify     every commit checked against its output      verify
     ls         what can be given back                       ls
     restore    any source given back from its output        restore
-    cat        the content of sources                       cat
     locate     the source of a record; manifest: of all     locate, manifest, ../mapping.py
     query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
@@ -96,7 +95,7 @@ COMMANDS: Mapping[str, Command] = {
         "show what lies below a prefix, and the plan and run for it; writes nothing",
         """\
   compactor scan s3://my-logs/raw/
-  compactor scan s3://my-logs/raw/ --inventory-manifest-uri s3://my-inventories/my-logs/daily/
+  compactor scan s3://my-logs/raw/ --listing inventory:s3://my-inventories/my-logs/daily/
   compactor scan s3://my-logs/raw/ --json | jq -r '.inputs[].plan'
 """,
     ),
@@ -117,7 +116,6 @@ COMMANDS: Mapping[str, Command] = {
   compactor run s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 7
   compactor run --input input.json           what the deployed state machine takes
   compactor run --input input.json --endpoint-url http://127.0.0.1:9000 --workers 8
-  compactor run --input input.json --engine workflow
   AWS_PROFILE=lake compactor run ...         credentials and region are found as boto3 does
 """,
     ),
@@ -154,13 +152,6 @@ COMMANDS: Mapping[str, Command] = {
   compactor restore s3://my-lake/compacted/ --glob 'raw/*/error-*' --since 7d -o back/
 """,
     ),
-    "cat": Command(
-        "compactor_cli.commands.cat",
-        "print what source objects held, each read from a range of its output",
-        """\
-  compactor cat s3://my-lake/compacted/ raw/2026/01/31/a.json.gz | jq .status
-""",
-    ),
     "locate": Command(
         "compactor_cli.commands.locate",
         "name the source object of a record of an output",
@@ -169,7 +160,7 @@ COMMANDS: Mapping[str, Command] = {
     "manifest": Command(
         "compactor_cli.commands.manifest",
         "export which source is where in which output, for a query engine to join with",
-        "  compactor manifest s3://my-lake/compacted/ --format parquet -o sources.parquet\n",
+        "  compactor manifest s3://my-lake/compacted/ > sources.jsonl\n",
     ),
     "query": Command(
         "compactor_cli.commands.query",
@@ -194,9 +185,10 @@ COMMANDS: Mapping[str, Command] = {
         "compactor_cli.commands.reconcile",
         "register the objects that no event told of",
         """\
-  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --registry my-table/logs --depth 1
+  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 \\
+    --listing events:my-table/logs
   compactor reconcile --stack my-stack       every stream of a deployed stack
-  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --registry my-table/logs \\
+  compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --listing events:my-table/logs \\
     --depth 1 --inventory s3://my-inventories/my-logs/daily/ --time-limit 600
   compactor reconcile --json | jq .registered
 """,

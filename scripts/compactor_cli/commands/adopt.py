@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from math import inf
@@ -14,13 +13,15 @@ from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.runs.given import PartitionRun
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor.stores.s3 import S3Store
 from compactor.tables.log import table_log_there
 from compactor.verification.adopt import Adoption, adopt, begin, find_outputs
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure, nobody_to_ask
+from compactor_cli.commands.asking import is_agreed, require_answer
+from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_error, print_line, print_table, progress
+from compactor_cli.console import print_error, print_line, print_table, progress
 from compactor_cli.runs import new_run_id
 
 _SHOWN_ROWS = 50
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: the input is at fault, or nobody can be asked.
         Failure: not everything could be proven; each output was told in a line.
     """
-    _check(args)
+    require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input(options.fields_from(args))
     if settings.columnar:
         name = "format" if settings.format == "parquet" else "output_format"
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         _show(decided)
     done: list[Adoption] | None = None
     if not args.dry_run and found:
-        if not args.yes and not _agreed():
+        if not is_agreed(args, "write the entries of these outputs?"):
             raise Failure("nothing was written")
         begin(settings, store, found)
         done = _adopt(settings, store, [*found], dry_run=False)
@@ -80,18 +81,6 @@ def run(args: argparse.Namespace) -> int:
         print_line(f"written: {_totals(done)}")
     _end(decided if done is None else done)
     return 0
-
-
-def _check(args: argparse.Namespace) -> None:
-    asked = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
-    if not (args.dry_run or args.yes or asked):
-        raise nobody_to_ask()
-
-
-def _agreed() -> bool:
-    sys.stderr.write("write the entries of these outputs? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _adopt(
@@ -116,11 +105,11 @@ def _show(decided: Sequence[Adoption]) -> None:
         print_line("every output that is there is named by its log")
         return
     rows = [(one.path or "(root)", *_figures([one])) for one in decided[:_SHOWN_ROWS]]
-    rows.append((counted(len(decided), "partition"), *_figures(decided)))
+    rows.append((plural(len(decided), "partition"), *_figures(decided)))
     heads = ("Partition", "Outputs", "Proven", "Sources", "Older", "Left")
     print_table("Outputs that no log names", heads, rows)
     if len(decided) > _SHOWN_ROWS:
-        more = counted(len(decided) - _SHOWN_ROWS, "more partition")
+        more = plural(len(decided) - _SHOWN_ROWS, "more partition")
         print_line(f"and {more}; --json has them all")
     print_line(
         "proven: rebuilt from its sources, byte for byte. older: than every source that is left,"
@@ -146,8 +135,8 @@ def _totals(done: Sequence[Adoption]) -> str:
     proven, older = sum(len(one.proven) for one in done), sum(len(one.older) for one in done)
     sources = sum(one.sources for one in done)
     return (
-        f"{counted(proven, 'output')} of {counted(sources, 'source')}, and"
-        f" {counted(older, 'output')} without a manifest"
+        f"{plural(proven, 'output')} of {plural(sources, 'source')}, and"
+        f" {plural(older, 'output')} without a manifest"
     )
 
 
@@ -167,6 +156,6 @@ def _end(adopted: Sequence[Adoption]) -> None:
     faults = sum(len(_faults(one)) for one in adopted)
     if faults:
         raise Failure(
-            f"IntegrityError: {counted(faults, 'finding')}; where outputs are left, move them"
+            f"IntegrityError: {plural(faults, 'finding')}; where outputs are left, move them"
             " elsewhere, or delete them if their sources are all there, and adopt again"
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -12,20 +11,22 @@ from typing import Any
 from compactor.cleaning.partition import Decision
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
+from compactor.limits import KEEP_RUNS_DAYS
 from compactor.ports import ObjectStore
 from compactor.probe.probe import recorded_traits
 from compactor.settings.settings import Settings
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 from compactor_cli.cleaning import Cleaning, Done
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure, nobody_to_ask
+from compactor_cli.commands.asking import is_agreed, require_answer
+from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import require_state
-from compactor_cli.console import counted, print_error, print_line, print_table
+from compactor_cli.console import print_error, print_line, print_table
 from compactor_cli.runs import new_run_id
 
 _SHOWN_ROWS = 50
-_FIELDS = ("retention_days", "keep_runs_days", "output_stem", "policies")
+_FIELDS = ("retention_days", "policies")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: the input is at fault, or nobody can be asked.
         Failure: something was unsafe, refused or failed; each was told in one line.
     """
-    _check(args)
+    require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})
     store = open_store(args.endpoint_url, settings.state.bucket)
     store = store.with_traits(recorded_traits(settings.state, store))
@@ -57,10 +58,10 @@ def run(args: argparse.Namespace) -> int:
     expired = cleaning.count_expired()
     if not args.json:
         _show(decisions, settings, store)
-        _show_expired(expired, settings)
+        _show_expired(expired)
     done = None
     if not args.dry_run and (expired or any(one.due or one.orphans for one in decisions)):
-        if not args.yes and not _agreed(decisions, expired):
+        if not is_agreed(args, _question(decisions, expired)):
             raise Failure("nothing was deleted")
         cleaning.ask_store()
         done = cleaning.act(decisions)
@@ -72,23 +73,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _check(args: argparse.Namespace) -> None:
-    """Refuse to decide for nothing.
-
-    Raises:
-        InvalidInput: there will be nobody to ask.
-    """
-    asked = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
-    if not (args.dry_run or args.yes or asked):
-        raise nobody_to_ask()
-
-
-def _agreed(decisions: Sequence[Decision], expired: int) -> bool:
+def _question(decisions: Sequence[Decision], expired: int) -> str:
     sources = sum(due.sources for one in decisions for due in one.due)
-    old = f" and {counted(expired, 'old file')} of the state" if expired else ""
-    sys.stderr.write(f"delete {counted(sources, 'source')}{old} for good? [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    old = f" and {plural(expired, 'old file')} of the state" if expired else ""
+    return f"delete {plural(sources, 'source')}{old} for good?"
 
 
 def _show(decisions: Sequence[Decision], settings: Settings, store: ObjectStore) -> None:
@@ -105,11 +93,11 @@ def _show(decisions: Sequence[Decision], settings: Settings, store: ObjectStore)
 def _nothing_due(decisions: Sequence[Decision], settings: Settings, store: ObjectStore) -> str:
     """Why nothing is done: all is younger, or of another source, or there is no state."""
     if elsewhere := sum(one.elsewhere for one in decisions):
-        commits = counted(elsewhere, "commit")
+        commits = plural(elsewhere, "commit")
         where = f"none of {commits} past retention is of {settings.s3_source_uri}"
         return f"nothing to delete: {where}; is this the source of these outputs?"
     if waiting := sum(one.waiting for one in decisions):
-        commits = counted(waiting, "commit")
+        commits = plural(waiting, "commit")
         return f"nothing to delete yet: readers of {commits} past retention are waited for"
     try:
         require_state(settings.state, store)
@@ -122,21 +110,21 @@ def _nothing_due(decisions: Sequence[Decision], settings: Settings, store: Objec
 def _show_due(decisions: Sequence[Decision], settings: Settings) -> None:
     days = f"{settings.retention_days:g} days"
     rows = [(one.path or "(root)", *_figures([one])) for one in decisions[:_SHOWN_ROWS]]
-    rows.append((counted(len(decisions), "partition"), *_figures(decisions)))
+    rows.append((plural(len(decisions), "partition"), *_figures(decisions)))
     heads = ("Partition", "Commits", "Sources", "Bytes", "Unsafe", "Elsewhere", "Uploads")
     print_table(f"What may be deleted: commits older than {days}, outputs proven", heads, rows)
     if len(decisions) > _SHOWN_ROWS:
-        more = counted(len(decisions) - _SHOWN_ROWS, "more partition")
+        more = plural(len(decisions) - _SHOWN_ROWS, "more partition")
         print_line(f"and {more}; --json has them all")
     if any(one.elsewhere for one in decisions):
         print_line(f"elsewhere: commits whose sources do not lie in {settings.s3_source_uri}")
 
 
-def _show_expired(expired: int, settings: Settings) -> None:
+def _show_expired(expired: int) -> None:
     if expired:
         print_line(
-            f"{counted(expired, 'old file')} of the state: of runs that ended more than"
-            f" {settings.keep_runs_days} days ago, and checkpoints replaced before"
+            f"{plural(expired, 'old file')} of the state: of runs that ended more than"
+            f" {KEEP_RUNS_DAYS} days ago, and checkpoints replaced before"
         )
 
 
@@ -159,10 +147,10 @@ def _show_done(done: Done, told: Container[str]) -> None:
     for line in (line for line in done.warnings if line not in told):
         print_line(f"warning: {_one_line(line)}", "bold")
     print_line(
-        f"deleted {counted(done.deleted, 'source')} ({human_bytes(done.deleted_bytes)}) of"
-        f" {counted(done.commits, 'commit')}; {done.changed:,} changed since and"
-        f" {done.refused:,} refused, which stay; {counted(done.uploads_aborted, 'upload')} aborted"
-        + (f"; {counted(done.expired, 'old file')} of the state dropped" if done.expired else "")
+        f"deleted {plural(done.deleted, 'source')} ({human_bytes(done.deleted_bytes)}) of"
+        f" {plural(done.commits, 'commit')}; {done.changed:,} changed since and"
+        f" {done.refused:,} refused, which stay; {plural(done.uploads_aborted, 'upload')} aborted"
+        + (f"; {plural(done.expired, 'old file')} of the state dropped" if done.expired else "")
     )
 
 
@@ -187,7 +175,7 @@ def _warnings(decisions: Sequence[Decision]) -> list[str]:
 
 def _such(paths: Sequence[str]) -> str:
     more = len(paths) - 1
-    return paths[0] + (f" and {counted(more, 'more partition')}" if more else "")
+    return paths[0] + (f" and {plural(more, 'more partition')}" if more else "")
 
 
 def _document(decisions: Sequence[Decision], expired: int, done: Done | None) -> dict[str, Any]:
@@ -215,9 +203,9 @@ def _end(decisions: Sequence[Decision], done: Done | None) -> None:
     """
     faults = len(_faults(decisions)) + (len(done.unsafe) + len(done.failures) if done else 0)
     if faults:
-        raise Failure(f"IntegrityError: {counted(faults, 'finding')}; those sources stay")
+        raise Failure(f"IntegrityError: {plural(faults, 'finding')}; those sources stay")
     if done is not None and done.refused:
-        raise Failure(f"{counted(done.refused, 'source')} could not be deleted; run it again")
+        raise Failure(f"{plural(done.refused, 'source')} could not be deleted; run it again")
 
 
 def _one_line(text: str) -> str:

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.workflow import EndedRun, execute, fetch_report
-from compactor_cli.console import Bar, counted, print_error, print_line, print_table, progress
+from compactor_cli.console import Bar, print_error, print_line, print_table, progress
 from compactor_cli.demo_objects import (
     BUCKET,
     DESTINATION_URI,
@@ -216,7 +217,7 @@ def _show(
     print_line(proof.line, "bold green" if proof.holds else "bold red")
     if proof.left_alone:
         print_line(
-            f"left out of the proof: {counted(proof.left_alone, 'object')} that no commit names"
+            f"left out of the proof: {plural(proof.left_alone, 'object')} that no commit names"
         )
     if proof.holds:
         _show_query(asked)
@@ -238,7 +239,7 @@ def _show_query(asked: Asked) -> None:
     if asked.differing:
         print_line(f"the answers differ for {', '.join(asked.differing)}", "bold red")
         return
-    print_line(f"equal answers for {counted(asked.partitions, 'partition')}", "bold green")
+    print_line(f"equal answers for {plural(asked.partitions, 'partition')}", "bold green")
     print_line("seconds on this machine: no GET waits for a network, as each one does on AWS")
 
 

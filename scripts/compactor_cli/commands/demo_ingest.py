@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import IO, Any
 
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor_cli.commands.failures import Failure
 from compactor_cli.console import (
     Step,
-    counted,
     heard_by,
     print_line,
     print_table,
@@ -248,6 +248,6 @@ def _show(shown: Shown, *, as_json: bool) -> None:
         ("Written to readable, median", "", f"{shown.freshness_p50:.1f} s"),
         ("Written to readable, p99", "", f"{shown.freshness_p99:.1f} s"),
     ]
-    title = f"{counted(shown.objects, 'object')} into one Iceberg table, {shown.seconds:.0f} s"
+    title = f"{plural(shown.objects, 'object')} into one Iceberg table, {shown.seconds:.0f} s"
     print_table(title, ("", "Written", "Table"), rows)
     print_line(f"{shown.line} (counted by DuckDB)", "bold green" if shown.holds else "bold red")

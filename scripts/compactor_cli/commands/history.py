@@ -8,11 +8,12 @@ import json
 
 from compactor.report.page import render_history
 from compactor.settings.uris import S3Uri
+from compactor.sizes import plural
 from compactor_cli.commands.deployment import add_deployment, find_deployment
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.report import add_pages, add_state, show_page, state_and_store
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_line, print_table, progress
+from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.past_runs import HEADS, PastRun, newest_reports
 
 _MOST_RUNS = 1_000
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([dataclasses.asdict(one) for one in runs], indent=2))
         return 0
-    title = f"{counted(len(runs), 'run')} below {state.uri}, the newest first"
+    title = f"{plural(len(runs), 'run')} below {state.uri}, the newest first"
     print_table(title, HEADS, [one.cells for one in runs])
     if args.html is not None:
         print_line(f"page: {args.html}")

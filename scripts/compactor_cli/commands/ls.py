@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from fnmatch import translate
 from typing import Any
 
@@ -23,7 +22,7 @@ from compactor_cli import moments
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
-from compactor_cli.console import print_error
+from compactor_cli.console import instant, print_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class Listed:
             etag=row.source.etag,
             bytes=row.source.size,
             records=None if row.facts is None else row.facts.records,
-            committed_at=_instant(commit.created_at),
+            committed_at=instant(commit.created_at),
             output=None if output is None else f"s3://{output.bucket}/{output.key}",
             restorable=keeps_bytes(commit),
             source_bucket=row.source.bucket,
@@ -141,7 +140,3 @@ def _pattern(text: str) -> re.Pattern[str]:
     if re.search(r"[*?\[]", text):
         return re.compile(translate(text))
     return re.compile(re.escape(text))
-
-
-def _instant(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

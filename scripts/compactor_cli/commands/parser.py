@@ -43,7 +43,7 @@ _FIELDS: Mapping[str, str] = {
     "output_format": "same, or parquet",
     "clean_up": "keep sources, or delete them after retention",
     "retention_days": "days until a source may be deleted",
-    "registry": "table and stream of a deployment with events",
+    "listing": "list, inventory:URI or events:TABLE/STREAM",
     "reader_table": "for query engines: glue:DATABASE.TABLE",
     "reader_mode": "exact, or compacted: outputs alone",
 }
@@ -56,13 +56,13 @@ _ARGUMENTS: Mapping[str, str] = {
 }
 _PARTITIONS = frozenset({"date_format", "duration", "start", "end", "depth"})
 _OF_READERS = _PARTITIONS | {"reader_table", "reader_mode"}
-_OF_RUNS = frozenset(_FIELDS) - {"registry", "reader_table", "reader_mode"}
+_OF_RUNS = frozenset(_FIELDS) - {"listing", "reader_table", "reader_mode"}
 _PLACES = frozenset({"s3_source_uri", "s3_destination_uri"})
 _SHOWN_FIELDS: Mapping[str, frozenset[str]] = {
     "plan": _OF_RUNS,
     "run": _OF_RUNS,
     "start": _OF_RUNS - {"open_partition_seconds"},
-    "reconcile": _PARTITIONS | {"registry"},
+    "reconcile": _PARTITIONS | {"listing"},
     "table": _OF_READERS,
     "clean-up": frozenset({"retention_days"}),
     "restore": frozenset(),

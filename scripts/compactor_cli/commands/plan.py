@@ -37,14 +37,13 @@ from compactor.report.skipped import hint_of
 from compactor.runs.earlier import open_pending
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 from compactor.stores.s3 import S3Store
 from compactor.whole.begin import committed_in, find_listed, find_pending
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_line, print_table, progress
+from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.idle import is_without_partitions, require_source, window_warning
-from compactor_cli.listing_prices import ListingPrices, prices_of
 from compactor_cli.plan_money import show_verdict, standing_of
 from compactor_cli.rights import telling_all_missing
 
@@ -143,9 +142,7 @@ def run(args: argparse.Namespace) -> int:
         print_line(headline, "bold")
     if warning:
         print_line(f"warning: {warning}")
-    # Of what events told, nobody lists the rest.
-    prices = None if settings.listing == "events" else _prices(settings, found)
-    _show(found, forecasts, prices)
+    _show(found, forecasts)
     _show_rules(settings, found, forecasts)
     show_verdict(verdict, explain=args.explain)
     return 0
@@ -198,7 +195,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
     Raises:
         InvalidInput: there is no such inventory, or it leaves out what is needed.
     """
-    if settings.listing != "inventory":
+    if settings.listing_kind != "inventory":
         return None
     with progress("reading the inventory"):
         return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
@@ -207,7 +204,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
 def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
     """The partitions."""
     with progress("discovering"):
-        if settings.listing == "events":
+        if settings.listing_kind == "events":
             return find_pending(settings, store, time.time(), writes=False)
         if listing is not None:
             return find_listed(settings, store, listing)
@@ -239,7 +236,7 @@ def forecast(
     lists, now = store, time.time()
     if listing is not None:
         lists, now = cast(ObjectStore, InventoriedStore(store, listing)), listing.as_of
-    elif settings.listing == "events":
+    elif settings.listing_kind == "events":
         lists = cast(ObjectStore, ListedStore(store, open_pending(settings, now)))
     found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
@@ -271,23 +268,16 @@ def _document(
         "oversized": [item.to_dict() for item in found.oversized],
         "resting": asdict(found.resting),
         "unpartitioned": asdict(found.unpartitioned),
-        "listing": _prices(settings, found).to_dict(),
     }
 
 
-def _prices(settings: Settings, found: Discovery) -> ListingPrices:
-    return prices_of(found, by_table=settings.inventory_table is not None)
-
-
-def _show(found: Discovery, forecasts: Sequence[Forecast], prices: ListingPrices | None) -> None:
+def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     if not is_without_partitions(found):
         _show_partitions(found, forecasts)
-        if prices is not None:
-            print_line(prices.line)
     outside = found.unpartitioned
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""
-        print_line(f"outside of every partition: {counted(outside.objects, 'object')}{such}")
+        print_line(f"outside of every partition: {plural(outside.objects, 'object')}{such}")
 
 
 def _show_rules(settings: Settings, found: Discovery, forecasts: Sequence[Forecast]) -> None:
@@ -297,7 +287,7 @@ def _show_rules(settings: Settings, found: Discovery, forecasts: Sequence[Foreca
     bucket = settings.source.root.bucket
     matched = Counter(rule_of(settings, one.item).text for one in forecasts)
     for text, partitions in sorted(matched.items()):
-        print_line(f"{text}: {counted(partitions, 'partition')}")
+        print_line(f"{text}: {plural(partitions, 'partition')}")
     for reason in (SkipReason.RULE.value, SkipReason.QUIET.value):
         for one in _skipped(found, forecasts):
             for key in one[reason].examples[:1] if reason in one else ():
@@ -328,16 +318,16 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
             [(row[0], row[-1]) for row in map(_row, forecasts[:_SHOWN_ROWS])],
         )
     if len(forecasts) > _SHOWN_ROWS:
-        more = counted(len(forecasts) - _SHOWN_ROWS, "more partition")
+        more = plural(len(forecasts) - _SHOWN_ROWS, "more partition")
         print_line(f"and {more}; --json has them all")
     if found.resting.partitions:
         print_line(found.resting.line)
     for item in found.oversized:
-        least = f"{counted(item.objects, 'object')}, {human_bytes(item.bytes)}"
+        least = f"{plural(item.objects, 'object')}, {human_bytes(item.bytes)}"
         print_line(f"for Spark: {item.path or '(root)'}, at least {least}")
     for reason, objects in sorted(skips(found, forecasts).items()):
         such = _example(reason, found, forecasts)
-        print_line(f"skipped: {counted(objects, 'object')}, {reason}{such}{hint_of(reason)}")
+        print_line(f"skipped: {plural(objects, 'object')}, {reason}{such}{hint_of(reason)}")
 
 
 def reading(forecasts: Iterable[Forecast]) -> tuple[float, float]:
@@ -356,7 +346,7 @@ def _row(one: Forecast) -> tuple[str, ...]:
 def _total(found: Discovery, forecasts: Sequence[Forecast]) -> tuple[str, ...]:
     partitions = len(forecasts) + found.resting.partitions
     skipped = skips(found, forecasts).total()
-    return counted(partitions, "partition"), *_figures(forecasts), f"{skipped:,}"
+    return plural(partitions, "partition"), *_figures(forecasts), f"{skipped:,}"
 
 
 def _figures(forecasts: Iterable[Forecast]) -> tuple[str, ...]:

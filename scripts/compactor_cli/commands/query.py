@@ -19,11 +19,11 @@ from compactor.log.stored import StoredLog
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
-from compactor_cli.console import counted, print_error, print_table, progress
+from compactor_cli.console import print_error, print_table, progress
 from compactor_cli.duck import VIEW, Found, ask, require_sql
 from compactor_cli.queried import Staged, Staging
 from compactor_machine.extras import require
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         staged = stage(wish, state, store, staging)
         if not args.json:
             size = human_bytes(staging.bytes)
-            print_error(f"read {counted(len(staged), 'object')}, {size}")
+            print_error(f"read {plural(len(staged), 'object')}, {size}")
         found = ask(args.statement, staged)
     _show(found, as_json=args.json)
     return 0
@@ -135,7 +135,7 @@ def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> lis
                 staged.append(one)
                 bar.advance()
             if len(rest) > len(told):
-                print_error(f"left out: {counted(len(rest) - len(told), 'quarantined object')}")
+                print_error(f"left out: {plural(len(rest) - len(told), 'quarantined object')}")
     _print_rejects(rejects, wish)
     if not staged:
         raise InvalidInput("--below", wish.below or None, "the beginning of a path with objects")
@@ -187,4 +187,4 @@ def _show(found: Found, *, as_json: bool) -> None:
         print(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
         return
     rows = [tuple("" if one is None else str(one) for one in row) for row in found.rows]
-    print_table(counted(len(rows), "row"), tuple(found.columns), rows)
+    print_table(plural(len(rows), "row"), tuple(found.columns), rows)

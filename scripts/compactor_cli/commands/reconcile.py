@@ -19,12 +19,13 @@ from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
 from compactor.registry.streams import inventoried, parse_streams, table_and_stream
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
 from compactor_cli.commands import options
 from compactor_cli.commands.deployment import add_stack, find_deployment
 from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import Bar, counted, print_line, progress
+from compactor_cli.console import Bar, print_line, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URI",
         help="take this inventory instead of LIST: a manifest.json of an S3 Inventory, or the"
         " prefix that inventories are delivered to, of which the newest is taken, or a live"
-        " inventory table as inventory_table names it; what arrived since is left to the next time",
+        " inventory table, s3tables:ARN#NAMESPACE.TABLE; what arrived since is left to the next"
+        " time",
     )
     parser.add_argument(
         "--start-after",
@@ -117,7 +119,7 @@ class _Counter:
     def add(self, count: int) -> None:
         with self._lock:
             self._objects += count
-            self._bar.show(self._objects, text=counted(self._objects, "object"))
+            self._bar.show(self._objects, text=plural(self._objects, "object"))
 
 
 def _stop(args: argparse.Namespace) -> Callable[[], bool]:
@@ -132,7 +134,7 @@ def _stop(args: argparse.Namespace) -> Callable[[], bool]:
 
 def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
     if getattr(args, options.SOURCE) is not None:
-        return [Settings.from_input({"listing": "events", **options.fields_from(args)})]
+        return [Settings.from_input(options.fields_from(args))]
     outputs = find_deployment(args).stack.outputs
     if "Streams" not in outputs or "RegistryTable" not in outputs:
         accepted = "a stack that was deployed with ingest=events, or SOURCE and DEST"
@@ -148,9 +150,9 @@ def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
 
 def _show(name: str, found: Reconciled) -> None:
     print_line(
-        f"{name}: {counted(found.objects, 'object')} listed, {found.compacted:,} compacted,"
+        f"{name}: {plural(found.objects, 'object')} listed, {found.compacted:,} compacted,"
         f" {found.known:,} known, {found.younger:,} too young to tell"
     )
-    print_line(f"registered, as no event had told of them: {counted(found.registered, 'object')}")
+    print_line(f"registered, as no event had told of them: {plural(found.registered, 'object')}")
     if not found.complete:
         print_line(f"the time was over; go on with --start-after {shlex.quote(found.start_after)}")

@@ -9,8 +9,9 @@ from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.registry.events import ForeignMessage, decode
+from compactor.sizes import plural
 from compactor_cli.commands.deployment import add_stack, find_deployment
-from compactor_cli.console import counted, print_line, progress
+from compactor_cli.console import print_line, progress
 from compactor_cli.deployed.aws import Aws, needing
 
 # SQS hands out and takes ten messages at a time.
@@ -61,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(asdict(done), indent=2))
         return 0
     would = "would be put back" if args.dry_run else "put back"
-    print_line(f"{counted(done.replayed, 'dead letter')} {would}")
+    print_line(f"{plural(done.replayed, 'dead letter')} {would}")
     if done.foreign:
-        print_line(f"{counted(done.foreign, 'message')} that S3 did not send, left where they are:")
+        print_line(f"{plural(done.foreign, 'message')} that S3 did not send, left where they are:")
     for example in done.examples:
         print_line(f"  {example}")
     return 0

@@ -7,14 +7,15 @@ import json
 from pathlib import Path
 
 from compactor.errors import InvalidInput
-from compactor.layout import is_run_id
+from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.report.page import render
 from compactor.settings.uris import S3Uri
+from compactor.sizes import plural
 from compactor_cli.commands.deployment import Deployment, add_deployment, add_run, find_deployment
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_error, print_line, progress
+from compactor_cli.console import print_error, print_line, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.reports import StoredReport, last_report, report_below, report_of
@@ -130,7 +131,7 @@ def show_report(report: StoredReport) -> None:
     untold = report.document["failed_count"] - len(failed)
     if len(told) + untold > _SHOWN_FAILURES:
         more = len(told) + untold - _SHOWN_FAILURES
-        print_line(f"and {counted(more, 'more failure')}, see the report")
+        print_line(f"and {plural(more, 'more failure')}, see the report")
     print_line(f"report: {report.uri} (and s3://{report.bucket}/{report.page_key})")
 
 

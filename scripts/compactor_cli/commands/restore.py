@@ -13,14 +13,14 @@ from compactor.errors import InvalidInput
 from compactor.outputs.restore import restore
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 from compactor_cli import moments
 from compactor_cli.chosen import Search, Wish, named, search
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import state_from
-from compactor_cli.console import counted, print_line
+from compactor_cli.console import print_line
 from compactor_cli.restored_files import Places
 from compactor_cli.restored_objects import S3_SCHEME, place_at
 from compactor_cli.restoring import Restored, restore_all
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     _show(restore_all(found, places, store), as_json=args.json)
     if found.rows_only:
         such = f"such as {found.rows_only[0]}: their outputs hold rows, not their bytes"
-        raise Failure(f"{counted(len(found.rows_only), 'source')} cannot be restored, {such}")
+        raise Failure(f"{plural(len(found.rows_only), 'source')} cannot be restored, {such}")
     return 0
 
 
@@ -116,7 +116,7 @@ def _show(done: Iterable[Restored], *, as_json: bool) -> None:
         print_line(f"{one.path}: {one.bytes:,} bytes")
     if len(finished) > 1:
         size = human_bytes(sum(one.bytes for one in finished))
-        print_line(f"{counted(len(finished), 'source')} restored, {size}")
+        print_line(f"{plural(len(finished), 'source')} restored, {size}")
 
 
 def _wish(args: argparse.Namespace) -> Wish:

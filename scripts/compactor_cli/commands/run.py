@@ -18,7 +18,7 @@ from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
 from compactor_cli.commands.plan import find, forecast, headline_of
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import EndedRun, execute, execute_here, fetch_report
+from compactor_cli.commands.workflow import EndedRun, execute_here, fetch_report
 from compactor_cli.console import print_line
 from compactor_cli.idle import require_source, window_warning
 from compactor_cli.pages import require_directory
@@ -31,7 +31,6 @@ from compactor_cli.whole import (
     require_time_limit,
 )
 
-PROCESSES, WORKFLOW = "processes", "workflow"
 _PLANNED_AGAIN = 50
 _INPUT_ACCEPTED = "a JSON document with the fields of a run"
 
@@ -47,13 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     options.add_common(parser)
     add_machine(parser)
-    parser.add_argument(
-        "--engine",
-        choices=(PROCESSES, WORKFLOW),
-        default=PROCESSES,
-        help="what the run is carried out by: worker processes, or the state machine file of the"
-        " deployment, interpreted step by step (needs the extra 'local'); by default %(default)s",
-    )
     parser.add_argument(
         "--time-limit",
         type=_seconds,
@@ -90,21 +82,14 @@ def run(args: argparse.Namespace) -> int:
         Failure: a partition, or the run itself, failed, or was interrupted.
     """
     limit = require_time_limit("--time-limit", args.time_limit)
-    if limit is not None and args.engine == WORKFLOW:
-        raise InvalidInput("--time-limit", limit, f"none with --engine {WORKFLOW}")
-    given = input_from(args)
-    settings = Settings.from_input(given)
+    settings = Settings.from_input(input_from(args))
     if args.report_dir is not None:
         require_directory("--report-dir", args.report_dir)
     store = open_store(args.endpoint_url, settings.state.bucket)
     with telling_all_missing(settings, store, writes=True):
         require_source(settings, store)
     machine = Machine(args.workers, args.endpoint_url, args.log, time_limit_seconds=limit)
-    if args.engine == WORKFLOW:
-        execution = execute(given, settings, store, machine)
-    else:
-        execution = _execute_here(settings, machine)
-    execution = _with_way_out(execution, settings, store)
+    execution = _with_way_out(_execute_here(settings, machine), settings, store)
     pages = fetch_report(execution, settings, store, args.report_dir)
     if args.json:
         print(json.dumps(execution.to_dict(), indent=2))
@@ -137,7 +122,9 @@ def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> En
         if warning:
             summary = replace(summary, warnings=(*summary.warnings, warning))
     elif (
-        summary.partitions <= _PLANNED_AGAIN and not summary.resting and settings.listing == "list"
+        summary.partitions <= _PLANNED_AGAIN
+        and not summary.resting
+        and settings.listing_kind == "list"
     ):
         # What was not found at rest is so few that looking again costs next to nothing.
         found = find(settings, store)

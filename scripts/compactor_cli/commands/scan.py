@@ -8,11 +8,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from compactor.catalogs.opening import open_inventory
 from compactor.errors import InvalidInput
 from compactor.inventory.listing import InventoriedStore, InventoryListing
-from compactor.inventory.pages import DirectoryShelf
-from compactor.inventory.taking import take_inventory
 from compactor.model import Format
 from compactor.money import Verdict, verdict
 from compactor.prices import Prices, prices_for, prices_from
@@ -26,6 +23,7 @@ from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
+from compactor_cli.commands.plan import listing_of
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import progress
 from compactor_cli.idle import nothing_below
@@ -33,7 +31,6 @@ from compactor_cli.scanned import Scanned, document, show
 
 _MOST_OBJECTS = 1_000_000
 _MAX_OBJECTS = "--max-objects"
-_INVENTORIES = ("inventory_manifest_uri", "inventory_table")
 # A scan writes nowhere: no key is taken for an output because of where it lies.
 _NOWHERE = "s3://no-destination/none/"
 
@@ -55,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=str(_MOST_OBJECTS),
         help=f"list so many objects at most, and extrapolate (by default {_MOST_OBJECTS:,})",
     )
-    options.add_named(parser, *_INVENTORIES, *MONEY)
+    options.add_named(parser, "listing", *MONEY)
     _add_money(parser)
     options.add_common(parser)
 
@@ -85,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.endpoint_url, settings.source.root.bucket)
     prices = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
     with TemporaryDirectory() as directory:
-        listing = _inventory(settings, store, Path(directory))
+        listing = listing_of(settings, store, Path(directory))
         now = time.time() if listing is None else listing.as_of
         seen = _scanned(settings, store, listing, now, most)
     if not seen.objects:
@@ -150,16 +147,10 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, str | None]:
     source = given[options.SOURCE]
     # It is the scan that finds wildcards.
     S3Uri.parse(options.SOURCE, source)
-    if any(name in given for name in _INVENTORIES):
-        given["listing"] = "inventory"
-    return Settings.from_input({**given, options.DESTINATION: _NOWHERE}), destination
-
-
-def _inventory(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
-    if settings.listing != "inventory":
-        return None
-    with progress("reading the inventory"):
-        return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
+    settings = Settings.from_input({**given, options.DESTINATION: _NOWHERE})
+    if settings.listing_kind == "events":
+        raise InvalidInput("listing", settings.listing, '"list" or inventory:URI')
+    return settings, destination
 
 
 def _scanned(

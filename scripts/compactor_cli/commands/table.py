@@ -34,12 +34,13 @@ from compactor.readers.shows import location_of
 from compactor.readers.states import Held, Shown
 from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor.tables.leftover import leftovers
 from compactor.tables.log import TableLog, table_log_there
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import EXIT_FAILED
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_line, print_table, progress
+from compactor_cli.console import print_line, print_table, progress
 
 _THREADS = 16
 _AT_ONCE = 100
@@ -162,11 +163,11 @@ def _show_sink(settings: Settings, store: ObjectStore, *, as_json: bool) -> int:
         known = {"table": state.table, "outputs": state.outputs}
         print(json.dumps({**known, "waiting": waiting, "set_aside": aside}))
         return 0
-    print_line(f"{state.table}: {counted(state.outputs, 'output')} given")
-    print_line(f"{counted(waiting, 'output')} for the next run")
+    print_line(f"{state.table}: {plural(state.outputs, 'output')} given")
+    print_line(f"{plural(waiting, 'output')} for the next run")
     if aside:
         print_line(
-            f"{counted(len(aside), 'output')} set aside; their sources are kept, and a run tries"
+            f"{plural(len(aside), 'output')} set aside; their sources are kept, and a run tries"
             " them again when the table or the settings change"
         )
     for at, line in sorted(state.aside_lines.items()):
@@ -208,8 +209,7 @@ def _table_of(
     partition, held = next(_looks(args, settings, store), (None, Held()))
     if partition is None:
         raise InvalidInput("partition", None, "a partition with objects in it")
-    catalog = open_readers(settings.reader_columns) if _other(settings) else None
-    return table_input(settings, partition, held, catalog, store)
+    return table_input(settings, partition, held, store)
 
 
 def _view(
@@ -230,10 +230,6 @@ def _view(
             yield ddl.add_partition((database, one), keys, values, location)
     sources, outputs = (ddl.quoted(f"{database}.{one}") for one in names.values())
     yield ddl.exact_view(ddl.quoted(f"{database}.{name}"), sources, outputs, held)
-
-
-def _other(settings: Settings) -> bool:
-    return isinstance(settings.reader_columns, str)
 
 
 def _files(args: argparse.Namespace) -> int:
@@ -273,7 +269,7 @@ def _expire(args: argparse.Namespace) -> int:
     done = "deleted" if args.yes else "would go (--yes deletes them)"
     later = sum(one.kept for one in found)
     print_line(
-        f"{counted(sum(one.lists for one in found), 'list')} that no query needs {done};"
+        f"{plural(sum(one.lists for one in found), 'list')} that no query needs {done};"
         f" {later:,} later"
     )
     for one in faults:

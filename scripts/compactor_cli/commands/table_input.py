@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from compactor.errors import CompactorError, InvalidInput
-from compactor.maintenance.finding import find_tables
-from compactor.maintenance.request import REQUEST_FIELDS, MaintenanceRequest, read_request
 from compactor.settings.tables import TABLE_ACCEPTED, TableAddress, parse_table
 from compactor.settings.uris import S3Uri
-from compactor.stores.glue_catalog import GlueCatalog
+from compactor.sizes import plural
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_error, progress
+from compactor_cli.console import print_error, progress
+from compactor_tables.aws.glue_catalog import GlueCatalog
+from compactor_tables.finding import find_tables
+from compactor_tables.request import REQUEST_FIELDS, MaintenanceRequest, read_request
 
 _INPUT_ACCEPTED = "a JSON document with the fields of a maintenance run"
 _POLICIES_ACCEPTED = "a JSON document with a list of rules"
@@ -187,6 +188,6 @@ def require_all(outcomes: Sequence[Outcome[_T]]) -> None:
     if not failed:
         return
     error = failed[0].error
-    more = f" (and {counted(len(failed) - 1, 'more table')})" if len(failed) > 1 else ""
+    more = f" (and {plural(len(failed) - 1, 'more table')})" if len(failed) > 1 else ""
     code = EXIT_USAGE if isinstance(error, InvalidInput) and len(outcomes) == 1 else EXIT_FAILED
     raise Failure(f"{failed[0].table.text}: {type(error).__name__}: {error}{more}", code)

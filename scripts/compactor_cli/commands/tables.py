@@ -33,10 +33,6 @@ ACTIONS: Mapping[str, Action] = {
         "compactor_cli.commands.tables_status",
         "show how a maintenance run stands, and its report once it has ended",
     ),
-    "managed": Action(
-        "compactor_cli.commands.tables_managed",
-        "show and set the maintenance that S3 Tables does by itself",
-    ),
     "history": Action(
         "compactor_cli.commands.tables_history",
         "draw how slow a table became, with its maintenance, and recommend a schedule",

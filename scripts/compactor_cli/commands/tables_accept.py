@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,15 +13,17 @@ from compactor.errors import InvalidInput
 from compactor.log.identity import read_identity
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
+from compactor.sizes import plural
 from compactor.tables.accept import Look, accept, look_at
 from compactor.tables.entries import NamedOutput
 from compactor.tables.log import TableLog
 from compactor.tables.proof import as_begun
 from compactor.tables.publish import Publishing
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure, nobody_to_ask
+from compactor_cli.commands.asking import is_agreed, require_answer
+from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_error, print_line, progress
+from compactor_cli.console import print_line, progress
 from compactor_cli.runs import new_run_id
 
 _SHOWN = 10
@@ -62,9 +63,7 @@ def run(args: argparse.Namespace) -> int:
         Failure: the answer was no.
     """
     chosen = args.add_missing or args.as_is
-    asked = sys.stdin.isatty() and not args.json
-    if chosen and not (args.yes or asked):
-        raise nobody_to_ask()
+    require_answer(args, dry_run=not chosen)
     work = _work(args)
     with progress("comparing the table with its log"):
         look = look_at(work)
@@ -72,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         _show(work.catalog.address, look)
     done = None
     if chosen and _changes_anything(args, look):
-        if not args.yes and not _agreed():
+        if not is_agreed(args, "Accept the table so?"):
             raise Failure("nothing was changed")
         done = accept(work, look, adds=args.add_missing, releases=args.release_sources)
     if args.json:
@@ -111,7 +110,7 @@ def _show(address: str, look: Look) -> None:
     else:
         print_line(f"{address} is what its log says; there is nothing to accept")
     print_line(
-        f"of {counted(len(look.outputs), 'output')} the table has {look.present:,},"
+        f"of {plural(len(look.outputs), 'output')} the table has {look.present:,},"
         f" and {look.passed:,} that it rewrote or deleted itself"
     )
     _show_outputs("not in it yet, and will be added", look.waiting)
@@ -123,7 +122,7 @@ def _show(address: str, look: Look) -> None:
     )
     if look.others:
         print_line(
-            f"{counted(look.others, 'data file')} with {counted(look.other_rows, 'row')} are not"
+            f"{plural(look.others, 'data file')} with {plural(look.other_rows, 'row')} are not"
             " outputs: rewritten by the table's maintenance, or written by others; where they hold"
             " rows of missing outputs, adding these doubles them"
         )
@@ -133,16 +132,11 @@ def _show_outputs(what: str, outputs: Sequence[NamedOutput]) -> None:
     if not outputs:
         return
     rows = sum(one.rows or 0 for one in outputs)
-    print_line(f"{counted(len(outputs), 'output')}, {counted(rows, 'row')}: {what}")
+    print_line(f"{plural(len(outputs), 'output')}, {plural(rows, 'row')}: {what}")
     for one in outputs[:_SHOWN]:
         print_line(f"  s3://{one.bucket}/{one.key}")
     if len(outputs) > _SHOWN:
         print_line(f"  and {len(outputs) - _SHOWN:,} more; --json has them all")
-
-
-def _agreed() -> bool:
-    print_error("Accept the table so? [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _tell(done: Look, *, releases: bool) -> None:
@@ -150,7 +144,7 @@ def _tell(done: Look, *, releases: bool) -> None:
     lacking = len(done.lacking)
     if lacking:
         kept = "may be deleted by clean-up" if releases else "are kept by clean-up"
-        print_line(f"the sources of the {counted(lacking, 'output')} that it is without {kept}")
+        print_line(f"the sources of the {plural(lacking, 'output')} that it is without {kept}")
 
 
 def _document(address: str, look: Look, done: Look | None) -> dict[str, Any]:

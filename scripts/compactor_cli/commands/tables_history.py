@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 
 from compactor.errors import InvalidInput
-from compactor.maintenance.advising import Advice, advise
-from compactor.maintenance.latency import ESTIMATE
-from compactor.maintenance.looks import History, Look
-from compactor.maintenance.watching import Watched
 from compactor.settings.policies import RULE_FIELDS
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.uris import S3Uri
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_line, print_table
+from compactor_cli.console import print_line, print_table
+from compactor_tables.advising import Advice, advise
+from compactor_tables.latency import ESTIMATE
+from compactor_tables.looks import History, Look
+from compactor_tables.watching import Watched
 
 _SHOWN_ROWS = 20
 _COLUMNS, _ROWS = 72, 8
@@ -150,7 +150,7 @@ def _show(table: str, history: History, source: str, advice: Advice) -> None:
     if not history.looks:
         print_line(f"nothing is known of {table}: no run has looked at it, or the state is another")
         return
-    print_line(f"{table}: {counted(sum(one.looks for one in history.looks), 'look')}", "bold")
+    print_line(f"{table}: {plural(sum(one.looks for one in history.looks), 'look')}", "bold")
     lines = curve(history.looks, source)
     if lines:
         print_line(f"latency by {source}; {_MARK} is a compaction")
@@ -158,7 +158,7 @@ def _show(table: str, history: History, source: str, advice: Advice) -> None:
             print_line(line)
     rows = [_row(one) for one in history.looks[-_SHOWN_ROWS:]]
     heads = ("when (UTC)", "run", "files", "size", "latency", "what")
-    print_table(f"the last {counted(len(rows), 'look')}", heads, rows)
+    print_table(f"the last {plural(len(rows), 'look')}", heads, rows)
     schedule = f"recommended: {advice.cron}" if advice.cron else "no schedule to recommend"
     print_line(f"{schedule} ({advice.reason})")
 

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 import boto3
 
-from compactor.catalogs.measuring import measure_table
-from compactor.maintenance.choosing import NONE
-from compactor.maintenance.costs import ENGINES
-from compactor.maintenance.planning import PartitionPlan, TablePlan, plan_table
 from compactor.prices import prices_for
 from compactor.settings.tables import TableAddress
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options, table_input
-from compactor_cli.console import counted, print_line, print_table
+from compactor_cli.console import print_line, print_table
+from compactor_tables.choosing import NONE
+from compactor_tables.costs import ENGINES
+from compactor_tables.metadata.measuring import measure_table
+from compactor_tables.planning import PartitionPlan, TablePlan, plan_table
 
 _SHOWN_ROWS = 20
 _HEADS = (
@@ -85,7 +85,7 @@ def _show(found: Sequence[TablePlan]) -> None:
         for line in _lines(one.partitions):
             print_line(f"  {line}")
     if len(found) > _SHOWN_ROWS:
-        print_line(f"and {counted(len(found) - _SHOWN_ROWS, 'more table')}; --json has them all")
+        print_line(f"and {plural(len(found) - _SHOWN_ROWS, 'more table')}; --json has them all")
     if len(found) == 1 and len(found[0].partitions) > 1:
         _show_partitions(found[0])
 
@@ -103,7 +103,7 @@ def _row(one: TablePlan) -> tuple[str, ...]:
         human_bytes(one.rewrite.bytes),
         f"{one.saves.files:,} files, {one.saves.seconds:,.1f} s",
         f"${one.dollars:,.4f}",
-        "" if pays is None else counted(max(1, round(pays)), "scan"),
+        "" if pays is None else plural(max(1, round(pays)), "scan"),
     )
 
 
@@ -117,7 +117,7 @@ def _lines(partitions: Sequence[PartitionPlan]) -> list[str]:
     if len(partitions) == 1:
         return []
     return [
-        f"left: {counted(count, 'partition')}, {reason}" for reason, count in reasons.most_common()
+        f"left: {plural(count, 'partition')}, {reason}" for reason, count in reasons.most_common()
     ]
 
 
@@ -138,5 +138,5 @@ def _show_partitions(one: TablePlan) -> None:
     heads = ("Partition", "Files", "Bytes", "Rewritten", "Into", "Bytes of these", "Left")
     print_table("Partitions", heads, rows)
     if len(worst) > _SHOWN_ROWS:
-        more = counted(len(worst) - _SHOWN_ROWS, "more partition")
+        more = plural(len(worst) - _SHOWN_ROWS, "more partition")
         print_line(f"and {more}; --json has them all")

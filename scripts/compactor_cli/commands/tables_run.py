@@ -10,9 +10,6 @@ from typing import Any
 import msgspec
 
 from compactor.errors import InvalidInput
-from compactor.maintenance.holder import HOLDER_VARIABLE, this_process
-from compactor.maintenance.report import TablesReport, read_report
-from compactor.maintenance.request import MaintenanceRequest, read_request
 from compactor.settings.tables import TableAddress, parse_table
 from compactor_cli.commands import options, table_input
 from compactor_cli.commands.deployment import STACK_VARIABLE
@@ -29,6 +26,9 @@ from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from compactor_local.tables_model import TABLES_BRIDGES, TABLES_DEFINITION, TABLES_HANDLERS
 from compactor_machine.spark_jars import table_packages
+from compactor_tables.holder import HOLDER_VARIABLE, this_process
+from compactor_tables.report import TablesReport, read_report
+from compactor_tables.request import MaintenanceRequest, read_request
 
 _SUCCEEDED = "SUCCEEDED"
 # What plan_table is told there is; Athena and Glue work on AWS alone.

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compactor.catalogs.measuring import measure_table
-from compactor.maintenance.measures import CLASSES, PartitionMeasure, TableMeasure, histogram
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
 from compactor_cli.commands import options, table_input
-from compactor_cli.console import counted, print_line, print_table
+from compactor_cli.console import print_line, print_table
+from compactor_tables.measures import CLASSES, PartitionMeasure, TableMeasure, histogram
+from compactor_tables.metadata.measuring import measure_table
 
 _SHOWN_ROWS = 20
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
@@ -93,7 +93,7 @@ def _show(found: Sequence[TableMeasure], now: float) -> None:
     rows = [(one.name, *_counts(one)) for one in found[:_SHOWN_ROWS]]
     print_table("Data files by size", sizes, rows)
     if len(found) > _SHOWN_ROWS:
-        print_line(f"and {counted(len(found) - _SHOWN_ROWS, 'more table')}; --json has them all")
+        print_line(f"and {plural(len(found) - _SHOWN_ROWS, 'more table')}; --json has them all")
     if len(found) == 1 and len(found[0].partitions) > 1:
         _show_partitions(found[0], now)
 
@@ -132,7 +132,7 @@ def _show_partitions(one: TableMeasure, now: float) -> None:
     heads = ("Partition", "Files", "Bytes", "Average", "Changed")
     print_table("Partitions with the most files", heads, rows)
     if len(worst) > _SHOWN_ROWS:
-        more = counted(len(worst) - _SHOWN_ROWS, "more partition")
+        more = plural(len(worst) - _SHOWN_ROWS, "more partition")
         print_line(f"and {more}; --json has them all")
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from compactor.maintenance.outcomes import Outcome
-from compactor.maintenance.report import TablesReport
-from compactor.sizes import human_bytes
-from compactor_cli.console import counted, print_line, print_table
+from compactor.sizes import human_bytes, plural
+from compactor_cli.console import print_line, print_table
+from compactor_tables.outcomes import Outcome
+from compactor_tables.report import TablesReport
 
 _SHOWN_ROWS = 50
 
@@ -29,7 +29,7 @@ def show_report(report: TablesReport) -> None:
     heads = ("Table", "Engine", "Status", "Files", "Into", "Bytes", "Expired", "Costs", "Seconds")
     print_table(f"Run {report.run_id}", heads, [_row(one) for one in tables[:_SHOWN_ROWS]])
     if len(tables) > _SHOWN_ROWS:
-        print_line(f"and {counted(len(tables) - _SHOWN_ROWS, 'more table')}; --json has them all")
+        print_line(f"and {plural(len(tables) - _SHOWN_ROWS, 'more table')}; --json has them all")
     for one in tables[:_SHOWN_ROWS]:
         if one.status != "done" and one.why:
             print_line(f"{one.table}: {one.status}, {one.why}")
@@ -37,7 +37,7 @@ def show_report(report: TablesReport) -> None:
             print_line(f"{one.table}: the version before is {one.undo}")
     totals = report.totals
     print_line(
-        f"{counted(totals.tables, 'table')}: {totals.done} done, {totals.left} left,"
+        f"{plural(totals.tables, 'table')}: {totals.done} done, {totals.left} left,"
         f" {totals.more} with more to do, {totals.failed} failed;"
         f" {totals.files:,} files to {totals.into:,}, about ${totals.dollars:,.4f}"
     )

@@ -13,23 +13,25 @@ import msgspec
 
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput, ObjectMissing
-from compactor.layout import RUNS, is_run_id
-from compactor.maintenance import places
-from compactor.maintenance.lease import Lease, Leases
-from compactor.maintenance.outcomes import Outcome, read_outcome
-from compactor.maintenance.report import TablesReport, listed_tables, read_report
+from compactor.layout import RUNS
+from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
+from compactor.sizes import plural
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import EXIT_FAILED, Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.tables_shown import report_document, show_report
-from compactor_cli.console import counted, print_line, progress
+from compactor_cli.console import print_line, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.aws import Aws
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.stack import find_stack
+from compactor_tables import places
+from compactor_tables.lease import Lease, Leases
+from compactor_tables.outcomes import Outcome, read_outcome
+from compactor_tables.report import TablesReport, listed_tables, read_report
 
 # Runs of compaction lie beside those of maintenance; so many of the last are looked at.
 _LOOKED_AT = 200
@@ -163,7 +165,7 @@ def _show(standing: Standing) -> None:
         return
     print_line(
         f"run {standing.run_id}: {len(standing.ended):,} of"
-        f" {counted(standing.tables, 'table')} ended"
+        f" {plural(standing.tables, 'table')} ended"
     )
     for one in standing.ended:
         if one.status == "failed":

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compactor.catalogs.opening import require_installed
 from compactor.clock import SystemClock
-from compactor.maintenance.holder import this_process
-from compactor.maintenance.lease import LeaseHeld, Leases
-from compactor.maintenance.orders import write_order
-from compactor.maintenance.receipts import DONE, read_receipt
-from compactor.maintenance.undoing import Undoable, find_undoable
-from compactor.maintenance.watching import Watched
 from compactor.ports import TaggedStore
 from compactor.settings.tables import DELTA, parse_table
-from compactor.sizes import human_bytes
+from compactor.sizes import human_bytes, plural
+from compactor.table_formats.installed import require_installed
 from compactor_cli.commands import options
-from compactor_cli.commands.failures import Failure, nobody_to_ask
+from compactor_cli.commands.asking import is_agreed, require_answer
+from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.tables_history import add_table, opened_from
-from compactor_cli.console import counted, print_error, print_line, progress
+from compactor_cli.console import print_line, progress
 from compactor_machine.environment import engine_environment, opened_log
 from compactor_machine.spark_jars import table_packages
 from compactor_machine.spark_job import LocalSpark, order_arguments
 from compactor_machine.spark_submit import SparkMissing, find_spark
+from compactor_tables.holder import this_process
+from compactor_tables.lease import LeaseHeld, Leases
+from compactor_tables.orders import write_order
+from compactor_tables.receipts import DONE, read_receipt
+from compactor_tables.undoing import Undoable, find_undoable
+from compactor_tables.watching import Watched
 
 _SHOWN = 10
 
@@ -63,16 +63,14 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: there is nothing to undo, or nobody can be asked.
         Failure: the answer was no, another run works on the table, or Spark refused or failed.
     """
-    asked = sys.stdin.isatty() and not args.json
-    if not (args.dry_run or args.yes or asked):
-        raise nobody_to_ask()
+    require_answer(args, dry_run=args.dry_run)
     watched, store = opened_from(args)
     found = find_undoable(watched, time.time(), args.run_id)
     if not args.json:
         _show(found)
     done = _Done()
     if not args.dry_run:
-        if not args.yes and not _agreed():
+        if not is_agreed(args, "Undo this?"):
             raise Failure("nothing was ordered")
         done = _undo(args, found, watched, store)
     if args.json:
@@ -146,7 +144,7 @@ def _untag(watched: Watched, store: TaggedStore) -> int:
         return 0
     # pyarrow, which reads the checkpoints of a Delta log, comes with it.
     require_installed("iceberg", watched.table.text)
-    from compactor.catalogs.delta_files import superseded_files  # noqa: PLC0415 - of an extra
+    from compactor_tables.metadata.delta_files import superseded_files  # noqa: PLC0415 - of an extra
 
     with progress("untagging"):
         return superseded_files(watched.state, watched.table, store).untag_all().untagged
@@ -159,8 +157,8 @@ def _show(found: Undoable) -> None:
     size = sum(one.bytes for one in done)
     print_line(f"{receipt.table}: back to version {receipt.undo}, before run {receipt.run_id}")
     print_line(
-        f"{counted(into, 'file')} of {counted(len(done), 'partition')} become"
-        f" {counted(files, 'file')} of {human_bytes(size)} again"
+        f"{plural(into, 'file')} of {plural(len(done), 'partition')} become"
+        f" {plural(files, 'file')} of {human_bytes(size)} again"
     )
     for one in done[:_SHOWN]:
         print_line(f"  {one.name or 'the whole table'}: {one.into:,} -> {one.files:,}")
@@ -173,14 +171,9 @@ def _show(found: Undoable) -> None:
     )
 
 
-def _agreed() -> bool:
-    print_error("Undo this? [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
-
-
 def _report(found: Undoable, done: _Done) -> None:
     if done.untagged:
-        print_line(f"untagged: {counted(done.untagged, 'file')} that come back to life")
+        print_line(f"untagged: {plural(done.untagged, 'file')} that come back to life")
     if done.missing:
         print_line(f"not undone yet, {done.missing}; ordered: {done.uri}")
         print_line(f"where Spark is: spark-submit maintain_tables.py --order {done.uri}")

@@ -20,13 +20,14 @@ from compactor.outputs.verify import check_commit, check_heads
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.shown import visible
+from compactor.sizes import plural
 from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
 from compactor.verification.deep import Finding, examine
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs
-from compactor_cli.console import Bar, counted, print_error, print_line, progress
+from compactor_cli.console import Bar, print_error, print_line, progress
 from compactor_cli.source_check import SourceCheck, Sources
 
 # What a store says of one object that may not be read, or not so; the rest goes on.
@@ -130,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _show(checked)
     if checked.findings:
-        raise Failure(f"IntegrityError: {counted(len(checked.findings), 'finding')}")
+        raise Failure(f"IntegrityError: {plural(len(checked.findings), 'finding')}")
     if checked.elsewhere and not checked.commits:
         raise InvalidInput(
             "s3_source_uri",
@@ -367,10 +368,10 @@ def _show(checked: Checked) -> None:
         print_line(" ".join(line.split()))
     verdict = "wrong" if checked.findings else "sound"
     if checked.not_read:
-        verdict += f", but {counted(len(checked.not_read), 'archived output')} not read"
+        verdict += f", but {plural(len(checked.not_read), 'archived output')} not read"
     print_line(
-        f"{verdict}: {counted(checked.commits, 'commit')}, {counted(checked.outputs, 'output')},"
-        f" {counted(checked.sources, 'source')}, {counted(checked.records, 'record')}"
+        f"{verdict}: {plural(checked.commits, 'commit')}, {plural(checked.outputs, 'output')},"
+        f" {plural(checked.sources, 'source')}, {plural(checked.records, 'record')}"
     )
     if checked.rejected:
         _show_rejects(checked)
@@ -383,16 +384,16 @@ def _show(checked: Checked) -> None:
 
 
 def _show_rejects(checked: Checked) -> None:
-    print_line(f"{counted(checked.rejected, 'rejected record')} in no output, kept in")
+    print_line(f"{plural(checked.rejected, 'rejected record')} in no output, kept in")
     for where in checked.rejects[:_SHOWN_KEYS]:
         print_line(f"  {where}")
     more = len(checked.rejects) - _SHOWN_KEYS
     if more > 0:
-        print_line(f"  and {counted(more, 'more object')}; --json has them all")
+        print_line(f"  and {plural(more, 'more object')}; --json has them all")
 
 
 def _elsewhere(checked: Checked) -> str:
-    commits = counted(checked.elsewhere, "commit")
+    commits = plural(checked.elsewhere, "commit")
     return f"{commits} of other sources not judged, such as that of {checked.elsewhere_example}"
 
 
@@ -416,6 +417,6 @@ def _show_sources(current: SourceCheck) -> None:
 
 def _show_table(table: TableCheck) -> None:
     waiting = f", {table.waiting:,} not in it yet" if table.waiting else ""
-    print_line(f"{table.address}: {counted(table.outputs, 'output')} in the table{waiting}")
+    print_line(f"{table.address}: {plural(table.outputs, 'output')} in the table{waiting}")
     if table.rewritten:
         print_line(f"{table.rewritten:,} of them are gone; the table has rewritten their rows")

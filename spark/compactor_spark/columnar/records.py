@@ -241,7 +241,7 @@ def _blocks(shape: Block, header: bytes, records: Iterator[bytes]) -> Iterator[B
 
 
 def _records(content: plain.PlainContent, found: Detected, settings: Settings) -> Iterator[bytes]:
-    longest = settings.max_document_bytes
+    longest = settings.limits.max_document_bytes
     framed = spec_of(found.format).records
     if framed is not None:
         pieces = framed().frame(content.whole(longest)).slice
@@ -262,7 +262,7 @@ def _lines(chunks: Iterable[bytes | memoryview], longest: int) -> Iterator[bytes
         *lines, held = joined.split(b"\n")
         yield from lines
         if len(held) > longest:
-            detail = f"a line exceeds max_document_bytes ({longest})"
+            detail = f"a line exceeds {longest:,} bytes"
             raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
     if held:
         yield held

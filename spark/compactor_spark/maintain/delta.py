@@ -17,14 +17,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.maintenance.orders import (
-    NUMBER,
-    ORPHANS,
-    SORT,
-    ZORDER,
-    Order,
-    PartitionOrder,
-)
 from compactor.tables.upserts import quoted
 from compactor_spark.maintain.delta_log import DeltaEntries, Entry, uri_of
 from compactor_spark.maintain.delta_number import rewrite_as_number
@@ -34,6 +26,14 @@ from compactor_spark.maintain.rows import Compared, RowSums, compared, require_s
 from compactor_spark.maintain.where import delta_predicate
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.delta import is_conflict
+from compactor_tables.orders import (
+    NUMBER,
+    ORPHANS,
+    SORT,
+    ZORDER,
+    Order,
+    PartitionOrder,
+)
 
 _CONF = "spark.databricks.delta"
 _MESSAGE = f"{_CONF}.commitInfo.userMetadata"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from compactor.maintenance.orders import Order, PartitionOrder
 from compactor_spark.maintain.rows import Compared, RowSums
+from compactor_tables.orders import Order, PartitionOrder
 
 PREFIX = "s3-compactor"
 

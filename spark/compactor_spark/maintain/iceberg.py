@@ -16,7 +16,6 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j h
 from pyspark.sql import SparkSession
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.maintenance.orders import BINPACK, SORT, ZORDER, Order, PartitionOrder
 from compactor.tables.upserts import quoted
 from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
 from compactor_spark.maintain.iceberg_snapshots import (
@@ -36,6 +35,7 @@ from compactor_spark.maintain.rows import Compared, RowSums, compared, require_s
 from compactor_spark.maintain.where import iceberg_filter, unfit_for_older
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import cause_of
+from compactor_tables.orders import BINPACK, SORT, ZORDER, Order, PartitionOrder
 
 _OLDER = "files of an older partition spec lie in it, which its values do not tell from others"
 _MAIN, _REPLACE = "main", "replace"

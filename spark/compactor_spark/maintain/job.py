@@ -7,7 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.maintenance.orders import (
+from compactor.settings.tables import DELTA
+from compactor_spark.maintain.engines import Rewritten, StepDone, Tables
+from compactor_spark.rounds import first_line
+from compactor_tables.orders import (
     CHECKPOINT,
     DELETES,
     EXPIRE,
@@ -20,7 +23,7 @@ from compactor.maintenance.orders import (
     Order,
     PartitionOrder,
 )
-from compactor.maintenance.receipts import (
+from compactor_tables.receipts import (
     DONE,
     FAILED,
     GAVE_WAY,
@@ -29,9 +32,6 @@ from compactor.maintenance.receipts import (
     MaintenanceReceipt,
     RewrittenPartition,
 )
-from compactor.settings.tables import DELTA
-from compactor_spark.maintain.engines import Rewritten, StepDone, Tables
-from compactor_spark.rounds import first_line
 
 _MOST_SUPERSEDED = 10_000
 _DAY = 86_400

@@ -15,12 +15,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from compactor.clock import SystemClock
-from compactor.maintenance.lease import Leases
-from compactor.maintenance.orders import PartitionOrder, read_order
-from compactor.maintenance.receipts import MaintenanceReceipt, RewrittenPartition, write_receipt
 from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store, make_client
 from compactor_local.bridges import BridgeError
+from compactor_tables.lease import Leases
+from compactor_tables.orders import PartitionOrder, read_order
+from compactor_tables.receipts import MaintenanceReceipt, RewrittenPartition, write_receipt
 
 SPARK_JOB = "spark-job"
 """The access key of the Spark job."""

@@ -17,14 +17,8 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         "trouble": {},
         **order,
     }
-    stretch = event.get("stretch")
-    step = act("discover", "" if stretch is None else f"{stretch}", settings, context)
-    if step == "more":
-        return {"status": "more", "stretch": stretch, "partitions": 9, "counted": 1}
-    if step == "shared":
-        return {"status": "shared", "partitions": 9, "counted": 1, "stretches": [1, 2, 3]}
-    if stretch is not None:
-        return {"status": "counted", "stretch": stretch}
+    if act("discover", "", settings, context) == "more":
+        return {"status": "more", "partitions": 9, "counted": 1}
     bucket, run = order["bucket"], f"runs/{event['run_id']}"
     partitions = [
         {"path": f"{n:05}/", "bucket": bucket, "prefix": f"in/{n:05}/", "objects": 3, "bytes": 30}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compactor_handlers import begin_table as real
+from compactor_tables.handlers import begin_table as real
 from tests.statemachine.fake_tables.services import Catalog
 
 

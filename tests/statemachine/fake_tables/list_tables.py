@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compactor.maintenance import places
 from compactor.settings.uris import parse_location
 from compactor.stores.s3 import S3Store, make_client
+from compactor_tables import places
 from tests.statemachine.fake_handlers.script import act
 
 SCRIPT = ("maintenance-request.json", "script.json")

@@ -11,11 +11,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from compactor.maintenance.orders import Order, read_order
-from compactor.maintenance.receipts import MaintenanceReceipt, RewrittenPartition, write_receipt
 from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store, make_client
 from compactor_local.bridges import BridgeError
+from compactor_tables.orders import Order, read_order
+from compactor_tables.receipts import MaintenanceReceipt, RewrittenPartition, write_receipt
 from tests.statemachine.fake_tables.services import KeptAthena
 
 

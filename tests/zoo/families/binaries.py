@@ -613,7 +613,7 @@ def _nul(chance):
 
 @kind("Log with NULs kept by setting", page="logrotate: copytruncate leaves NULs",
       url="https://man7.org/linux/man-pages/man8/logrotate.8.html", reader=lines, verdict=EITHER,
-      ending=".log", given={"nul_bytes": "keep"})  # fmt: skip
+      ending=".log", given={"encoding": "any_bytes"})  # fmt: skip
 def _nul_kept(chance):
     text = chance.rows(lambda: f"{chance.at('%Y-%m-%d %H:%M:%S')} INFO {chance.words()}")
     return text.replace("INFO", "IN\0FO") if chance.number == 2 else text

@@ -130,7 +130,7 @@ def _array_pretty(chance):
 
 
 @kind("JSON array, as lines", page=_RFC, url=_RFC_URL, reader=json_elements, verdict=JOINED,
-      ending=".json", given={"json_array_output": "lines"})  # fmt: skip
+      ending=".json", given={"documents": "lines"})  # fmt: skip
 def _array_as_lines(chance):
     return json.dumps([_item(chance) for _ in range(3)], indent=2 if chance.number % 2 else None)
 

@@ -1,0 +1,167 @@
+"""Takes one group from its first GET to its publication: compact, verify, commit, publish."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compactor.errors import CommitConflict, IntegrityError, InvalidInput, NothingReadable
+from compactor.log.entries import Commit
+from compactor.log.state import LogState
+from compactor.model import ObjectGroup, QuarantineReason
+from compactor.outputs.again import found_in
+from compactor.outputs.confirm import confirm
+from compactor.outputs.detection import decided_by
+from compactor.outputs.group import draft_of, drop, dropping, store_group
+from compactor.outputs.publish import publish
+from compactor.outputs.reading_time import ReadingTime
+from compactor.planning.dialects import Dialects
+from compactor.runs import rebuilding
+from compactor.runs.attempts import Attempts
+from compactor.runs.claim import Claim
+from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.registered import NamedBy
+from compactor.runs.source_notes import SourceNotes
+from compactor.runs.unread import known_as_denied, passing, without_known
+
+# Any other error may hide a commit that was written: then the upload is needed.
+_NOT_WRITTEN = (CommitConflict, IntegrityError, InvalidInput)
+
+
+class GroupWork:
+    """Compacts and commits the groups of one call.
+
+    Args:
+        run: what to do, and with what.
+        state: the log.
+        result: counts the groups.
+        notes: learns what is found out of single sources.
+        named: learns which sources a commit names.
+        attempts: learns how long groups take.
+        claim: on the log.
+    """
+
+    def __init__(
+        self,
+        run: PartitionRun,
+        state: LogState,
+        result: PartitionResult,
+        notes: SourceNotes,
+        named: NamedBy,
+        *,
+        attempts: Attempts,
+        claim: Claim,
+    ) -> None:
+        self._run, self._state, self._result = run, state, result
+        self._notes, self._named = notes, named
+        self._attempts, self._claim = attempts, claim
+        self._dialects = run.dialects or Dialects(run.settings, run.store)
+
+    def dialects_version(self) -> str:
+        """Names what is pinned for the CSV sources of the partition's data set."""
+        return self._dialects.version(self._run.partition.prefix)
+
+    def do(self, group: ObjectGroup, replaces: int | None = None) -> None:
+        """Compact, verify, commit and publish one group here and now.
+
+        What of it does not fit the time of this call is left to the next plan.
+
+        Args:
+            group: which.
+            replaces: sequence of the commit in whose place this one is.
+
+        Raises:
+            SourceChanged: a source is not what was listed.
+            CommitConflict: another run was first.
+            UploadLost: committed, but the upload was dropped: settle the log again.
+        """
+        run, created = self._run, self._dialects.created
+        started = run.clock.now()
+        time = ReadingTime(run.deadline, run.clock, run.reserve_seconds)
+        try:
+            with self._claim.beside(whole=replaces is None) as claim:
+                destination = replace(run.destination, log_id=claim.result)
+                with claim.first():
+                    pending = store_group(
+                        group, run.settings, run.store, destination, time, dialects=self._dialects
+                    )
+                with dropping(pending.output, run.store):
+                    claim.join()
+        except NothingReadable as error:
+            self.leave_unread(group, QuarantineReason(error.reason), str(error))
+            return
+        self._notes.learn(pending.misfits)
+        # Sources that wait for what was just decided are planned again.
+        self._notes.lessons += self._dialects.created > created
+        if pending.later:
+            self._notes.lessons += 1
+            if time.over():
+                self._attempts.cut_short()
+        draft = self.news_of(draft_of(pending, run.run_id, run.clock.now(), replaces))
+        if draft is not None:
+            self.commit(draft)
+            self._attempts.took(run.clock.now() - started)
+
+    def news_of(self, draft: Commit | None) -> Commit | None:
+        """What a draft adds to the log, None for nothing; what may not be read is set aside."""
+        if draft is None:
+            return None
+        self._notes.leave_unread(passing(draft))
+        news = without_known(self._with_origin(draft), self._state)
+        return None if news.empty else news
+
+    def leave_unread(self, group: ObjectGroup, reason: QuarantineReason, cause: str) -> None:
+        """Set aside those of a group that are known as denied; it is planned again without them.
+
+        Raises:
+            InvalidInput: there are none such: it is the role, not the sources.
+        """
+        self._notes.leave_unread(known_as_denied(group, reason, cause, self._state))
+        self._notes.lessons += 1
+
+    def commit(self, draft: Commit) -> Commit:
+        """Append a draft to the log and publish its output.
+
+        Raises:
+            CommitConflict: another run was first; the upload is aborted.
+            UploadLost: committed, but the upload was dropped: settle the log again.
+        """
+        run, state = self._run, self._state
+        if draft.quarantined:
+            waits = any(q.reason is QuarantineReason.AMBIGUOUS_HEADER for q in draft.quarantined)
+            dialects = self.dialects_version() if waits else None
+            draft = replace(draft, decided_by=decided_by(run.settings, dialects))
+        with dropping(draft.output, run.store):
+            run.log.prepare(state)
+        with dropping(draft.output, run.store, _NOT_WRITTEN):
+            commit = run.log.append(state, draft)
+        with rebuilding.unless_replaced(commit, run, state):
+            publish(commit, run.store)
+        confirm(commit, run.store)
+        state.mark_published(commit)
+        self._named.add(commit)
+        self._result.groups += 1
+        self._attempts.published()
+        run.on_group(commit)
+        return commit
+
+    def _with_origin(self, draft: Commit) -> Commit:
+        """The draft with the commits that have the content of what came again.
+
+        Raises:
+            CommitConflict: some content only looked like that; the upload is aborted.
+        """
+        if not draft.again:
+            return draft
+        run, state = self._run, self._state
+        with dropping(draft.output, run.store):
+            commits = run.log.every_commit(state.last)
+            found = found_in(draft.again, commits, state.published, run.store)
+        unlike = {one.source.identity for one in draft.again}
+        unlike -= {one.source.identity for one in found}
+        if unlike:
+            if not state.unpublished:
+                # Otherwise one of those may have it, and is published before the next plan.
+                self._notes.unlike.add(unlike, state.last)
+            drop(draft.output, run.store)
+            raise CommitConflict(f"{len(unlike)} sources are not what was compacted before")
+        return replace(draft, again=found)

@@ -1,0 +1,115 @@
+"""Lists a window of a partition's keys and plans it, until nothing of it is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from compactor.discovery.worth import Worth
+from compactor.log.contents import Contents
+from compactor.log.identity import outputs_among
+from compactor.log.state import LogState
+from compactor.model import CompactionPlan, ObjectGroup, Skipped, SkipReason
+from compactor.outputs.detection import decided_by
+from compactor.planning.plan import Knowledge, plan
+from compactor.runs.given import PartitionResult, PartitionRun
+from compactor.runs.listings import Listings
+from compactor.runs.place import Own, Passing
+from compactor.runs.registered import NamedBy
+from compactor.runs.resting import RestNotes
+from compactor.runs.returned import note_returned
+from compactor.runs.source_notes import SourceNotes
+from compactor.runs.window import Window
+
+
+class WindowPlanner:
+    """Plans the windows of one call, and notes what is left of each.
+
+    Args:
+        run: what to do, and with what.
+        state: the log; changed by commits between two plans.
+        result: counts what is left alone.
+        notes: what is known of single sources.
+        named: learns which sources commits named before.
+        dialects_version: names what is pinned for the CSV sources of the data set.
+        listings: of the run; by default begun by the first plan.
+
+    Attributes:
+        passing: up to which key nothing is left.
+        rest: whether the partition comes to rest.
+    """
+
+    def __init__(
+        self,
+        run: PartitionRun,
+        state: LogState,
+        result: PartitionResult,
+        notes: SourceNotes,
+        named: NamedBy,
+        *,
+        dialects_version: Callable[[], str],
+        listings: Listings | None = None,
+    ) -> None:
+        self._run, self._state, self._result = run, state, result
+        self._notes, self._named = notes, named
+        self._dialects_version = dialects_version
+        self._no_outputs: set[bytes] = set()
+        self.listings = listings or Listings(run)
+        self.rest = RestNotes(run)
+        self.passing = Passing(run.place, Own.of(state.totals(run.run_id)))
+        has_committed = self.passing.own.committed.objects > 0
+        self._worth = Worth(run.settings, run.store, begun=has_committed)
+
+    def plan(self, window: Window) -> CompactionPlan:
+        """List a window and choose its groups; what is left alone is counted the first time."""
+        run, state, listings = self._run, self._state, self.listings
+        listing = listings.take(state, window)
+        self._result.skip(listings.gone_reason, listings.gone(listing, window, state.committed))
+        self._named.met(listing.returned)
+        self.rest.listed = listing = note_returned(run, state, listing)
+        state.foreign = Contents()
+        listing = replace(listing, objects=self._notes.without_aside(listing.objects))
+        decision = plan(listing, run.settings, self._knowledge(), run.listed_at)
+        if decision.groups:
+            if self._leave_outputs(decision.groups):
+                return self.plan(window)
+            decision = self._worth.of(decision)
+        if not window.listed:
+            for reason, one in decision.skipped.items():
+                self._result.skip(reason, one)
+            window.listed = True
+            window.until = None if listing.complete else listing.last_key
+        held, unlike = state.contents.held_by, self._notes.unlike.at(state.last)
+        return replace(decision, groups=tuple(held(one, unlike) for one in decision.groups))
+
+    def ended(self, window: Window) -> None:
+        """Note that nothing is left of a window: it is planned no more."""
+        self.rest.ended(window, self._state)
+        result, dealt_with = self._result, Own.of(self._state.totals(self._run.run_id))
+        self.passing.ended(window.until, result.skipped, dealt_with, in_full=not result.unread)
+
+    def pause(self) -> None:
+        """Hold nothing of what was listed ahead: no window is planned for a while."""
+        self.listings.pause()
+
+    def _knowledge(self) -> Knowledge:
+        run, state = self._run, self._state
+        return Knowledge(
+            state.committed,
+            state.left_alone(decided_by(run.settings), self._dialects_version),
+            self._notes.signatures,
+            state.buckets,
+            run.clock.now(),
+            self.listings.roots,
+        )
+
+    def _leave_outputs(self, groups: Sequence[ObjectGroup]) -> bool:
+        """Leave out sources that are outputs of some run; True where there are any."""
+        look = partial(outputs_among, store=self._run.store, no_outputs=self._no_outputs)
+        found = [one for group in groups for one in look(group.sources)]
+        self._notes.leave_out(found)
+        if found:
+            left = Skipped(len(found), sum(one.size for one in found), (found[0].key,))
+            self._result.skip(SkipReason.OWN_STATE, left)
+        return bool(found)

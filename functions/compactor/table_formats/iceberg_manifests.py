@@ -1,0 +1,222 @@
+"""Manifests of an Iceberg table: their entries, and which deletes apply to a data file."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pyiceberg.avro.file import AvroFile
+from pyiceberg.io import FileIO
+from pyiceberg.manifest import (
+    MANIFEST_ENTRY_SCHEMAS,
+    ManifestContent,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from pyiceberg.partitioning import PartitionSpec
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.typedef import Record
+
+from compactor.errors import IntegrityError
+
+_READERS = 8
+# Fields of the specification (Iceberg, "Manifests" and "Reserved field ids").
+_FILE_PATH_COLUMN = 2147483546
+_LOWER, _UPPER = 10, 11
+_EQUALITY_DELETES = 2
+# pyiceberg reads with the second version, which knows nothing of deletion vectors.
+_READ_VERSION = 3
+
+
+class Entry(NamedTuple):
+    """One entry of a manifest.
+
+    Attributes:
+        sequence: of its data: to what deletes apply.
+        written: sequence of the snapshot that added the file.
+        referenced: the only data file that a delete file is for; None where it is for several.
+        is_vector: it is a deletion vector.
+    """
+
+    status: int
+    snapshot_id: int | None
+    sequence: int
+    written: int
+    content: int
+    path: str
+    partition: tuple[Any, ...]
+    rows: int
+    size: int
+    referenced: str | None
+    is_vector: bool
+
+
+class Reading:
+    """Reads manifests, several at the same time."""
+
+    def __init__(self, name: str, metadata: TableMetadata, io: FileIO) -> None:
+        self._name = name
+        self._specs = metadata.specs()
+        self._io = io
+
+    def entries(
+        self,
+        manifests: Sequence[ManifestFile],
+        content: ManifestContent,
+        wanted: Callable[[Entry], bool] = lambda _: True,
+    ) -> Iterator[tuple[Entry, PartitionSpec]]:
+        """Entries of all manifests of one kind, each with the division of its file.
+
+        Args:
+            manifests: of a snapshot.
+            content: the kind.
+            wanted: others are not kept; called by several threads.
+        """
+
+        def read(manifest: ManifestFile) -> tuple[list[Entry], PartitionSpec]:
+            return self._entries(manifest, wanted)
+
+        chosen = [one for one in manifests if one.content == content]
+        with ThreadPoolExecutor(_READERS) as pool:
+            for start in range(0, len(chosen), _READERS):
+                for entries, spec in pool.map(read, chosen[start : start + _READERS]):
+                    for entry in entries:
+                        yield entry, spec
+
+    def _entries(
+        self, manifest: ManifestFile, wanted: Callable[[Entry], bool]
+    ) -> tuple[list[Entry], PartitionSpec]:
+        spec = self._specs.get(manifest.partition_spec_id)
+        if spec is None:
+            raise IntegrityError(
+                f"{self._name}: {manifest.manifest_path} is of partition spec"
+                f" {manifest.partition_spec_id}, which the table has not"
+            )
+        file = self._io.new_input(manifest.manifest_path)
+        with AvroFile[Record](file, MANIFEST_ENTRY_SCHEMAS[_READ_VERSION]) as reader:
+            return [one for one in (_entry(each, manifest) for each in reader) if wanted(one)], spec
+
+
+def _entry(record: Record, manifest: ManifestFile) -> Entry:
+    status, snapshot_id, sequence, written, data_file = _fields(record)
+    about = _fields(data_file)
+    content, path, _, partition, rows, size, *_ = about
+    *_, referenced, offset, _ = about
+    # What was added by the manifest's own snapshot inherits from it (specification, "Sequence
+    # Number Inheritance"); version 1 knows of none of these.
+    inherited = manifest.sequence_number or 0
+    if content and referenced is None:
+        referenced = _bound(about[_LOWER], about[_UPPER])
+    return Entry(
+        status,
+        snapshot_id if snapshot_id is not None else manifest.added_snapshot_id,
+        inherited if sequence is None else sequence,
+        inherited if written is None else written,
+        content or 0,
+        path,
+        tuple(_fields(partition)),
+        rows,
+        size,
+        referenced,
+        offset is not None,
+    )
+
+
+def _fields(record: Record) -> list[Any]:
+    return [record[position] for position in range(len(record))]
+
+
+def _bound(lower: Mapping[int, bytes] | None, upper: Mapping[int, bytes] | None) -> str | None:
+    """The only data file that a file of position deletes names, by its bounds."""
+    first, last = ((one or {}).get(_FILE_PATH_COLUMN) for one in (lower, upper))
+    if first is None or first != last:
+        return None
+    try:
+        return bytes(first).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+_Key = tuple[int, tuple[Any, ...]]
+
+
+@dataclass(slots=True)
+class _Sequences:
+    """Sequence numbers of delete files; of which those from one on apply."""
+
+    numbers: list[int] = field(default_factory=list)
+    is_sorted: bool = True
+
+    def add(self, number: int) -> None:
+        self.numbers.append(number)
+        self.is_sorted = False
+
+    def since(self, number: int) -> int:
+        if not self.is_sorted:
+            self.numbers.sort()
+            self.is_sorted = True
+        return len(self.numbers) - bisect_left(self.numbers, number)
+
+
+class Deletes:
+    """Which deletes apply to a data file, as DeleteFileIndex of Iceberg 1.11 has it.
+
+    It is told by bounds of columns, too, where equality deletes are not for a file; that is left
+    out here.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._vectors: dict[str, tuple[int, int]] = {}
+        self._of_files: dict[str, list[tuple[int, int]]] = {}
+        self._of_partitions: dict[_Key, _Sequences] = {}
+        self._equality: dict[_Key, _Sequences] = {}
+        self._everywhere = _Sequences()
+
+    def add(self, entry: Entry, spec: PartitionSpec) -> None:
+        if entry.status == ManifestEntryStatus.DELETED:
+            return
+        self.count += 1
+        key = (spec.spec_id, entry.partition)
+        if entry.content == _EQUALITY_DELETES:
+            if spec.is_unpartitioned():
+                self._everywhere.add(entry.sequence)
+            else:
+                self._equality.setdefault(key, _Sequences()).add(entry.sequence)
+        elif entry.is_vector and entry.referenced is not None:
+            self._vectors[entry.referenced] = entry.sequence, entry.rows
+        elif entry.referenced is not None:
+            self._of_files.setdefault(entry.referenced, []).append((entry.sequence, entry.rows))
+        else:
+            self._of_partitions.setdefault(key, _Sequences()).add(entry.sequence)
+
+    def of(self, entry: Entry, spec_id: int) -> tuple[int, int]:
+        """How many apply, and how many rows those take that are for this file alone."""
+        if not self.count:
+            return 0, 0
+        key = (spec_id, entry.partition)
+        # Equality deletes apply to what was there before them.
+        shared = self._everywhere.since(entry.sequence + 1)
+        if key in self._equality:
+            shared += self._equality[key].since(entry.sequence + 1)
+        if entry.path in self._vectors:
+            # It has taken in all deletes by position.
+            return shared + 1, self._vectors[entry.path][1]
+        named = self._of_files.get(entry.path, ())
+        own = [rows for number, rows in named if number >= entry.sequence]
+        if key in self._of_partitions:
+            shared += self._of_partitions[key].since(entry.sequence)
+        return len(own) + shared, sum(own)
+
+    def newest(self, entry: Entry, spec_id: int) -> int:
+        """The highest sequence number of those that apply; 0 where none does."""
+        key = (spec_id, entry.partition)
+        shared = (self._everywhere, self._equality.get(key), self._of_partitions.get(key))
+        numbers = [max(one.numbers) for one in shared if one is not None and one.numbers]
+        numbers += [number for number, _ in self._of_files.get(entry.path, ())]
+        if entry.path in self._vectors:
+            numbers.append(self._vectors[entry.path][0])
+        return max(numbers, default=0)

@@ -1,0 +1,335 @@
+"""What Athena is asked to do for an order, and what its answers mean. Pure.
+
+OPTIMIZE takes conditions on partition columns alone, ends with an error where one run did not do
+all of it, and VACUUM keeps what the table's own properties say ("OPTIMIZE", "VACUUM" and "Optimize
+Iceberg tables" in the Athena user guide): so partitions are named one by one, an error of that
+name is another try, and the properties are set before anything goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from itertools import islice
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from compactor_tables.orders import EXPIRE, ORPHANS, REWRITE, Condition, Order
+
+PROPERTIES, OPTIMIZE, VERIFY, VACUUM = "properties", "optimize", "verify", "vacuum"
+#: So often a statement is sent while Athena says that it takes more runs, or it is cancelled.
+MOST_TRIES = 20
+#: Statements of one table and run; an execution has 25,000 events, and each takes some twenty.
+MOST_STATEMENTS = 800
+# "You are charged for the number of bytes scanned, rounded up to the nearest megabyte, with a
+# 10 MB minimum per query" (Athena pricing).
+_LEAST_BYTES, _MEGABYTE = 10_000_000, 1_000_000
+_MORE_RUNS = ("ICEBERG_OPTIMIZE_MORE_RUNS_NEEDED", "ICEBERG_VACUUM_MORE_RUNS_NEEDED")
+# Words of a commit that came second ("Troubleshooting" of Iceberg tables; Trino's connector).
+_CONFLICTS = ("ICEBERG_COMMIT_ERROR", "ICEBERG_CONFLICT", "Failed to commit Iceberg update")
+_PLAIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_WIDTH = re.compile(r"(?:truncate|bucket)\[(\d+)\]")
+_FORMATS = {"year": "%Y", "month": "%Y-%m", "day": "%Y-%m-%d", "hour": "%Y-%m-%d-%H"}
+_AGE, _COUNT = "vacuum_max_snapshot_age_seconds", "vacuum_min_snapshots_to_keep"
+
+
+class NotAddressable(ValueError):
+    """Athena cannot be told of this partition, and of no other; the text says why."""
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """What Athena is asked.
+
+    Attributes:
+        kind: ``properties``, ``optimize``, ``verify`` or ``vacuum``.
+        partition: name of the one that it is for; empty for a whole table.
+        where: condition on partition columns; empty for a whole table.
+        unfit: why it cannot be asked; empty where it can.
+    """
+
+    kind: str
+    partition: str = ""
+    where: str = ""
+    unfit: str = ""
+
+
+class QueryEnd(msgspec.Struct, frozen=True):
+    """How a query ended.
+
+    Attributes:
+        state: ``SUCCEEDED``, ``FAILED`` or ``CANCELLED``.
+        scanned: bytes.
+        seconds: that the engine worked.
+        reason: of a failure, as Athena tells it.
+    """
+
+    state: str
+    query_id: str = ""
+    scanned: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+    @property
+    def takes_more_runs(self) -> bool:
+        """Athena has done a part, and is to be asked again."""
+        return any(name in self.reason for name in _MORE_RUNS)
+
+    @property
+    def gave_way(self) -> bool:
+        """Another writer's commit came first; nothing of ours is in the table."""
+        return any(name in self.reason for name in _CONFLICTS)
+
+    @property
+    def billed_bytes(self) -> int:
+        """What is paid for; failed queries are not."""
+        if self.state == "FAILED" or (self.state == "CANCELLED" and not self.scanned):
+            return 0
+        return max(_LEAST_BYTES, -(-self.scanned // _MEGABYTE) * _MEGABYTE)
+
+
+def statements(order: Order, types: Mapping[str, str]) -> list[Statement]:
+    """All that an order asks of Athena, in the order in which it is done.
+
+    Args:
+        order: for a table of Iceberg in Glue.
+        types: column -> type, as Iceberg writes it.
+    """
+    return [*islice(_rewrites(order, types), MOST_STATEMENTS), *_cleaning(order)]
+
+
+def _rewrites(order: Order, types: Mapping[str, str]) -> Iterator[Statement]:
+    for one in order.partitions if REWRITE in order.steps else ():
+        try:
+            where, unfit = predicate(one.where, types), ""
+        except NotAddressable as error:
+            where, unfit = "", str(error)
+        # As many whether or not they can be asked: their numbers stay when a type changes.
+        yield Statement(OPTIMIZE, one.name, where, unfit)
+        if order.verify_rows:
+            yield Statement(VERIFY, one.name, where, unfit)
+
+
+def _cleaning(order: Order) -> Iterator[Statement]:
+    if {EXPIRE, ORPHANS} & {*order.steps}:
+        yield Statement(PROPERTIES)
+        yield Statement(VACUUM)
+
+
+def predicate(where: Sequence[Condition], types: Mapping[str, str]) -> str:
+    """A condition that holds for the rows of one partition alone; empty for a whole table.
+
+    Raises:
+        NotAddressable: there is none that Athena prunes by.
+    """
+    parts = [_condition(one, types.get(one.column, "")) for one in where]
+    return " AND ".join(part for part in parts if part)
+
+
+def _condition(one: Condition, kind: str) -> str:
+    column, transform = quoted(one.column), one.transform.partition("[")[0]
+    if transform == "void":
+        return ""
+    if transform == "bucket":
+        raise NotAddressable(f"Athena cannot choose rows by {one.transform} of {one.column}")
+    if one.value is None:
+        return f"{column} IS NULL"
+    if transform == "identity":
+        return f"{column} = {literal(one.value, kind)}"
+    start, end = _bounds(one, kind)
+    return f"({column} >= {literal(start, kind)} AND {column} < {literal(end, kind)})"
+
+
+def _bounds(one: Condition, kind: str) -> tuple[str, str]:
+    """First value of a partition by transform, and the first behind it."""
+    transform, value = one.transform, one.value or ""
+    width = _WIDTH.fullmatch(transform)
+    if width and kind in ("int", "long"):
+        return value, f"{_number(value) + int(width[1])}"
+    if transform not in _FORMATS or kind not in ("date", "timestamp", "timestamptz"):
+        raise NotAddressable(f"Athena cannot choose rows by {transform} of {one.column} ({kind})")
+    try:
+        start = datetime.strptime(value, _FORMATS[transform]).replace(tzinfo=UTC)
+    except ValueError:
+        raise NotAddressable(f"{value!r} is no value of {transform} of {one.column}") from None
+    end = _behind(start, transform)
+    shape = "%Y-%m-%d" if kind == "date" else "%Y-%m-%d %H:%M:%S"
+    return start.strftime(shape), end.strftime(shape)
+
+
+def _behind(start: datetime, transform: str) -> datetime:
+    if transform == "year":
+        return start.replace(year=start.year + 1)
+    if transform == "month":
+        return (start + timedelta(days=31)).replace(day=1)
+    return start + (timedelta(days=1) if transform == "day" else timedelta(hours=1))
+
+
+def _number(value: str) -> int:
+    if not re.fullmatch(r"-?\d+", value):
+        raise NotAddressable(f"{value!r} is no whole number")
+    return int(value)
+
+
+def literal(value: str, kind: str) -> str:
+    """A value as Athena's SQL has it.
+
+    Args:
+        value: in text.
+        kind: type of its column, as Iceberg writes it.
+
+    Raises:
+        NotAddressable: it is no value of this type, or values of this type cannot be told apart.
+    """
+    written = _LITERALS.get(kind.partition("(")[0])
+    if written is None:
+        raise NotAddressable(f"Athena is not asked for partitions by values of type {kind or '?'}")
+    try:
+        return written(value)
+    except (ValueError, InvalidOperation):
+        raise NotAddressable(f"{value!r} is no value of type {kind}") from None
+
+
+def _text(value: str) -> str:
+    if "\x00" in value:
+        raise NotAddressable("a text with a zero character stands in no statement")
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _truth(value: str) -> str:
+    if value.lower() not in ("true", "false"):
+        raise ValueError
+    return value.lower()
+
+
+def _decimal(value: str) -> str:
+    number = Decimal(value)
+    if not number.is_finite():
+        raise ValueError
+    return f"DECIMAL '{number:f}'"
+
+
+def _date(value: str) -> str:
+    return f"DATE '{datetime.strptime(value, '%Y-%m-%d').replace(tzinfo=UTC):%Y-%m-%d}'"
+
+
+def _moment(value: str, zone: str) -> str:
+    moment = datetime.fromisoformat(value)
+    if moment.tzinfo is not None:
+        moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return f"TIMESTAMP '{moment.isoformat(sep=' ', timespec='microseconds')}{zone}'"
+
+
+_LITERALS: Mapping[str, Callable[[str], str]] = {
+    "string": _text,
+    "boolean": _truth,
+    "int": lambda value: f"{_number(value)}",
+    "long": lambda value: f"BIGINT '{_number(value)}'",
+    "decimal": _decimal,
+    "date": _date,
+    "timestamp": lambda value: _moment(value, ""),
+    "timestamptz": lambda value: _moment(value, " UTC"),
+    "uuid": lambda value: f"UUID '{UUID(value)}'",
+}
+
+
+def quoted(name: str) -> str:
+    """A name in a statement of Trino's, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _hive(name: str) -> str:
+    """A name in a statement of Hive's, which VACUUM and ALTER TABLE are parsed as.
+
+    VACUUM takes backticks for names with an underscore in front, and no double quotes.
+    """
+    return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+
+
+def sql(
+    statement: Statement,
+    order: Order,
+    versions: tuple[str, str] = ("", ""),
+    columns: Sequence[str] = (),
+) -> str:
+    """The text of a statement; its database comes with the query.
+
+    Args:
+        statement: that can be asked.
+        order: that it is of.
+        versions: snapshots right before and after the rewrite, for ``verify``.
+        columns: of the table, for ``verify``.
+    """
+    table = order.address.name[-1]
+    where = f" WHERE {statement.where}" if statement.where else ""
+    if statement.kind == OPTIMIZE:
+        return f"OPTIMIZE {quoted(table)} REWRITE DATA USING BIN_PACK{where}"
+    if statement.kind == VERIFY:
+        return _comparison(table, where, versions, columns)
+    if statement.kind == VACUUM:
+        return f"VACUUM {_hive(table)}"
+    kept = ", ".join(f"'{name}'='{value}'" for name, value in wanted_properties(order).items())
+    return f"ALTER TABLE {_hive(table)} SET TBLPROPERTIES ({kept})"
+
+
+def wanted_properties(order: Order) -> dict[str, str]:
+    """What VACUUM goes by: it knows one age, for snapshots and for files that nothing names."""
+    seconds = max(order.keep_seconds, order.orphan_seconds, order.undo_seconds)
+    return {_AGE: f"{int(seconds)}", _COUNT: f"{order.keep_versions}"}
+
+
+def _comparison(table: str, where: str, versions: tuple[str, str], columns: Sequence[str]) -> str:
+    # checksum() does not depend on the order of rows, and counts each of two that are the same.
+    row = ", ".join(quoted(one) for one in columns)
+    sides = (
+        f"SELECT '{side}' AS side, count(*) AS number, to_hex(checksum(ROW({row}))) AS hash"  # noqa: S608 - every name is quoted, and every value written by its type
+        f" FROM {quoted(table)} FOR VERSION AS OF {_number(version)}{where}"
+        for side, version in zip(("before", "after"), versions, strict=True)
+    )
+    return " UNION ALL ".join(sides)
+
+
+def token(order: Order, number: int, attempt: int) -> str:
+    """Makes a statement one query, however often it is sent: 64 characters.
+
+    Args:
+        order: that it is of.
+        number: of the statement in :func:`statements`.
+        attempt: from 0; another one is another query.
+    """
+    told = json.dumps([order.run_id, order.table, number, attempt])
+    return hashlib.blake2b(told.encode(), digest_size=32).hexdigest()
+
+
+def query_end(answer: Mapping[str, Any]) -> QueryEnd:
+    """What Step Functions tells of a query's end: its result, or what it caught."""
+    if "QueryExecution" in answer:
+        return _end_of(answer["QueryExecution"])
+    cause = str(answer.get("Cause", ""))
+    try:
+        told = json.loads(cause)
+    except ValueError:
+        told = None
+    if isinstance(told, dict) and isinstance(told.get("QueryExecution"), dict):
+        return _end_of(told["QueryExecution"])
+    # It never came so far as to be a query.
+    return QueryEnd("FAILED", reason=f"{answer.get('Error', 'Unknown')}: {cause}")
+
+
+def _end_of(execution: Mapping[str, Any]) -> QueryEnd:
+    status = execution.get("Status", {})
+    figures = execution.get("Statistics", {})
+    error = status.get("AthenaError") or {}
+    reasons = (status.get("StateChangeReason"), error.get("ErrorMessage"))
+    return QueryEnd(
+        state=status.get("State", "FAILED"),
+        query_id=execution.get("QueryExecutionId", ""),
+        scanned=int(figures.get("DataScannedInBytes", 0)),
+        seconds=figures.get("EngineExecutionTimeInMillis", 0) / 1_000,
+        reason=next((one for one in reasons if one), ""),
+    )

@@ -1,0 +1,1 @@
+"""AWS services that only maintenance uses: Glue tables and optimizers, Athena, run times."""

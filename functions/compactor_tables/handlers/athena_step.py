@@ -1,0 +1,49 @@
+"""Lambda: note what a query of Athena came to, and say which is next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from compactor.errors import InvalidInput
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor_tables.athena_work import AthenaWork
+from compactor_tables.costs import ATHENA_TIB
+from compactor_tables.handlers.runtime import CLOCK, RunOfTables, athena, glue, prices, table_of
+from compactor_tables.lease import Leases
+from compactor_tables.metadata.iceberg_writes import IcebergWrites
+from compactor_tables.receipts import Position
+from compactor_tables.written import Touched
+
+# Of snapshots, which never change: warm calls for one table read each once.
+_written: dict[str, tuple[Touched, ...]] = {}
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "table", "request", "plan", "work"?, "answer"?}``; return the next query.
+
+    ``status`` is ``query`` with ``sql``, ``token`` and ``database``, or ``done``. The state machine
+    gives back ``work``, and as ``answer`` the query's result or what it caught.
+
+    Raises:
+        LeaseLost: the table is another run's now.
+        InvalidInput: Athena knows no such table.
+    """
+    run, table = RunOfTables.of(event, context), table_of(event)
+    Leases(run.store, run.state, CLOCK).require(table, run.run_id)
+    order = run.order(event["plan"])
+    if order is None or table.kind != "glue":
+        raise InvalidInput("engine", "athena", "athena for tables of Glue, with an order")
+    writes = IcebergWrites(run.store, _written)
+    dollars = prices().of(ATHENA_TIB)
+    work = AthenaWork(order, run.store, run.state, glue(), athena(), writes, CLOCK, dollars)
+    given = event.get("work")
+    position = None if given is None else msgspec.convert(given, Position)
+    step = work.advance(position, event.get("answer"))
+    logger.info("athena", table=table.text, status=step.status, sql=step.sql)
+    told: dict[str, Any] = msgspec.to_builtins(step)
+    return told

@@ -1,0 +1,66 @@
+"""Lambda: take a table for its engine, or leave it to whoever owns it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from compactor.decoding import decoder
+from compactor.errors import IntegrityError
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor_tables.handlers.runtime import CLOCK, RunOfTables, StoredRequest, glue, table_of
+from compactor_tables.holder import given_holder
+from compactor_tables.lease import LeaseHeld, Leases
+from compactor_tables.optimizers import switched_on
+
+NONE, GLUE = "none", "glue"
+_decode_request = decoder(StoredRequest)
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "table", "request", "plan"}``; return the plan as it is carried out.
+
+    ``plan`` is what plan_table answered. The answer is the plan with ``lease``; or with the engine
+    ``none`` and a ``reason`` where nothing is to be done, and where another run, or Glue, owns the
+    table. A call that is made twice has the lease already, and answers the same.
+    """
+    plan, run = event["plan"], RunOfTables.of(event, context)
+    reason = _left(event, run)
+    if reason:
+        logger.info("left", table=event["table"], reason=reason)
+        return {**plan, "engine": NONE, "reason": reason}
+    try:
+        lease = Leases(run.store, run.state, CLOCK).take(
+            table_of(event), run.run_id, engine=plan["engine"], holder=given_holder()
+        )
+    except LeaseHeld as held:
+        return {**plan, "engine": NONE, "reason": str(held)}
+    return {**plan, "lease": {"run_id": lease.run_id, "until": lease.until}}
+
+
+def _left(event: Event, run: RunOfTables) -> str:
+    """Why nothing is begun; empty where something is."""
+    plan = event["plan"]
+    if plan["engine"] == NONE:
+        return plan.get("reason") or "nothing to do"
+    where = event["request"]
+    body = run.store.get(where["bucket"], where["key"])
+    try:
+        dry_run = _decode_request(body).dry_run
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise IntegrityError(
+            f"s3://{where['bucket']}/{where['key']} is damaged: {error}"
+        ) from error
+    if dry_run:
+        return f"a dry run; {plan['engine']} would do it: {plan.get('reason', '')}".rstrip(": ")
+    on = switched_on(table_of(event), glue()) if plan["engine"] != GLUE else []
+    if on:
+        return (
+            f"Glue owns it: its optimizers {', '.join(on)} are on; switch them off, or give the"
+            " table the engine glue"
+        )
+    return ""

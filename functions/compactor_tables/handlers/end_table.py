@@ -1,0 +1,105 @@
+"""Lambda: what became of a table; whatever it is, the table is given back."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.errors import CompactorError, failure_text
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.settings.tables import DELTA
+from compactor_tables.ending import Ending
+from compactor_tables.handlers.runtime import CLOCK, RunOfTables, table_of, tell_table
+from compactor_tables.outcomes import Outcome, outcome_of
+from compactor_tables.receipts import MaintenanceReceipt, read_receipt, write_receipt
+from compactor_tables.worklist import read_stored_request
+
+_NOTHING_FORETOLD: dict[str, Any] = {"engine": "none", "reason": "it was not planned"}
+_FIGURES = (
+    ("MaintainedFiles", MetricUnit.Count, "files"),
+    ("MaintainedBytes", MetricUnit.Bytes, "bytes"),
+    ("WrittenFiles", MetricUnit.Count, "into"),
+    ("GaveWay", MetricUnit.Count, "gave_way"),
+    ("ExpiredVersions", MetricUnit.Count, "expired"),
+    ("MaintenanceSeconds", MetricUnit.Seconds, "seconds"),
+)
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "table", "request", "plan"?, "failure"?}``; return ``status`` and ``line``.
+
+    ``plan`` is what begin_table answered, or plan_table where it did not come so far; ``failure``
+    what was caught.
+    """
+    run, table = RunOfTables.of(event, context), table_of(event)
+    plan = event.get("plan") or _NOTHING_FORETOLD
+    receipt = read_receipt(run.state, run.run_id, table.text, run.store)
+    failure = event.get("failure")
+    if failure is not None:
+        receipt = _failed(event, plan["engine"], failure, receipt)
+        write_receipt(receipt, run.state, run.store)
+    plan = {**plan, "table": table.text, "run_id": run.run_id}
+    order = run.order(plan) if plan["engine"] != "none" else None
+    if receipt is not None and receipt.is_sound:
+        _tag(run, event, receipt)
+    outcome = outcome_of(plan, order, receipt)
+    ending = Ending(run.state, table, run.store, CLOCK, partial(_tag, run, event))
+    for one in ending.end(outcome, receipt):
+        logger.warning("told of a run that died", table=table.text, died=one)
+    _count(outcome)
+    return {"table": table.text, "status": outcome.status, "line": outcome.line}
+
+
+def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
+    """Tag what a run has replaced; a table whose files keep their class is no failed one."""
+    if table_of(event).kind != DELTA:
+        return
+    where = event["request"]
+    try:
+        request = read_stored_request(where["bucket"], where["key"], run.store)
+        rule = request.policies.of(receipt.table).rule
+        if not rule.tag_superseded:
+            return
+        # What reads the log comes with other libraries, which are there where some rule wants tags.
+        from compactor_tables.metadata.delta_files import mark_superseded  # noqa: PLC0415 - see above
+
+        told = mark_superseded(run.state, receipt, rule, run.store)
+    except CompactorError as error:
+        logger.exception("not tagged", table=receipt.table)
+        line = f"not tagged: {type(error).__name__}: {error}"
+    else:
+        line = told.line if told is not None else ""
+    receipt.steps = {**receipt.steps, "tags": line}
+    write_receipt(receipt, run.state, run.store)
+
+
+def _failed(
+    event: Event, engine: str, failure: dict[str, Any], receipt: MaintenanceReceipt | None
+) -> MaintenanceReceipt:
+    """The receipt with what was caught; an engine's own words are nearer to the cause."""
+    found = receipt or MaintenanceReceipt(
+        table=event["table"], run_id=event["run_id"], engine=engine
+    )
+    if found.is_sound:
+        found.error = str(failure.get("Error", "Unknown"))
+        found.cause = failure_text({"Cause": failure.get("Cause")})
+    found.status = "failed"
+    return found
+
+
+def _count(outcome: Outcome) -> None:
+    for name, unit, attribute in _FIGURES:
+        metrics.add_metric(name=name, unit=unit, value=getattr(outcome, attribute))
+    backlog = max(0, outcome.foretold.files - outcome.files)
+    tell_table(outcome.table, "TableBacklog", backlog)
+    tell_table(outcome.table, "TableSeconds", outcome.seconds)
+    metrics.add_metric(name="MaintenanceDollars", unit=MetricUnit.NoUnit, value=outcome.dollars)
+    failed = outcome.status == "failed"
+    metrics.add_metric(name="FailedTables", unit=MetricUnit.Count, value=failed)
+    tell = logger.error if failed else logger.info
+    tell("maintained", table=outcome.table, status=outcome.status, line=outcome.line)

@@ -1,0 +1,34 @@
+"""Lambda: find the tables of a maintenance run, and write the list of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor_tables.aws.glue_catalog import GlueCatalog
+from compactor_tables.finding import find_tables
+from compactor_tables.handlers.runtime import table_store
+from compactor_tables.request import read_request
+from compactor_tables.worklist import write_worklist
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", **request}``; return where the tables and the request lie.
+
+    Raises:
+        InvalidInput: the request is at fault; the state machine ends at once.
+    """
+    given = {name: value for name, value in event.items() if name != "run_id"}
+    request = read_request(given)
+    store = table_store(context)
+    found = find_tables(request, store, GlueCatalog())
+    for name in found.unnamed:
+        logger.warning("no address can name this table", table=name)
+    metrics.add_metric(name="Tables", unit=MetricUnit.Count, value=len(found.tables))
+    logger.info("listed", tables=len(found.tables))
+    return write_worklist(request, given, event["run_id"], found.tables, store=store)

@@ -1,0 +1,103 @@
+"""Lambda: measure one table by its metadata, and decide what is done to it, and by whom."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import msgspec
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.clock import SystemClock
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.settings.tables import parse_table
+from compactor_tables import places
+from compactor_tables.choosing import NONE
+from compactor_tables.costs import ENGINES
+from compactor_tables.handlers.runtime import prices, table_store, tell_table
+from compactor_tables.metadata.measuring import measure_table
+from compactor_tables.orders import Order, find_order, write_order
+from compactor_tables.planning import TablePlan, foretold_by, plan_table
+from compactor_tables.watching import Watched, watch
+from compactor_tables.worklist import read_stored_request
+
+# Which engines there are: a JSON list of their names.
+ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "table", "request": {"bucket", "key"}}``; return the plan, in short.
+
+    The order is stored in any case: where the engine is ``none`` it says why. A run that is begun
+    again goes on with what it ordered before: queries and commits are known by that.
+
+    Raises:
+        InvalidInput: there is no such table, or it may not be read.
+        IntegrityError: its metadata contradicts itself.
+        TransientStoreError: it moved on while it was read, or something did not answer.
+    """
+    store = table_store(context)
+    request = read_stored_request(event["request"]["bucket"], event["request"]["key"], store)
+    address, now = parse_table(event["table"]), SystemClock().now()
+    bucket, key = places.order_key(request.state, event["run_id"], address)
+    earlier = find_order(bucket, key, store)
+    if earlier is not None and earlier.engine != NONE:
+        logger.info("planned before", table=earlier.table, engine=earlier.engine)
+        return _answer(earlier, foretold_by(earlier, prices()), bucket, key)
+    measure = measure_table(address, store, now)
+    available = json.loads(os.environ.get(ENGINES_HERE, json.dumps(ENGINES)))
+    matched = request.policies.of(address.text)
+    plan = plan_table(measure, matched, now, available, prices=prices())
+    # Each run looks, whether or not it goes by what it sees: so there is a curve to go by.
+    due = watch(
+        Watched(request.state, address, store),
+        measure,
+        matched.rule,
+        now,
+        run_id=event["run_id"],
+        nothing_to_do=not plan.steps,
+    )
+    if request.only_when_due and plan.engine != NONE and not due:
+        plan = _left(plan, f"not due: {due.reason}")
+    order = plan.order(event["run_id"])
+    write_order(order, request.state, store)
+    _tell(plan)
+    return _answer(order, plan.foretold(), bucket, key)
+
+
+def _answer(order: Order, foretold: dict[str, Any], bucket: str, key: str) -> dict[str, Any]:
+    return {
+        "run_id": order.run_id,
+        "table": order.table,
+        "engine": order.engine,
+        "reason": order.reason,
+        "rule": order.rule,
+        "order": {"bucket": bucket, "key": key, "uri": f"s3://{bucket}/{key}"},
+        "foretold": foretold,
+    }
+
+
+def _left(plan: TablePlan, reason: str) -> TablePlan:
+    """A plan that is not carried out now; its order says so as well."""
+    order = msgspec.structs.replace(plan.template, engine=NONE, reason=reason)
+    return msgspec.structs.replace(plan, engine=NONE, reason=reason, template=order)
+
+
+def _tell(plan: TablePlan) -> None:
+    tell_table(plan.table, "TableFiles", plan.files)
+    for name, value in (("TableFiles", plan.files), ("FilesToRewrite", plan.foretold()["files"])):
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    logger.info(
+        "planned",
+        table=plan.table,
+        version=plan.version,
+        engine=plan.engine,
+        reason=plan.reason,
+        rule=plan.rule,
+        prices=plan.prices,
+        **plan.foretold(),
+    )

@@ -1,0 +1,43 @@
+"""Lambda: one account of a whole maintenance run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from aws_lambda_powertools.metrics import MetricUnit
+
+from compactor.errors import failure_text
+from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor_tables import places
+from compactor_tables.handlers.runtime import RunOfTables
+from compactor_tables.report import report_on
+
+
+@logger.inject_lambda_context(correlation_id_path="run_id")
+@traced
+@metrics.log_metrics
+def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
+    """Take ``{"run_id", "request", "started_at"?, "failure"?}``; return the verdict.
+
+    ``failure`` is of the Map over the tables itself.
+    """
+    run = RunOfTables.of(event, context)
+    report = report_on(
+        run.run_id,
+        event.get("started_at", ""),
+        failure_text(event.get("failure")),
+        state=run.state,
+        store=run.store,
+    )
+    metrics.add_metric(name="MaintainedTables", unit=MetricUnit.Count, value=report.totals.tables)
+    logger.info("reported", status=report.status, tables=report.totals.tables)
+    bucket, key = places.report_key(run.state, run.run_id)
+    return {
+        "run_id": run.run_id,
+        "status": report.status,
+        "report": {"bucket": bucket, "key": key},
+        "totals": msgspec.to_builtins(report.totals),
+        "failed": report.totals.failed,
+        "cause": report.cause,
+    }

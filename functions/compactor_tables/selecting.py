@@ -1,0 +1,179 @@
+"""Which partitions of a table are rewritten, and what becomes of the others. Pure.
+
+A partition is left while it is written: a rewrite makes a DELETE or MERGE of somebody else fail.
+The others are packed as the engine would pack them, and taken in the order of what a byte of
+rewriting saves, until a run has enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from compactor.settings.policies import Rule
+from compactor_tables.costs import ATHENA
+from compactor_tables.evolved import Group, grouped
+from compactor_tables.measures import (
+    DELTA,
+    DataFile,
+    PartitionMeasure,
+    TableMeasure,
+)
+from compactor_tables.packing import DeltaPacking, IcebergPacking, Rewrite, into_number
+
+# optimize_rewrite_delete_file_threshold of Athena, which looks at no share of deleted rows
+# ("Optimize Iceberg tables").
+_ATHENA_DELETES = 2
+_NO_SHARE = 2.0
+# What Iceberg takes for a file that deletes have worn, Delta's PURGE is called for as well.
+_WORN_SHARE = 0.3
+_NOTHING = Rewrite()
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """One partition, and what is to become of it.
+
+    Attributes:
+        partition: as measured; of an older partition spec, with all files in it, of any spec.
+        rewrite: what is read, and written; nothing where it is left.
+        deletes: its delete files or vectors are dealt with, whether or not files are rewritten.
+        left: why it is not rewritten, for a person; empty where it is.
+    """
+
+    partition: PartitionMeasure
+    rewrite: Rewrite = _NOTHING
+    deletes: bool = False
+    left: str = ""
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether anything is done to it."""
+        return not self.left
+
+    @property
+    def gain(self) -> float:
+        """Files less for each byte that is rewritten."""
+        return (self.rewrite.files - self.rewrite.into) / max(1, self.rewrite.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """How the partitions of a table are looked at.
+
+    Attributes:
+        measure: of the table.
+        rule: that matched.
+        engine: that would rewrite it.
+        now: UNIX seconds.
+    """
+
+    measure: TableMeasure
+    rule: Rule
+    engine: str
+    now: float
+
+    @property
+    def target_bytes(self) -> int:
+        """Of a data file."""
+        return self.rule.target_bytes or self.measure.target_bytes
+
+    @property
+    def closed_before(self) -> float:
+        """UNIX seconds; what a commit touched since then is left."""
+        return self.now - self.rule.closed_after_seconds
+
+    def select(self) -> list[Selected]:
+        """All partitions, in the order in which they are measured."""
+        return self._cut([self._look(one) for one in grouped(self.measure)])
+
+    def _cut(self, found: list[Selected]) -> list[Selected]:
+        """Leave what is more than a run may rewrite, beginning with what gains least."""
+        room = self.rule.most_bytes
+        worst_first = sorted(
+            (n for n, one in enumerate(found) if one.is_taken),
+            key=lambda n: (-found[n].gain, found[n].partition.name, n),
+        )
+        for number in worst_first:
+            one = found[number]
+            if one.rewrite.bytes <= room:
+                room -= one.rewrite.bytes
+                continue
+            told = f"a run may rewrite {self.rule.most_bytes:,} bytes, and this is one of the rest"
+            if one.rewrite.bytes > self.rule.most_bytes:
+                told = f"a run may rewrite {self.rule.most_bytes:,} bytes, and it has more to"
+            found[number] = replace(one, rewrite=_NOTHING, deletes=False, left=told)
+        return found
+
+    def _look(self, group: Group) -> Selected:
+        one, left = group.partition, self._unfit(group)
+        if left:
+            return Selected(one, left=left)
+        rewrite = self._rewrite(group.packs)
+        deletes = self._wears(one.files, rewrite)
+        if rewrite.files or deletes:
+            return Selected(one, rewrite, deletes)
+        return Selected(one, left="nothing to rewrite")
+
+    def _unfit(self, group: Group) -> str:
+        one = group.partition
+        changed = one.changed if one.changed is not None else self.measure.last_commit
+        if changed is not None and changed > self.closed_before:
+            return f"written {_ago(self.now - changed)} ago"
+        if not group.refusal and one.spec != self.measure.spec and self.engine == ATHENA:
+            return "its files are of an older partition spec, and only Spark rewrites those"
+        return group.refusal
+
+    def _rewrite(self, packs: Sequence[Sequence[DataFile]]) -> Rewrite:
+        files = [*chain(*packs)]
+        if self.measure.format == DELTA:
+            return self._by_delta(files)
+        packing = IcebergPacking(self.target_bytes, self.rule.min_files)
+        if self.engine == ATHENA:
+            packing = replace(packing, most_deletes=_ATHENA_DELETES, deleted_share=_NO_SHARE)
+        found = sum((packing.rewrites(one) for one in packs), _NOTHING)
+        if found.files and (self.rule.sort or self.rule.zorder):
+            return self._whole(files, sum(packing.outputs(_size(one)) for one in packs))
+        return found
+
+    def _by_delta(self, files: Sequence[DataFile]) -> Rewrite:
+        if self.rule.num_files is not None:
+            return into_number(files, self.rule.num_files)
+        found = DeltaPacking(self.target_bytes).rewrites(files)
+        if found.files < self.rule.min_files:
+            return _NOTHING
+        if self.rule.zorder:
+            return self._whole(files, max(1, _size(files) // self.target_bytes))
+        return found
+
+    def _whole(self, files: Sequence[DataFile], into: int) -> Rewrite:
+        """Rows are sorted over a whole partition, or not at all."""
+        if len(files) < self.rule.min_files:
+            return _NOTHING
+        return Rewrite(len(files), _size(files), into)
+
+    def _wears(self, files: Sequence[DataFile], rewrite: Rewrite) -> bool:
+        """Whether deletes are to be dealt with by a step of their own."""
+        if self.measure.format == DELTA:
+            # What is packed anew has its vectors no more.
+            return not rewrite.files and any(_is_worn(one) for one in files)
+        if rewrite.files and any(one.deletes for one in files):
+            # Of files that are gone, the deletes stay.
+            return True
+        return any(one.deletes >= self.rule.min_files for one in files)
+
+
+def _is_worn(one: DataFile) -> bool:
+    return bool(one.rows) and one.deleted / (one.rows or 1) >= _WORN_SHARE
+
+
+def _size(files: Sequence[DataFile]) -> int:
+    return sum(one.size for one in files)
+
+
+def _ago(seconds: float) -> str:
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{max(0.0, seconds):,.0f} seconds"

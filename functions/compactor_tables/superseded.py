@@ -1,0 +1,294 @@
+"""Tags on data files of Delta tables that a rewrite replaced, for a lifecycle rule to move.
+
+Until VACUUM such a file is read by old versions alone. It is told apart by a tag, not by a prefix:
+files that the table is made of lie beside it. No file that the current version names may have the
+tag, and a RESTORE brings files back to life. So:
+
+- which files a run may tag is written down before the first is tagged: whoever comes later knows
+  where to look, whatever the run came to;
+- before each batch the table's version is asked for, and what it names is left out;
+- after each batch it is asked for again: what came to life meanwhile is untagged;
+- each run begins by untagging what is alive, and our own RESTORE by untagging all.
+
+What remains: a RESTORE by somebody else is seen by the next run only. And a tag that somebody sets
+between our look at a file's tags and our PUT is lost, for S3 has no condition on tags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, Protocol
+from urllib.parse import unquote
+
+import msgspec
+
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
+from compactor.errors import ObjectMissing
+from compactor.model import SourceObject
+from compactor.ports import TaggedStore
+from compactor.settings.tables import TableAddress
+from compactor.settings.uris import S3Uri
+from compactor_tables import places
+from compactor_tables.receipts import DONE, MaintenanceReceipt
+
+#: The tag, and what a lifecycle rule goes by.
+TAG, VALUE = "s3-compactor", "superseded"
+SUPERSEDED_VERSION = 1
+_BATCH = 500
+_AT_ONCE = 16
+# S3's limit; a file whose owner has used it up stays where it is.
+_MOST_TAGS = 10
+_SCHEMES = ("s3://", "s3a://", "s3n://")
+_LOG = "_delta_log/"
+
+
+class Live(NamedTuple):
+    """What a version of a Delta table is made of.
+
+    Attributes:
+        version: its number.
+        keys: of its data files that lie below the table's location.
+    """
+
+    version: int
+    keys: frozenset[str]
+
+
+class TableFiles(Protocol):
+    """What knows the files of a Delta table. May raise TransientStoreError and InvalidInput."""
+
+    def current(self) -> Live:
+        """The newest version, asked for anew."""
+        ...
+
+
+class Superseded(msgspec.Struct, kw_only=True):
+    """The files of a table that a run may have tagged.
+
+    Attributes:
+        table: its address.
+        run_id: of the run.
+        keys: of the files, in the table's bucket.
+    """
+
+    table: str
+    run_id: str
+    keys: list[str]
+
+
+@dataclass(slots=True)
+class Tagging:
+    """What became of the tags.
+
+    Attributes:
+        tagged: files that have the tag now, and had not.
+        untagged: files that were alive and had it.
+        alive: files that were to be tagged, and are part of the table.
+        full: files that have ten tags of their owner's.
+        gone: files that are not there any more.
+    """
+
+    tagged: int = 0
+    untagged: int = 0
+    alive: int = 0
+    full: int = 0
+    gone: int = 0
+
+    @property
+    def line(self) -> str:
+        """For a person."""
+        told = f"{self.tagged:,} files tagged, {self.untagged:,} untagged"
+        return f"{told}, {self.full:,} with ten other tags" if self.full else told
+
+
+_decode = decoder(Superseded)
+
+
+class _Action(msgspec.Struct):
+    """A line of a table's log, as far as it tells of a file that is no longer part of it."""
+
+    class Remove(msgspec.Struct, rename="camel"):
+        path: str
+        data_change: bool = True
+
+    remove: Remove | None = None
+
+
+_decode_action = decoder(_Action)
+
+
+@dataclass(frozen=True, slots=True)
+class SupersededFiles:
+    """The superseded files of one table.
+
+    Attributes:
+        state: of the runs.
+        table: a Delta table's address.
+        store: where table and state are.
+        files: knows what the table is made of.
+    """
+
+    state: S3Uri
+    table: TableAddress
+    store: TaggedStore
+    files: TableFiles
+
+    def tag(self, receipt: MaintenanceReceipt) -> Tagging:
+        """Tag what a run's rewrite replaced; safe to repeat.
+
+        Args:
+            receipt: of that run.
+
+        Raises:
+            IntegrityError: what earlier runs wrote down, or the log, is damaged.
+            TransientStoreError: something did not answer; what was done is written down.
+        """
+        told = Tagging()
+        seen = self._untag_again(None, told)
+        replaced = sorted({*self._of_receipt(receipt), *self._of_log(receipt)})
+        if not replaced:
+            return told
+        # Before the first tag: else nobody would find those of a run that was killed.
+        self._note(receipt.run_id, replaced)
+        for batch in _batches(replaced, _BATCH):
+            dead = self._dead(batch)
+            told.alive += len(batch) - len(dead)
+            _count(told, self._each(self._tag_one, dead))
+            seen = self._untag_again(seen, told)
+        return told
+
+    def untag_all(self) -> Tagging:
+        """Untag whatever may have the tag, before the table goes back to an earlier version."""
+        told = Tagging()
+        noted = sorted({key for _, one in self._documents() for key in one.keys})
+        _count(told, self._each(self._untag_one, noted))
+        return told
+
+    def forget_vacuumed(self) -> int:
+        """Drop what was written down of files of which none is left; after VACUUM.
+
+        Returns:
+            How many documents went.
+        """
+        documents = list(self._documents())
+        if not documents:
+            return 0
+        noted = {key for _, one in documents for key in one.keys}
+        left: set[str] = set()
+        for page in self.store.list_objects(self._place.bucket, self._place.prefix):
+            left.update(one.key for one in page if one.key in noted)
+        gone = [source for source, one in documents if left.isdisjoint(one.keys)]
+        return len(gone) - len(self.store.delete_sources(gone).refused) if gone else 0
+
+    @property
+    def _place(self) -> S3Uri:
+        place = self.table.location
+        assert place is not None  # noqa: S101 - such are the addresses of Delta tables
+        return place
+
+    def _dead(self, keys: Sequence[str]) -> list[str]:
+        live = self.files.current().keys
+        return [key for key in keys if key not in live]
+
+    def _untag_again(self, seen: Live | None, told: Tagging) -> Live:
+        """Untag what is alive of what any run may have tagged, where the table is not as it was."""
+        now = self.files.current()
+        if now != seen:
+            alive = {key for _, one in self._documents() for key in one.keys if key in now.keys}
+            _count(told, self._each(self._untag_one, sorted(alive)))
+        return now
+
+    def _each(self, work: Callable[[str], str], keys: Sequence[str]) -> list[str]:
+        if not keys:
+            return []
+        with ThreadPoolExecutor(min(_AT_ONCE, len(keys))) as pool:
+            return list(pool.map(work, keys))
+
+    def _tag_one(self, key: str) -> str:
+        """The owner's own tags stay."""
+        bucket = self._place.bucket
+        try:
+            tags = dict(self.store.tags(bucket, key))
+            if tags.get(TAG) == VALUE:
+                return ""
+            if len(tags) >= _MOST_TAGS and TAG not in tags:
+                return "full"
+            self.store.put_tags(bucket, key, tags | {TAG: VALUE})
+        except ObjectMissing:
+            return "gone"
+        return "tagged"
+
+    def _untag_one(self, key: str) -> str:
+        bucket = self._place.bucket
+        try:
+            tags = dict(self.store.tags(bucket, key))
+            if tags.get(TAG) != VALUE:
+                return ""
+            del tags[TAG]
+            self.store.put_tags(bucket, key, tags)
+        except ObjectMissing:
+            return ""
+        return "untagged"
+
+    def _of_receipt(self, receipt: MaintenanceReceipt) -> Iterator[str]:
+        for uri in receipt.superseded:
+            scheme = next((one for one in _SCHEMES if uri.startswith(one)), None)
+            bucket, _, key = uri.removeprefix(scheme or "").partition("/")
+            if scheme and bucket == self._place.bucket and self._is_data(key):
+                yield key
+
+    def _of_log(self, receipt: MaintenanceReceipt) -> Iterator[str]:
+        """What the versions that a receipt tells of took out; it names no more than 10,000."""
+        for one in receipt.of(DONE):
+            if one.after.isdecimal():
+                yield from self._removed_by(int(one.after))
+
+    def _removed_by(self, version: int) -> Iterator[str]:
+        place = self._place
+        try:
+            body = self.store.get(place.bucket, f"{place.prefix}{_LOG}{version:020d}.json")
+        except ObjectMissing:
+            # Cleaned up after its retention, and by then VACUUM may have been there, too.
+            return
+        for line in filter(None, body.split(b"\n")):
+            removed = _decode_action(line).remove
+            # With data_change it was somebody's DELETE.
+            if removed is not None and not removed.data_change and "://" not in removed.path:
+                key = place.prefix + unquote(removed.path)
+                if self._is_data(key):
+                    yield key
+
+    def _is_data(self, key: str) -> bool:
+        """A data file of this table: what lies elsewhere is another's, who shares it."""
+        prefix = self._place.prefix
+        return key.startswith(prefix) and not key.startswith(prefix + _LOG)
+
+    def _note(self, run_id: str, keys: list[str]) -> None:
+        bucket, prefix = places.superseded_prefix(self.state, self.table)
+        place = (bucket, f"{prefix}{run_id}.json")
+        document = Superseded(table=self.table.text, run_id=run_id, keys=keys)
+        leave_document(self.store, place, document, SUPERSEDED_VERSION)
+
+    def _documents(self) -> Iterator[tuple[SourceObject, Superseded]]:
+        bucket, prefix = places.superseded_prefix(self.state, self.table)
+        for page in self.store.list_objects(bucket, prefix):
+            for one in page:
+                place = (bucket, one.key)
+                found = find_document(self.store, place, _decode, SUPERSEDED_VERSION)
+                if found is not None:
+                    yield one, found
+
+
+def _count(told: Tagging, done: Iterable[str]) -> None:
+    for name in filter(None, done):
+        setattr(told, name, getattr(told, name) + 1)
+
+
+def _batches(keys: Iterable[str], size: int) -> Iterator[list[str]]:
+    left = iter(keys)
+    while batch := list(islice(left, size)):
+        yield batch

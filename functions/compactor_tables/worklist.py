@@ -1,0 +1,61 @@
+"""What a run's first step leaves for the others: its input, and the list of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from compactor.errors import IntegrityError
+from compactor.ports import ObjectStore
+from compactor.settings.tables import TableAddress
+from compactor_tables import places
+from compactor_tables.request import MaintenanceRequest, read_request
+
+_JSON = "application/json"
+
+
+def write_worklist(
+    request: MaintenanceRequest,
+    given: Mapping[str, Any],
+    run_id: str,
+    tables: Iterable[TableAddress],
+    *,
+    store: ObjectStore,
+) -> dict[str, Any]:
+    """Store the input of a run and its tables; returns where they are.
+
+    Args:
+        request: the input, checked.
+        given: the same, as it was given.
+        run_id: of the run.
+        tables: in the order in which they are worked on.
+        store: where the state is.
+    """
+    asked = _place(places.request_key(request.state, run_id))
+    store.put(**asked, body=msgspec.json.encode(dict(given)), content_type=_JSON)
+    items = [{"table": one.text, "run_id": run_id, "request": asked} for one in tables]
+    listed = _place(places.list_key(request.state, run_id))
+    store.put(**listed, body=msgspec.json.encode(items), content_type=_JSON)
+    return {"run_id": run_id, "count": len(items), "tables": listed, "request": asked}
+
+
+def read_stored_request(bucket: str, key: str, store: ObjectStore) -> MaintenanceRequest:
+    """The input of a run again.
+
+    Raises:
+        ObjectMissing: there is none.
+        IntegrityError: it is damaged.
+        InvalidInput: it is of another version of this program.
+    """
+    try:
+        document = msgspec.json.decode(store.get(bucket, key))
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise IntegrityError(f"s3://{bucket}/{key} is damaged: {error}") from error
+    return read_request(document)
+
+
+def _place(place: tuple[str, str]) -> dict[str, str]:
+    bucket, key = place
+    return {"bucket": bucket, "key": key}

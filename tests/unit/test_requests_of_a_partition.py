@@ -1,0 +1,70 @@
+"""Every request of one partition, in order: those that DESIGN.md lists, each with its reason."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import partial
+from pathlib import Path
+
+from compactor.ports import ObjectStore
+from compactor.whole.here import ThisProcess
+from compactor.whole.orders import Desk
+from compactor.whole.run import Given, run_whole
+from tests.support.examples import NOW, settings
+from tests.support.memory_hooks import Call
+from tests.support.memory_store import ManualClock, MemoryStore
+
+SOURCES = 200
+
+
+class _Forever:
+    def remaining_seconds(self) -> float:
+        return math.inf
+
+
+def _same(workers: ThisProcess, _: ObjectStore) -> ThisProcess:
+    return workers
+
+
+def _requests() -> list[Call]:
+    """Of the second partition of a destination; the first one made its state."""
+    clock = ManualClock(NOW)
+    store = MemoryStore(clock)
+    for bucket in ("source", "lake"):
+        store.add_bucket(bucket)
+    given = settings(s3_source_uri="s3://source/logs/", depth=1)
+    for partition in ("a", "b"):
+        for number in range(SOURCES):
+            body = b'{"id": %d}\n' % number
+            key = f"logs/{partition}/{number:03}.json"
+            store.seed("source", key, body, last_modified=NOW - 86_400)
+        store.calls.clear()
+        run_id = f"run-of-{partition}"
+        workers = ThisProcess(Desk(given, store, clock, run_id), _Forever())
+        ended = run_whole(
+            Given(
+                settings=given,
+                run_id=run_id,
+                started_at="2027-01-15T08:00:00Z",
+                store=store,
+                clock=clock,
+                deadline=_Forever(),
+                workers=partial(_same, workers),
+            )
+        )
+        assert ended.report is not None
+        assert ended.report.status == "succeeded"
+    return [one for one in store.calls if re.search(r"(?:^|/)b[/-]", one.key)]
+
+
+def test_design_lists_every_request_of_a_partition_and_no_other(repo_root: Path) -> None:
+    asked = _requests()
+    reads = [one.key for one in asked if one.name == "read_source"]
+    beside = [one.name for one in asked if one.name != "read_source"]
+    text = (repo_root / "DESIGN.md").read_text(encoding="utf-8")
+    table = text.partition("### Requests of a partition\n")[2].partition("\n##")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)
+
+    assert sorted(reads) == [f"logs/b/{number:03}.json" for number in range(SOURCES)]
+    assert sorted(beside) == sorted(listed)
