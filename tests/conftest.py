@@ -100,6 +100,13 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test-fast` does not import modules of which it runs nothing."""
+    name = collection_path.stem.removeprefix("test_")
+    is_slow = name in SLOW and collection_path.parent.name == "unit"
+    return True if is_slow and config.option.markexpr == "fast" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make test-fast` runs, before marks are selected."""
