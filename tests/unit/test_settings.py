@@ -109,6 +109,7 @@ inputs = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(inputs)
 def test_settings_survive_the_way_through_json(given_input: dict[str, Any]) -> None:
     settings = Settings.from_input(given_input)
