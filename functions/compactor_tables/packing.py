@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compactor.sizes import GIB, MIB
@@ -153,9 +153,6 @@ class DeltaPacking:
         if one.rows is None:
             return one.deletes > 0
         return one.rows > 0 and one.deleted / one.rows > self.deleted_share
-
-
-Packing = Callable[[Iterable[DataFile]], Rewrite]
 
 
 def into_number(files: Sequence[DataFile], number: int) -> Rewrite:

@@ -8,12 +8,16 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from compactor.discovery.speed import LINES, SPEEDS
 from compactor.errors import InvalidInput
-from compactor_cli.demo_layout import layout_of
+from compactor.model import SourceObject
+from compactor.scanning.choosing import Layout, choose
+from compactor.scanning.layouts import Keys
 from compactor_cli.generator import GeneratorSpec, LogFormat, generate
 from compactor_cli.generator.spec import parse_start
 from compactor_local.embedded import SeedObject
@@ -97,8 +101,33 @@ def from_directory(directory: Path) -> Seed:
     if size > _MOST_BYTES:
         limit = f"at most {_MOST_BYTES:,} bytes of logs, for the embedded S3 is in memory"
         raise InvalidInput("--source", str(directory), f"{limit} (there are {size:,})")
-    layout = layout_of(path.relative_to(directory).as_posix() for path in paths)
-    return Seed(_read(paths, directory), len(paths), layout.fields(SOURCE_URI))
+    keys = Keys(SOURCE_PREFIX)
+    sources = (
+        SourceObject(BUCKET, _key(path, directory), "", path.stat().st_size, path.stat().st_mtime)
+        for path in paths
+    )
+    for one in sorted(sources, key=attrgetter("key")):
+        keys.add(one)
+    return Seed(_read(paths, directory), len(paths), fields_of(keys))
+
+
+def fields_of(keys: Keys) -> dict[str, Any]:
+    """The fields of a run's input that say how keys are divided: by dates, or not at all."""
+    choice = choose(keys, whole_bucket=False)
+    layout = choice.layouts[0] if choice.clear else Layout(())
+    if layout.date_format is None or layout.begin is None or layout.end is None:
+        return {"s3_source_uri": SOURCE_URI}
+    levels = "".join(f"{one}/" for one in (*layout.root, *layout.pattern))
+    return {
+        "s3_source_uri": SOURCE_URI + levels,
+        "date_format": layout.date_format,
+        "start": datetime.fromtimestamp(layout.begin, UTC).date().isoformat(),
+        "end": datetime.fromtimestamp(layout.end - 1, UTC).date().isoformat(),
+    }
+
+
+def _key(path: Path, directory: Path) -> str:
+    return SOURCE_PREFIX + path.relative_to(directory).as_posix()
 
 
 def _walk(directory: Path) -> Iterator[Path]:
@@ -113,5 +142,6 @@ def _walk(directory: Path) -> Iterator[Path]:
 def _read(paths: Iterable[Path], directory: Path) -> Iterator[SeedObject]:
     day_ago = time.time() - _DAY_SECONDS
     for path in paths:
-        key = SOURCE_PREFIX + path.relative_to(directory).as_posix()
-        yield SeedObject(key, path.read_bytes(), min(path.stat().st_mtime, day_ago))
+        yield SeedObject(
+            _key(path, directory), path.read_bytes(), min(path.stat().st_mtime, day_ago)
+        )

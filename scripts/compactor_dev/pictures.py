@@ -70,16 +70,12 @@ SCREENS = (
     Screen("scan", ("scan", "s3://my-logs/raw/", _LAKE)),
     Screen("plan", ("plan", _SOURCE, _LAKE, *_DATED, "--duration", "20")),
     Screen("run", ("run", _SOURCE, _LAKE, *_DATED, "--duration", "20", "--report-dir", "{pages}")),
-    Screen(
-        "history",
-        ("history", "--state-uri", "s3://my-lake/_compactor/daily/", "--html", "{pages}/history"),
-    ),
+    Screen("history", ("history", "--state-uri", "s3://my-lake/_compactor/daily/")),
 )
 SHOTS = (
     Shot("report-light", "report.html"),
     Shot("report-dark", "report.html", scheme="dark"),
     Shot("report-390", "report.html", _TELEPHONE, 1_700),
-    Shot("history-page", "history", height=1_000),
 )
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from compactor.log.entries import Commit
+from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
 from compactor.ports import ObjectStore
 from compactor.readers import look, refresh
@@ -31,7 +32,10 @@ def deleting_before_the_switch(patch: pytest.MonkeyPatch, between_seconds: float
 
     def deletes_first(ready: Sequence[refresh._Work], work: Refreshing) -> None:
         for one in ready:
-            work.store.delete_sources(look.doubled(work.settings, one.partition, work.store))
+            held = CommitLog(work.store, work.settings, one.partition).load().committed
+            pages = list(work.store.list_objects(one.partition.bucket, one.partition.prefix))
+            doubled = [source for page in pages for source in page if source.identity in held]
+            work.store.delete_sources(doubled)
         time.sleep(between_seconds)
         switch(ready, work)
 

@@ -15,9 +15,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib import import_module
 from typing import Any
-from urllib.parse import quote_plus, unquote_plus
+from urllib.parse import quote_plus
 
 from compactor.model import SourceObject
 from tests.support.memory_store import MemoryStore
@@ -29,56 +28,6 @@ URI = f"s3://{BUCKET}/{PLACE}{BEGUN}/manifest.json"
 CURRENT = ("Bucket", "Key", "Size", "LastModifiedDate", "ETag", "StorageClass")
 VERSIONS = ("Bucket", "Key", "VersionId", "IsLatest", "IsDeleteMarker", *CURRENT[2:])
 ALL = (*CURRENT, "IsMultipartUploaded", "ReplicationStatus", "EncryptionStatus")
-
-
-ENDS = {"CSV": "csv.gz", "ORC": "orc", "Parquet": "parquet"}
-NAMES = {
-    "Bucket": "bucket",
-    "Key": "key",
-    "VersionId": "version_id",
-    "IsLatest": "is_latest",
-    "IsDeleteMarker": "is_delete_marker",
-    "Size": "size",
-    "LastModifiedDate": "last_modified_date",
-    "ETag": "e_tag",
-    "StorageClass": "storage_class",
-    "IsMultipartUploaded": "is_multipart_uploaded",
-    "ReplicationStatus": "replication_status",
-    "EncryptionStatus": "encryption_status",
-}
-TYPES = {
-    "IsLatest": "boolean",
-    "IsDeleteMarker": "boolean",
-    "IsMultipartUploaded": "boolean",
-    "Size": "bigint",
-    "LastModifiedDate": "timestamp",
-}
-
-
-def parquet_type(name: str, kind: str) -> str:
-    """A column's declaration in Parquet, by its type in ORC."""
-    return {
-        "string": f"binary {name} (UTF8)",
-        "boolean": f"boolean {name}",
-        "bigint": f"int64 {name}",
-        "timestamp": f"int64 {name} (TIMESTAMP_MILLIS)",
-    }[kind]
-
-
-def _column(arrow: Any, name: str, rows: Sequence[dict[str, str]]) -> Any:
-    """Values of a column as S3 types them; keys are not encoded here."""
-    texts = [row.get(name, "") for row in rows]
-    kind = TYPES.get(name, "string")
-    if name == "Key":
-        return arrow.array([unquote_plus(one) for one in texts])
-    if kind == "boolean":
-        return arrow.array([one == "true" for one in texts])
-    if kind == "bigint":
-        return arrow.array([int(one) if one else None for one in texts], arrow.int64())
-    if kind == "timestamp":
-        moments = [datetime.fromisoformat(one) for one in texts]
-        return arrow.array(moments, arrow.timestamp("ms", tz="UTC"))
-    return arrow.array([one or None for one in texts], arrow.string())
 
 
 @dataclass
@@ -93,7 +42,6 @@ class Inventory:
     created_at: float
     rows: list[list[dict[str, str]]]
     columns: Sequence[str] = CURRENT
-    file_format: str = "CSV"
     told: dict[str, Any] = field(default_factory=dict)
 
     def deliver(self, store: MemoryStore, begun: str = BEGUN) -> None:
@@ -105,8 +53,9 @@ class Inventory:
         """What S3 delivers, by key."""
         files = []
         for number, rows in enumerate(self.rows):
-            body = self._file(rows)
-            key = f"{PLACE}data/{number:08d}-{begun}.{ENDS[self.file_format]}"
+            # The same rows are the same file, whatever the second.
+            body = gzip.compress(self._csv(rows), mtime=0)
+            key = f"{PLACE}data/{number:08d}-{begun}.csv.gz"
             yield key, body
             files.append({"key": key, "size": len(body), "MD5checksum": md5(body)})
         manifest = {
@@ -114,41 +63,14 @@ class Inventory:
             "destinationBucket": f"arn:aws:s3:::{BUCKET}",
             "version": "2016-11-30",
             "creationTimestamp": str(int(self.created_at * 1000)),
-            "fileFormat": self.file_format,
-            "fileSchema": self._schema(),
+            "fileFormat": "CSV",
+            "fileSchema": ", ".join(self.columns),
             "files": files,
             **self.told,
         }
         body = json.dumps(manifest, indent=2).encode()
         yield f"{PLACE}{begun}/manifest.json", body
         yield f"{PLACE}{begun}/manifest.checksum", md5(body).encode()
-
-    def _schema(self) -> str:
-        """As the manifests in the guide have it."""
-        if self.file_format == "CSV":
-            return ", ".join(self.columns)
-        names = [(NAMES[name], TYPES.get(name, "string")) for name in self.columns]
-        if self.file_format == "ORC":
-            return f"struct<{','.join(':'.join(one) for one in names)}>"
-        required = ("bucket", "key")
-        lines = [
-            f"  {'required' if name in required else 'optional'} {parquet_type(name, kind)};"
-            for name, kind in names
-        ]
-        return "message s3.inventory {" + "".join(lines) + "}"
-
-    def _file(self, rows: Sequence[dict[str, str]]) -> bytes:
-        if self.file_format == "CSV":
-            # The same rows are the same file, whatever the second.
-            return gzip.compress(self._csv(rows), mtime=0)
-        arrow = import_module("pyarrow")
-        table = arrow.table({NAMES[name]: _column(arrow, name, rows) for name in self.columns})
-        sink = io.BytesIO()
-        if self.file_format == "ORC":
-            import_module("pyarrow.orc").write_table(table, sink, stripe_size=64)
-        else:
-            import_module("pyarrow.parquet").write_table(table, sink, row_group_size=2)
-        return sink.getvalue()
 
     def _csv(self, rows: Iterable[dict[str, str]]) -> bytes:
         text = io.StringIO()

@@ -13,7 +13,7 @@ from compactor.log.left_alone import LeftAlone
 from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped
-from compactor.report.page import render, render_history
+from compactor.report.page import render
 from compactor.runs.receipts import Counts
 from compactor_dev.browser import Browser, missing, open_browser
 from tests.support.desk import HOSTILE, Desk
@@ -67,15 +67,6 @@ def full_report() -> dict[str, Any]:
     return {**document, **told, "warnings": [LONG], "headline": f"left alone: {BREAKOUT}"}
 
 
-def history() -> str:
-    """Of three runs, one of them failed, with a name that is long and hostile."""
-    numbers = dict.fromkeys(("partitions", "failed", "records", "backlog", "dollars"), 1_234_567)
-    numbers |= dict.fromkeys(("objects_before", "objects_after", "bytes_before", "bytes_after"), 9)
-    told = {"run_id": LONG + BREAKOUT, "started_at": "2026-01-03T00:00:00Z", **numbers}
-    runs = [{**told, "status": status} for status in ("succeeded", "failed", "succeeded")]
-    return render_history(f"s3://lake/{LONG}", runs)
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("pages") / "report.html"
@@ -91,18 +82,6 @@ def test_nothing_of_the_page_keeps_anybody_from_reading_it(
     browser.show(page, width=width, scheme=scheme)
     browser.open_all()
     # axe-core, contrast as WCAG AA wants it among it; also what it could not decide.
-    assert browser.violations() == []
-    assert browser.told() == []
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_history_can_be_read_by_everybody_on_a_telephone(
-    browser: Browser, tmp_path: Path, scheme: str
-) -> None:
-    file = tmp_path / "history.html"
-    file.write_text(history(), "utf-8")
-    browser.show(file, width=TELEPHONE, scheme=scheme)
-    assert browser.ask("return document.documentElement.scrollWidth") <= TELEPHONE
     assert browser.violations() == []
     assert browser.told() == []
 

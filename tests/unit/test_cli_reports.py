@@ -164,19 +164,6 @@ def test_a_number_of_runs_that_is_none_is_refused(command, capsys, number):
     assert f"'{number}' is not accepted; expected 1 to 1,000" in capsys.readouterr().err
 
 
-def test_the_page_of_a_history_has_each_run_and_its_trends(stack, command, opened, tmp_path):
-    leave(stack, "r1", objects_in=2_000, objects_out=24, bytes_in=3 << 20, young=3)
-    leave(stack, "r2", objects_in=10, objects_out=1, bytes_in=1 << 20)
-    page = tmp_path / "history.html"
-    assert command("history", "--html", str(page), "--open")[0] == 0
-    text = text_of(page)
-    assert "2 runs: 2,010 objects became 25." in text
-    assert "Objects compacted r1: 2,000 r2: 10 at most 2,000" in text
-    assert "Left for a later run r1: 3 r2: 0 at most 3" in text
-    assert "Bytes compacted r1: 3.0 MiB r2: 1.0 MiB at most 3.0 MiB" in text
-    assert opened == [page.as_uri()]
-
-
 def test_a_prefix_without_runs_is_told_in_one_line(stack, command):
     code, out, err = command("history", "--state-uri", f"s3://{LAKE}/elsewhere/")
     assert (code, out) == (1, "")

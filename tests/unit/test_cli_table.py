@@ -180,16 +180,6 @@ def test_what_duckdb_is_told_is_what_it_runs(
     assert result.fetchall() == [(12,)]
 
 
-def test_a_view_leaves_out_what_outputs_hold(table: Any) -> None:
-    assert main(["run", *PLACES, *WINDOW, *NOW]) == 0
-    code, out, _ = table("ddl", "--view")
-    assert code == 0
-    view = out[out.index("CREATE OR REPLACE VIEW") :]
-    assert view.count("'s3://my-logs/raw/") == 6
-    assert '"lake"."logs_outputs"' in view
-    assert out.count("ALTER TABLE") == 4
-
-
 @pytest.mark.parametrize("action", ["show", "refresh", "ddl"])
 def test_a_table_must_be_named(table: Any, action: str) -> None:
     code, _, err = table(action, named=False)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.inventory import columnar, pages, taking
+from compactor.inventory import pages, taking
 from compactor.inventory.listing import InventoryListing, open_listing
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.rows import Row
@@ -35,7 +35,6 @@ from tests.support.examples import settings as settings_of
 from tests.support.inventory import (
     ALL,
     BUCKET,
-    CURRENT,
     PLACE,
     URI,
     VERSIONS,
@@ -197,7 +196,7 @@ def test_a_configuration_that_nothing_was_delivered_for_is_told(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("told", "columns", "says"),
     [
-        ({"fileFormat": "JSON"}, ALL, "in CSV, ORC, Parquet; this one is in JSON"),
+        ({"fileFormat": "Parquet"}, ALL, "an inventory in CSV; this one is in Parquet"),
         ({"sourceBucket": "other"}, ALL, "of the source's bucket source; this one is of other"),
         ({"files": None}, ALL, "the manifest.json of an S3 Inventory"),
         ({"creationTimestamp": "today"}, ALL, "the manifest.json of an S3 Inventory"),
@@ -215,51 +214,6 @@ def test_an_inventory_that_cannot_be_used_is_refused_in_one_line(
 
     assert error.value.field == "listing"
     assert says in str(error.value)
-
-
-@pytest.mark.parametrize("file_format", ["ORC", "Parquet"])
-def test_what_needs_pyarrow_says_how_it_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
-) -> None:
-    monkeypatch.setattr(columnar, "is_installed", lambda: False)
-    inventory = inventory_of(sources_of("a"), NOW, told={"fileFormat": file_format})
-    with pytest.raises(InvalidInput, match=f"for one in {file_format}: pip install pyarrow"):
-        taken(inventory, tmp_path)
-
-
-@pytest.mark.parametrize("file_format", ["ORC", "Parquet"])
-@pytest.mark.parametrize("columns", [ALL, VERSIONS, CURRENT])
-def test_an_inventory_in_columns_lists_what_one_in_csv_does(
-    tmp_path: Path, file_format: str, columns: Sequence[str]
-) -> None:
-    pytest.importorskip("pyarrow")
-    names = ("a/1.log", "a b/ü+&%41.log", "a/2.log", "b/c/3.log", 'x"y,z', "z")
-    inventory = inventory_of(sources_of(*names), NOW - HOUR, columns=columns)
-    if "IsLatest" in columns:
-        old, gone = sources_of("z", "zz")
-        inventory.rows[0] += [
-            row_of(old, IsLatest="false", VersionId="1"),
-            row_of(gone, IsDeleteMarker="true", Size="", ETag="", VersionId="2"),
-        ]
-    in_csv = listed(taken(inventory, tmp_path / "csv"))
-    inventory.file_format = file_format
-
-    assert listed(taken(inventory, tmp_path / "columns")) == in_csv
-    assert len(in_csv) == len(names)
-
-
-@pytest.mark.parametrize("file_format", ["ORC", "Parquet"])
-@pytest.mark.parametrize("damage", [0, 1, 2])
-def test_an_inventory_in_columns_is_checked_too(
-    tmp_path: Path, file_format: str, damage: int
-) -> None:
-    pytest.importorskip("pyarrow")
-    store = MemoryStore(ManualClock(NOW))
-    inventory_of(sources_of("a", "b", "c", "d"), NOW, file_format=file_format).deliver(store)
-    [swap_files, cut_file, drop_file][damage](store)
-
-    with pytest.raises(IntegrityError):
-        take_inventory(settings_of(**INVENTORY), store, DirectoryShelf(tmp_path))
 
 
 def test_a_manifest_that_is_not_there_is_told() -> None:

@@ -17,7 +17,7 @@ from compactor.errors import InvalidInput
 from compactor.formats import Detected
 from compactor.model import Format, SourceObject
 from compactor.readers.columns import found_in
-from compactor.readers.ddl import add_partition, create_table, exact_view
+from compactor.readers.ddl import create_table
 from compactor.readers.files import as_polars, as_text
 from compactor.readers.formats import LOGS, Reading, log_of, require_exact, table_descriptor
 from compactor.readers.making import table_input
@@ -250,15 +250,6 @@ def test_statements_quote_whatever_stands_in_names_and_values() -> None:
     assert "`lake`.`l``s`" in statement
     assert r"'input.regex' = '(\\d)\'', 'separatorChar' = '\t'" in statement
     assert "EXTERNAL'" not in statement
-    added = add_partition(("lake", "logs"), ["dt"], ["it's"], "s3://a/it's/")
-    assert added.endswith(r"(`dt` = 'it''s') LOCATION 's3://a/it\'s/';")
-
-
-def test_a_view_that_athena_does_not_take_is_refused() -> None:
-    assert "NOT IN" not in exact_view("v", "s", "o", [])
-    assert "'s3://a/it''s'" in exact_view("v", "s", "o", ["s3://a/it's"])
-    with pytest.raises(InvalidInput, match="fewer sources than 5,000"):
-        exact_view("v", "s", "o", [f"s3://lake/{number:060}" for number in range(5_000)])
 
 
 def test_lists_for_engines_quote_keys() -> None:

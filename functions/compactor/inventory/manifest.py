@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
-from compactor.inventory import columnar
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 
@@ -27,11 +26,7 @@ _BEGUN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}Z/")
 # Optional in the configuration of an inventory, and needed here; Bucket and Key always come.
 _REQUIRED = ("Size", "LastModifiedDate", "ETag")
 # Where fileSchema has the names of columns.
-_NAMES_IN = {
-    "CSV": re.compile(r"[^\s,]+"),
-    "ORC": re.compile(r"(\w+):"),
-    "Parquet": re.compile(r"(?:required|optional)\s+\w+\s+(\w+)"),
-}
+_NAME_IN_SCHEMA = re.compile(r"[^\s,]+")
 _ACCEPTED = "the URI of the manifest.json of an S3 Inventory"
 
 
@@ -53,15 +48,13 @@ class Manifest:
         md5: of manifest.json, in hexadecimal; names the inventory.
         source_bucket: whose objects it lists.
         created_at: when S3 began to look, UNIX seconds.
-        file_format: of its files: CSV, ORC or Parquet.
-        columns: of each row, in order, as S3 calls them in CSV.
+        columns: of each row, in order.
     """
 
     uri: str
     md5: str
     source_bucket: str
     created_at: float
-    file_format: str
     columns: tuple[str, ...]
     files: tuple[InventoryFile, ...]
 
@@ -141,7 +134,6 @@ def _manifest(uri: str, md5: str, told: Mapping[str, Any]) -> Manifest:
         source_bucket=str(told["sourceBucket"]),
         # Milliseconds, as text.
         created_at=int(told["creationTimestamp"]) / 1000,
-        file_format=str(told["fileFormat"]),
         columns=tuple(columns),
         files=tuple(
             InventoryFile(bucket, str(one["key"]), str(one["MD5checksum"])) for one in told["files"]
@@ -150,17 +142,9 @@ def _manifest(uri: str, md5: str, told: Mapping[str, Any]) -> Manifest:
 
 
 def _columns(uri: str, file_format: str, schema: str) -> Sequence[str]:
-    """The columns, as CSV calls them; those that are not known here by their own names."""
-    if file_format in columnar.FORMATS and not columnar.is_installed():
-        accepted = f"an inventory in CSV, or pyarrow for one in {file_format}: pip install pyarrow"
-        raise InvalidInput(FIELD, uri, accepted)
-    if file_format not in _NAMES_IN:
-        accepted = f"an inventory in {', '.join(_NAMES_IN)}; this one is in {file_format}"
-        raise InvalidInput(FIELD, uri, accepted)
-    columns = _NAMES_IN[file_format].findall(schema)
     if file_format != "CSV":
-        in_csv = {name: known for known, name in columnar.NAMES.items()}
-        columns = [in_csv.get(name, name) for name in columns]
+        raise InvalidInput(FIELD, uri, f"an inventory in CSV; this one is in {file_format}")
+    columns = _NAME_IN_SCHEMA.findall(schema)
     missing = [name for name in ("Key", *_REQUIRED) if name not in columns]
     if missing:
         accepted = f"an inventory with the fields {', '.join(_REQUIRED)}: it has no {missing[0]}"

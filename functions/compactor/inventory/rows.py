@@ -13,17 +13,15 @@ import io
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import repeat
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from compactor.errors import IntegrityError, ObjectMissing
-from compactor.inventory import columnar
 from compactor.inventory.manifest import InventoryFile, Manifest
 from compactor.ports import ObjectStore
 
 _BUFFER_BYTES = 1024 * 1024
-_TRUE = ("true", True)
+_TRUE = "true"
 # What reading raises when the bytes are not what they are taken for.
 _DAMAGE = (
     ValueError,
@@ -70,9 +68,8 @@ def rows_of(
             certain only behind the last row.
     """
     where = f"s3://{file.bucket}/{file.key}"
-    read = _csv_rows if manifest.file_format == "CSV" else _columnar_rows
     try:
-        md5 = yield from read(store.open(file.bucket, file.key), manifest, prefix)
+        md5 = yield from _csv_rows(store.open(file.bucket, file.key), manifest, prefix)
     except ObjectMissing:
         raise IntegrityError(f"{where} is gone, and the inventory names it") from None
     except _DAMAGE as error:
@@ -90,30 +87,6 @@ def _csv_rows(
         text = io.TextIOWrapper(plain, "utf-8", newline="")
         yield from _rows(csv.reader(text, strict=True), manifest.columns, prefix)
     return body.md5()
-
-
-def _columnar_rows(
-    chunks: Iterator[bytes], manifest: Manifest, prefix: str
-) -> Generator[Row, None, str]:
-    """Returns the MD5 of the file."""
-    wanted = [name for name in columnar.NAMES if name in manifest.columns]
-    is_current = _current({name: number for number, name in enumerate(wanted)})
-    with columnar.kept(chunks) as (file, md5):
-        for batch in columnar.columns_of(file, manifest.file_format, wanted):
-            lines = zip(*batch.values(), strict=True)
-            for row, line in zip(_rows_of_columns(batch), lines, strict=True):
-                if row.key.startswith(prefix) and is_current(line):
-                    yield row._replace(
-                        etag=row.etag.strip('"'), storage_class=row.storage_class or "STANDARD"
-                    )
-    return md5
-
-
-def _rows_of_columns(batch: Mapping[str, list[Any]]) -> Iterator[Row]:
-    keys = batch["Key"]
-    classes = batch.get("StorageClass") or [""] * len(keys)
-    times = batch["LastModifiedDate"]
-    return map(Row, keys, times, repeat(""), batch["ETag"], batch["Size"], classes)
 
 
 def _rows(lines: Iterator[list[str]], columns: Sequence[str], prefix: str) -> Iterator[Row]:
@@ -137,13 +110,13 @@ def _rows(lines: Iterator[list[str]], columns: Sequence[str], prefix: str) -> It
             )
 
 
-def _current(at: Mapping[str, int]) -> Callable[[Sequence[Any]], bool]:
+def _current(at: Mapping[str, int]) -> Callable[[Sequence[str]], bool]:
     """Tells whether a row is about an object that a GET of its key returns."""
     if "IsLatest" not in at:
         # An inventory of the current versions alone.
         return lambda line: True
     latest_at, marker_at = at["IsLatest"], at["IsDeleteMarker"]
-    return lambda line: line[latest_at] in _TRUE and line[marker_at] not in _TRUE
+    return lambda line: line[latest_at] == _TRUE and line[marker_at] != _TRUE
 
 
 def _seconds(text: str) -> float:

@@ -10,7 +10,6 @@ from compactor.model import Format
 from compactor.readers.states import Held
 
 TEXT, DUCKDB, POLARS, SPARK = "txt", "duckdb", "polars", "spark"
-_JSON_LINES = (Format.JSON_LINES,)
 
 
 def names_of(held: Held, *, exact: bool = True) -> list[str]:

@@ -91,19 +91,6 @@ def look(
     )
 
 
-def doubled(settings: Settings, partition: Partition, store: ObjectStore) -> list[SourceObject]:
-    """The sources that stand although a readable output holds them, in the order of keys.
-
-    Raises:
-        IntegrityError: the log is not whole.
-        InvalidInput: something may not be read.
-        TransientStoreError: the store did not answer.
-    """
-    there = _there(settings, partition, store)
-    held, prefix = there.found.held, partition.prefix
-    return [one for one in there.sources if one.identity in held and has_rows(one, prefix)]
-
-
 def _there(settings: Settings, partition: Partition, store: ObjectStore) -> _There:
     log = CommitLog(store, settings, partition)
     state = log.load()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
 from compactor.log.size_counts import least_bytes
 from compactor.sizes import human_bytes
 
 # Labels of the axis of sizes that stand beside each other on a telephone.
 _MOST_LABELS = 5
-# Of few runs the bars are as wide as of so many.
-_FEWEST_BARS = 8
 # Seen even where it is one object of a million.
 _LEAST_PERCENT = 1.5
 #: Below it infrequent-access classes charge for as many bytes; it begins a bucket.
@@ -111,36 +108,3 @@ def human_label(bucket: int) -> str:
 def length(value: float, longest: float) -> float:
     """A bar's length in percent of the longest one; 0 for nothing, and seen for anything else."""
     return max(_LEAST_PERCENT, 100 * value / longest) if value and longest else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Trend:
-    """One number of each of several runs, the oldest first.
-
-    Attributes:
-        colour: class of its bars: ``b`` for what was before, ``a`` for what came after.
-        bars: of each run: x, width and height in percent, and what it shows, for a person.
-        most: the largest number, for a person.
-    """
-
-    title: str
-    colour: str
-    bars: tuple[tuple[float, float, float, str], ...]
-    most: str
-
-
-def trend(title: str, colour: str, values: Sequence[tuple[float, str, str]]) -> Trend:
-    """The chart of a number over runs.
-
-    Args:
-        title: what the number is.
-        colour: class of its bars.
-        values: of each run, at least one: the number, the same for a person, which run it is.
-    """
-    longest, most, _ = max(values, key=itemgetter(0))
-    width = 100 / max(_FEWEST_BARS, len(values))
-    bars = tuple(
-        (number * width, width, length(value, longest), f"{run}: {shown}")
-        for number, (value, shown, run) in enumerate(values)
-    )
-    return Trend(title, colour, bars, most)

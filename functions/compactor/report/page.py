@@ -1,4 +1,4 @@
-"""The report as one page, self-contained and without scripts; the same for a history of runs.
+"""The report as one page, self-contained and without scripts.
 
 Templates are rendered with autoescape, and every text is made :func:`compactor.shown.visible`
 first: what comes from outside becomes no markup, and nothing in it is hidden.
@@ -6,27 +6,19 @@ first: what comes from outside becomes no markup, and nothing in it is hidden.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from compactor.money import shown as dollars
 from compactor.report import sentences, view
-from compactor.report.charts import Trend, histogram, trend
+from compactor.report.charts import histogram
 from compactor.report.html import human_seconds
 from compactor.report.spent import HEADS, Spent, spent
 from compactor.shown import visible
-from compactor.sizes import human_bytes, plural
+from compactor.sizes import human_bytes
 
-_TRENDS = (
-    ("Objects compacted", "objects_before"),
-    ("Objects they became", "objects_after"),
-    ("Bytes compacted", "bytes_before"),
-    ("Left for a later run", "backlog"),
-    ("Dollars spent, about", "dollars"),
-)
 _NO_SIZES: Mapping[str, Any] = {"before": (), "after": ()}
 _NO_OBJECTS: Mapping[str, Any] = {"objects": 0, "bytes": 0, "examples": ()}
 
@@ -65,37 +57,6 @@ def render(report: Mapping[str, Any]) -> str:
         settings=view.setting_rows(report["settings"]),
         open_rows=view.OPEN_ROWS,
     )
-
-
-def render_history(state: str, runs: Sequence[Mapping[str, Any]]) -> str:
-    """HTML of the runs below a state prefix, with their trends.
-
-    Args:
-        state: the prefix's URI.
-        runs: at least one, the newest first: run_id, status, started_at, partitions, failed,
-            objects_before, objects_after, bytes_before, bytes_after, records, backlog and dollars
-            (perhaps None) of each.
-    """
-    before, after = (sum(one[f"objects_{when}"] for one in runs) for when in ("before", "after"))
-    failed = sum(one["status"] != "succeeded" for one in runs)
-    runs_text = plural(len(runs), "run")
-    return _rendered(
-        "history.html.j2",
-        state=state,
-        sentence=f"{runs_text}: {plural(before, 'object')} became {after:,}.",
-        failed=f"{failed:,} of {runs_text} failed." if failed else "",
-        runs=runs,
-        trends=[_trend(title, name, runs) for title, name in _TRENDS],
-    )
-
-
-def _trend(title: str, name: str, runs: Sequence[Mapping[str, Any]]) -> Trend:
-    """A number of all runs, the oldest first."""
-    shown = dollars if name == "dollars" else _number
-    shown = human_bytes if name.startswith("bytes_") else shown
-    numbers = [(one[name] or 0, one["run_id"]) for one in reversed(runs)]
-    values = [(number, shown(number), run) for number, run in numbers]
-    return trend(title, "a" if name.endswith("_after") else "b", values)
 
 
 def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, str]]:
@@ -144,7 +105,6 @@ def _environment() -> Environment:
         "number": _number,
         "bytes": human_bytes,
         "percent": _percent,
-        "moment": view.moment,
     }
     return made
 

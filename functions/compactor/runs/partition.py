@@ -35,23 +35,10 @@ __all__ = [
     "PartitionResult",
     "PartitionRun",
     "record_partition",
-    "run_partition",
 ]
 
 
-def run_partition(run: PartitionRun, state: LogState) -> PartitionResult:
-    """Compact one partition as far as the deadline allows. Safe to run again, and at once.
-
-    Raises:
-        IntegrityError: stored data contradicts the log; nothing more was touched.
-        TransientStoreError: the store did not answer, or sources kept changing.
-    """
-    return _run(PartitionProgress(run, state))
-
-
-def _run(
-    progress: PartitionProgress, expects: Callable[[CompactionPlan], None] = lambda plan: None
-) -> PartitionResult:
+def _run(progress: PartitionProgress, expects: Callable[[CompactionPlan], None]) -> PartitionResult:
     window: Window | None = Window(progress.run.place.after)
     try:
         while window is not None:

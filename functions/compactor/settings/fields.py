@@ -169,8 +169,8 @@ class RunFields:
             " the live inventory table that S3 Metadata keeps, and then what is newer than that is"
             " left for a later run, and ages are counted back from it; or the events that are kept"
             " as a stream in a DynamoDB table, and then all is taken that is pending, without a"
-            " window. An inventory is in CSV (ORC and Parquet where pyarrow is installed), with"
-            " Size, LastModifiedDate and ETag, and covers the whole source.",
+            " window. An inventory is in CSV, with Size, LastModifiedDate and ETag, and covers the"
+            " whole source.",
         ),
     ]
     include: Annotated[

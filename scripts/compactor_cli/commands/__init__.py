@@ -23,7 +23,7 @@ and for a deployed stack, by ../deployed/:
     status     how a run stands, and what failed in it      status
     logs       what its functions logged                    logs
     report     the report it left, or any run               report
-    history    all runs, with their trends                  history, ../past_runs.py
+    history    the runs that left a report                  history, ../past_runs.py
     replay     dead letters back to the queue of events     replay
 
 Only the module of the command asked for is imported, so that ``--help`` answers at once.
@@ -218,10 +218,10 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "history": Command(
         "compactor_cli.commands.history",
-        "show the runs of a deployed stack, or below a state prefix, with their trends",
+        "show the runs of a deployed stack, or below a state prefix",
         """\
   compactor history                          of the stack s3-compactor, the newest first
-  compactor history --state-uri s3://my-lake/_compactor/compacted/ --open
+  compactor history --state-uri s3://my-lake/_compactor/compacted/ --runs 7
 """,
     ),
     "replay": Command(

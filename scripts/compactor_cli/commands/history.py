@@ -1,4 +1,4 @@
-"""``compactor history``: the runs below a state prefix, as a table and as a page with trends."""
+"""``compactor history``: the runs below a state prefix, the newest first."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import argparse
 import dataclasses
 import json
 
-from compactor.report.page import render_history
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
 from compactor_cli.commands.deployment import add_deployment, find_deployment
 from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.report import add_pages, add_state, show_page, state_and_store
+from compactor_cli.commands.report import add_state, state_and_store
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import print_line, print_table, progress
+from compactor_cli.console import print_table, progress
 from compactor_cli.past_runs import HEADS, PastRun, newest_reports
 
 _MOST_RUNS = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Whose runs, how many, and what to save."""
+    """Whose runs, and how many."""
     add_deployment(parser)
     add_state(parser)
     parser.add_argument(
@@ -30,14 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the newest N that left a report (%(default)s)",
     )
-    add_pages(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read the reports, the newest first, and print a row of each.
 
     Raises:
-        InvalidInput: there is no such stack or bucket, or the page cannot be written.
+        InvalidInput: there is no such stack or bucket.
         Failure: no run left a report.
     """
     if args.state_uri:
@@ -50,16 +48,11 @@ def run(args: argparse.Namespace) -> int:
     if not found:
         raise Failure(f"no run left a report below {state.uri}")
     runs = [PastRun.of(one.document) for one in found]
-    if args.html is not None or args.open:
-        page = render_history(state.uri, [dataclasses.asdict(one) for one in runs])
-        show_page(args, page, "history.html")
     if args.json:
         print(json.dumps([dataclasses.asdict(one) for one in runs], indent=2))
         return 0
     title = f"{plural(len(runs), 'run')} below {state.uri}, the newest first"
     print_table(title, HEADS, [one.cells for one in runs])
-    if args.html is not None:
-        print_line(f"page: {args.html}")
     return 0
 
 

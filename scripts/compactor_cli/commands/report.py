@@ -31,19 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser)
     add_deployment(parser)
     add_state(parser)
-    add_pages(parser)
+    parser.add_argument("--html", type=Path, metavar="FILE", help="save it as a page, too")
+    parser.add_argument("--open", action="store_true", help="show the page in the browser")
 
 
 def run(args: argparse.Namespace) -> int:
     """Fetch and print; a report of a failed run is printed like any other.
 
     Raises:
-        InvalidInput: there is no such stack or run.
+        InvalidInput: there is no such stack or run, or the page cannot be written.
         Failure: there is no report.
     """
     report = _below(args) if args.state_uri else _deployed(args)
     if args.html is not None or args.open:
-        show_page(args, render(report.document), "report.html")
+        file = keep_page(render(report.document), "report.html", args.html)
+        if args.open:
+            open_page(file)
     if args.json:
         print(json.dumps(report.document, indent=2))
     else:
@@ -62,23 +65,6 @@ def add_state(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--endpoint-url", metavar="URL", help="with --state-uri: S3-compatible endpoint"
     )
-
-
-def add_pages(parser: argparse.ArgumentParser) -> None:
-    """``--html`` and ``--open``."""
-    parser.add_argument("--html", type=Path, metavar="FILE", help="save it as a page, too")
-    parser.add_argument("--open", action="store_true", help="show the page in the browser")
-
-
-def show_page(args: argparse.Namespace, page: str, name: str) -> None:
-    """Save a page where ``--html`` wants it, and open it if ``--open`` does.
-
-    Raises:
-        InvalidInput: it cannot be written there.
-    """
-    file = keep_page(page, name, args.html)
-    if args.open:
-        open_page(file)
 
 
 def state_and_store(args: argparse.Namespace) -> tuple[S3Uri, ObjectStore]:

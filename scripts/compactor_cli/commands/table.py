@@ -23,15 +23,13 @@ from compactor.log.stored import each_log
 from compactor.model import Format, Partition
 from compactor.ports import ObjectStore
 from compactor.readers import ddl, files
-from compactor.readers.look import doubled, look
+from compactor.readers.look import look
 from compactor.readers.making import format_of, table_input
 from compactor.readers.old_lists import OldLists, drop_old_lists
 from compactor.readers.outcome import Outcome, Outcomes
-from compactor.readers.partitions import PartitionColumns
 from compactor.readers.refresh import Refreshing, refresh
 from compactor.readers.showing import Showing, showing
-from compactor.readers.shows import location_of
-from compactor.readers.states import Held, Shown
+from compactor.readers.states import Held
 from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
@@ -69,14 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help="only this partition, by its path below SOURCE, such as 2026/01/31/; again for"
             " more (by default every one with commits, and those of the window)",
         )
-        if name == "ddl":
-            one.add_argument(
-                "--view",
-                action="store_true",
-                help="print a table of sources, one of outputs, and a view that leaves out the"
-                " sources that outputs hold now: for few of them, where nobody may switch"
-                " partitions",
-            )
         if name == "files":
             one.add_argument(
                 "--as",
@@ -190,16 +180,12 @@ def _ddl(args: argparse.Namespace) -> int:
     settings, store = _begin(args)
     table = _table_of(args, settings, store)
     database, _ = parse_reader_table(_table(settings)).name
-    if args.view:
-        statements = list(_view(args, settings, store, table))
-    else:
-        statements = [ddl.create_table(table, database)]
+    statement = ddl.create_table(table, database)
     if args.json:
-        print(json.dumps({"table": table, "sql": statements}))
+        print(json.dumps({"table": table, "sql": statement}))
         return 0
-    print("\n\n".join(statements))
-    if not args.view:
-        print("-- compactor table refresh adds its partitions")
+    print(statement)
+    print("-- compactor table refresh adds its partitions")
     return 0
 
 
@@ -210,26 +196,6 @@ def _table_of(
     if partition is None:
         raise InvalidInput("partition", None, "a partition with objects in it")
     return table_input(settings, partition, held, store)
-
-
-def _view(
-    args: argparse.Namespace, settings: Settings, store: ObjectStore, table: Mapping[str, Any]
-) -> Iterator[str]:
-    """A table of sources, one of outputs, and a view over both."""
-    database, name = parse_reader_table(_table(settings)).name
-    keys = [one["Name"] for one in table["PartitionKeys"]]
-    columns, held = PartitionColumns(settings), []
-    names = {Shown.RAW: f"{name}_sources", Shown.COMPACTED: f"{name}_outputs"}
-    for one in names.values():
-        yield ddl.create_table({**table, "Name": one}, database)
-    for partition, _ in _looks(args, settings, store):
-        held += [f"s3://{one.bucket}/{one.key}" for one in doubled(settings, partition, store)]
-        for shown, one in names.items():
-            location = location_of(shown, settings, partition, "")
-            values = columns.values(partition.path, keys)
-            yield ddl.add_partition((database, one), keys, values, location)
-    sources, outputs = (ddl.quoted(f"{database}.{one}") for one in names.values())
-    yield ddl.exact_view(ddl.quoted(f"{database}.{name}"), sources, outputs, held)
 
 
 def _files(args: argparse.Namespace) -> int:
