@@ -103,6 +103,11 @@ def test_what_has_no_status_is_no_answer(answer: bytes) -> None:
         Transfers().ask(get(s3))
 
 
+def test_no_time_limit_is_no_error() -> None:
+    with raw_s3(always(PLAIN)) as s3:
+        assert Transfers().ask(get(s3, seconds=float("inf"))).body == b"hello"
+
+
 def test_an_answer_that_does_not_come_in_time_is_none() -> None:
     with raw_s3(always(60.0)) as s3, pytest.raises(Again, match="timed out"):
         Transfers().ask(get(s3, seconds=0.2))
