@@ -92,7 +92,7 @@ class Alarms(Construct):
                 "A maintenance run failed: compactor tables status says which table and why. What"
                 " was done to the others stands; start it again for the rest.",
             )
-        if not self._config.maintenance_schedule_enabled:
+        if self._config.maintenance_schedule is None:
             return
         hours = self._config.tables_alarm_hours
         self._add_seldom(

@@ -32,18 +32,21 @@ from compactor_dev.spark_jars import digest_of, put_jar
 
 # The newest runtime of Lambda that all libraries have wheels for.
 LAMBDA_PYTHON = "3.14"
-# What our packages import. Lambda brings boto3 and botocore itself.
+# What our packages import. Lambda brings boto3, which is not imported; its botocore may be another
+# one than the locks have.
 LAMBDA_REQUIREMENTS = (
     "aws-lambda-powertools",
     "aws-xray-sdk",
+    "botocore",
     "isal",
     "jinja2",
     "msgspec",
-    "obstore",
+    "pycurl",
+    "urllib3",
     "zlib-ng",
     "zstandard",
 )
-LAMBDA_HAS = ("boto3", "botocore")
+LAMBDA_HAS = ("boto3",)
 _CORE = REPOSITORY / "functions" / "compactor"
 LAMBDA_PACKAGES = (_CORE, REPOSITORY / "functions" / "compactor_handlers")
 MAINTENANCE_PACKAGES = (_CORE, REPOSITORY / "functions" / "compactor_tables")

@@ -54,7 +54,6 @@ class Config:
     run: Settings
     name: str
     mode: str
-    create_source_bucket: bool
     create_destination_bucket: bool
     kms_key_arn: str | None
     source_kms_key_arn: str | None
@@ -79,21 +78,17 @@ class Config:
     maintenance: Mapping[str, Any] | None
     maintenance_locations: tuple[str, ...]
     maintenance_kms_key_arn: str | None
-    maintenance_schedule: str
-    maintenance_schedule_enabled: bool
-    maintenance_jars: str | tuple[str, ...]
+    maintenance_schedule: str | None
     glue_optimizers: tuple[str, ...]
     architecture: str
     worker_memory_mb: int
     worker_reserved_concurrency: int | None
-    spark_architecture: str
     spark_python: str
     spark_jars: str | tuple[str, ...]
     emr_release_label: str
     emr_serverless_max_vcpus: int
     emr_subnet_id: str | None
-    emr_primary_instance_type: str
-    emr_core_instance_type: str
+    emr_instance_type: str
     emr_core_instance_count: int
     alarm_email: str | None
     missed_run_hours: int | None
@@ -111,7 +106,6 @@ class Config:
             name: read_key(spec, given.get(name, spec.default))
             for name, spec in DEPLOYMENT_KEYS.items()
         }
-        values["create_source_bucket"] |= given.get("s3_source_uri") is None
         values["create_destination_bucket"] |= given.get("s3_destination_uri") is None
         config = cls(run=_run(given, values), **values)
         require_sense(config, given)
@@ -173,10 +167,10 @@ class Config:
     @property
     def table_jars(self) -> tuple[str, ...] | None:
         """Archives for maintenance that are there already; None where the stack brings them."""
-        if self.maintenance_jars == BUNDLED:
+        if self.spark_jars == BUNDLED:
             return None
-        if self.maintenance_jars != RELEASE:
-            return tuple(self.maintenance_jars)
+        if self.spark_jars != RELEASE:
+            return tuple(self.spark_jars)
         return tuple(one for name in self.table_formats for one in _RELEASE_JARS[name])
 
     @property
@@ -209,14 +203,14 @@ class Config:
     @property
     def made_source(self) -> bool:
         """True when the stack makes the source's bucket."""
-        shared = self.run.source.root.bucket == self.run.destination.bucket
-        return self.create_source_bucket or (shared and self.create_destination_bucket)
+        root = self.run.source.root
+        shared = root.bucket == self.run.destination.bucket
+        return root.bucket == MADE_SOURCE or (shared and self.create_destination_bucket)
 
     @property
     def made_destination(self) -> bool:
         """True when the stack makes the destination's bucket."""
-        shared = self.run.source.root.bucket == self.run.destination.bucket
-        return self.create_destination_bucket or (shared and self.create_source_bucket)
+        return self.create_destination_bucket
 
     @property
     def alarm_hours(self) -> int:
@@ -226,7 +220,7 @@ class Config:
     @property
     def tables_alarm_hours(self) -> int:
         """Hours without a run of maintenance that are too many."""
-        return alarm_hours(self.maintenance_schedule)
+        return alarm_hours(self.maintenance_schedule or "")
 
     def run_input(self) -> dict[str, Any]:
         """The run's input: URIs, and whatever differs from the defaults of FIELDS."""

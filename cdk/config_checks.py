@@ -111,8 +111,8 @@ def _check_inventory(config: Config) -> None:
 
 def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
     engine = config.run.spark_engine
-    if given.get("spark_jars") is not None and not config.run.upsert_key:
-        accepted = "nothing without upsert_key: then Spark writes no table"
+    if given.get("spark_jars") is not None and not (config.run.upsert_key or config.table_formats):
+        accepted = "nothing without upsert_key or maintenance by Spark: then Spark writes no table"
         raise InvalidInput("spark_jars", given["spark_jars"], accepted)
     if config.standalone and engine != "none":
         raise InvalidInput("spark_engine", engine, '"none" when mode is standalone')
@@ -122,17 +122,16 @@ def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
         spec = DEPLOYMENT_KEYS["emr_subnet_id"]
         accepted = f'{spec.accepted}, when spark_engine is "emr" without emr_cluster_id'
         raise InvalidInput("emr_subnet_id", given.get("emr_subnet_id"), accepted)
-    for name in ("emr_primary_instance_type", "emr_core_instance_type"):
-        _check_instance(name, getattr(config, name), config.spark_architecture)
+    _check_instance(config.emr_instance_type, config.architecture)
 
 
-def _check_instance(name: str, instance: str, architecture: str) -> None:
+def _check_instance(instance: str, architecture: str) -> None:
     # m6g, c7gd, r8gn: the letter g behind the generation says Graviton.
     _, _, options = instance.split(".", maxsplit=1)[0].partition(_generation(instance))
     found = "arm64" if options.startswith("g") else "x86_64"
     if found != architecture:
-        accepted = f"an instance type of spark_architecture {architecture}; this one is {found}"
-        raise InvalidInput(name, instance, accepted)
+        accepted = f"an instance type of architecture {architecture}; this one is {found}"
+        raise InvalidInput("emr_instance_type", instance, accepted)
 
 
 def _generation(instance: str) -> str:
@@ -212,7 +211,6 @@ def _check_maintenance(config: Config, given: Mapping[str, Any]) -> None:
         raise InvalidInput("mode", config.mode, '"workflow" with maintenance')
     tables.check_jars(
         config.tables_request,
-        config.maintenance_jars,
-        is_given="maintenance_jars" in given,
+        config.spark_jars,
         spark=tables.tables_spark(config.run),
     )

@@ -52,21 +52,14 @@ _DEPLOYMENT = (
         " it all, for sources that one function compacts within 15 minutes.",
     ),
     FieldSpec(
-        "create_source_bucket",
-        _BUCKETS,
-        False,
-        flag(),
-        "Make the bucket of s3_source_uri; by default it is there already. Without s3_source_uri"
-        " a bucket is made in any case, and raw/ in it is the source.",
-    ),
-    FieldSpec(
         "create_destination_bucket",
         _BUCKETS,
         False,
         flag(),
         "Make the bucket of s3_destination_uri; by default it is there already. Without"
         " s3_destination_uri a bucket is made in any case, and compacted/ in it is the"
-        " destination. Buckets outlive the stack.",
+        " destination; without s3_source_uri one is, and raw/ in it is the source. Buckets outlive"
+        " the stack.",
     ),
     FieldSpec(
         "kms_key_arn",
@@ -222,7 +215,7 @@ _DEPLOYMENT = (
         _WORK,
         "arm64",
         one_of("arm64", "x86_64"),
-        "Of the Lambda functions; arm64 costs a fifth less.",
+        "Of the Lambda functions and of the machines that Spark runs on; arm64 costs a fifth less.",
     ),
     FieldSpec(
         "worker_memory_mb",
@@ -244,13 +237,6 @@ _DEPLOYMENT = (
         " max_concurrency. By default it shares the account's.",
     ),
     FieldSpec(
-        "spark_architecture",
-        _SPARK,
-        "arm64",
-        one_of("arm64", "x86_64"),
-        "Of the machines that Spark runs on; the libraries are built for it.",
-    ),
-    FieldSpec(
         "spark_python",
         _SPARK,
         "3.11",
@@ -262,10 +248,10 @@ _DEPLOYMENT = (
         _SPARK,
         BUNDLED,
         JARS,
-        "Whose Iceberg merges into a table with upsert_key. bundled: the archives that this version"
-        " is tested with, 112 MB, which the deployment fetches by Maven and uploads once. release:"
-        " those of the EMR release. A list: your own, for Spark, and AWS's clients where the"
-        " release has none.",
+        "Whose Iceberg merges into a table with upsert_key, and whose Iceberg and Delta maintain"
+        " tables. bundled: the jars that this version is tested with (Iceberg 112 MB, Delta 7 MB),"
+        " which the deployment fetches by Maven and uploads once. release: those of the EMR"
+        " release. A list: your own, for Spark, and AWS's clients where the release has none.",
     ),
     FieldSpec(
         "emr_release_label",
@@ -292,20 +278,20 @@ _DEPLOYMENT = (
         " = true on it and on its VPC.",
     ),
     FieldSpec(
-        "emr_primary_instance_type",
+        "emr_instance_type",
         _SPARK,
         "m6g.xlarge",
         INSTANCE,
-        "The cluster's primary node, where the driver may run: four processors, 16 GB.",
+        "The cluster's nodes, of architecture: the driver needs four processors and 16 GB, and two"
+        " executors run on four processors.",
     ),
     FieldSpec(
-        "emr_core_instance_type",
+        "emr_core_instance_count",
         _SPARK,
-        "m6g.xlarge",
-        INSTANCE,
-        "The cluster's other nodes; two executors to four processors.",
+        2,
+        whole(1, 1_000),
+        "How many nodes the cluster has beside the primary one.",
     ),
-    FieldSpec("emr_core_instance_count", _SPARK, 2, whole(1, 1_000), "How many of those."),
     FieldSpec(
         "alarm_email",
         _WATCH,

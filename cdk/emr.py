@@ -86,7 +86,7 @@ class Serverless:
             name=config.name,
             type="Spark",
             release_label=config.emr_release_label,
-            architecture=config.spark_architecture.upper(),
+            architecture=config.architecture.upper(),
             auto_start_configuration=(
                 emrserverless.CfnApplication.AutoStartConfigurationProperty(enabled=True)
             ),

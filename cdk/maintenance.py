@@ -93,8 +93,10 @@ class Maintenance(Construct):
         self.machine.node.add_dependency(policy)
 
     def starts(self, run_input: str, failed: sqs.Queue) -> None:
-        """Start it by its own schedule; what could not be started goes to the queue."""
+        """Start it by its own schedule, if any; what could not be started goes to the queue."""
         config = self._config
+        if config.maintenance_schedule is None:
+            return
         role = own_role(self, "ScheduleRole", "scheduler.amazonaws.com", of_this_account=True)
         how = how_to_start(run_input, failed, role)
         add_schedule(
@@ -104,7 +106,7 @@ class Maintenance(Construct):
             description="s3-compactor: starts maintenance of tables",
             schedule=config.maintenance_schedule,
             time_zone=config.schedule_time_zone,
-            enabled=config.maintenance_schedule_enabled,
+            enabled=True,
         )
 
     def _made_workgroup(self) -> athena.CfnWorkGroup:

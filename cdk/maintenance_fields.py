@@ -9,7 +9,6 @@ from cdk.readers import (
     BUNDLED,
     DAYS,
     GLUE_TABLES,
-    JARS,
     KMS_KEY,
     LOCATIONS,
     MAINTENANCE,
@@ -19,7 +18,7 @@ from cdk.readers import (
 )
 from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
-from compactor.settings.specs import FieldSpec, flag
+from compactor.settings.specs import FieldSpec
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 from compactor_tables.measures import DELTA, ICEBERG
@@ -55,26 +54,10 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
     FieldSpec(
         "maintenance_schedule",
         _MAINTENANCE,
-        "cron(0 5 * * ? *)",
-        SCHEDULE,
-        "When maintenance runs, in schedule_time_zone.",
-    ),
-    FieldSpec(
-        "maintenance_schedule_enabled",
-        _MAINTENANCE,
-        False,
-        flag(),
-        "Whether that schedule starts runs. Off until you have seen one go well.",
-    ),
-    FieldSpec(
-        "maintenance_jars",
-        _MAINTENANCE,
-        BUNDLED,
-        JARS,
-        "Whose Iceberg and Delta maintain tables. bundled: the archives that this version is tested"
-        " with, of the formats that maintenance names (Iceberg 112 MB, Delta 7 MB), which the"
-        " deployment fetches by Maven and uploads once. release: those of the EMR release. A list:"
-        " your own.",
+        None,
+        or_null(SCHEDULE),
+        "When maintenance runs, in schedule_time_zone; null: when you start it. Give it once you"
+        " have seen one go well.",
     ),
     FieldSpec(
         "superseded_days",
@@ -123,23 +106,17 @@ def formats_of(request: MaintenanceRequest | None) -> set[str]:
     return kinds | ({DELTA} if request.delta_prefixes else set())
 
 
-def check_jars(
-    request: MaintenanceRequest | None, jars: str | tuple[str, ...], *, is_given: bool, spark: str
-) -> None:
+def check_jars(request: MaintenanceRequest | None, jars: str | tuple[str, ...], spark: str) -> None:
     """Check that there are archives for what is maintained.
 
     Args:
         request: of maintenance.
-        jars: ``maintenance_jars``.
-        is_given: it does not stand for its default.
+        jars: ``spark_jars``.
         spark: what :func:`tables_spark` says.
 
     Raises:
-        InvalidInput: names ``maintenance_jars``.
+        InvalidInput: names ``spark_jars``.
     """
-    if is_given and (request is None or spark == "none"):
-        accepted = "nothing where no Spark maintains tables"
-        raise InvalidInput("maintenance_jars", jars, accepted)
     addresses = [] if request is None else [parse_table(one) for one in request.tables]
     databases = [one.text for one in addresses if one.kind == "sql"]
     if databases and spark != "none" and jars in (BUNDLED, RELEASE):
@@ -147,7 +124,7 @@ def check_jars(
             f"a list that has a JDBC driver beside Iceberg: the catalog of {databases[0]} is a"
             " database, and neither this version nor the EMR release brings its driver"
         )
-        raise InvalidInput("maintenance_jars", jars, accepted)
+        raise InvalidInput("spark_jars", jars, accepted)
 
 
 def check_locations(

@@ -85,8 +85,8 @@ class SparkStep(Construct):
             "SparkLogUri": f"{storage.state.uri}spark-logs/",
             "SparkTimeoutSeconds": str(_JOB_SECONDS),
             "EmrReleaseLabel": config.emr_release_label,
-            "EmrPrimaryInstanceType": config.emr_primary_instance_type,
-            "EmrCoreInstanceType": config.emr_core_instance_type,
+            "EmrPrimaryInstanceType": config.emr_instance_type,
+            "EmrCoreInstanceType": config.emr_instance_type,
             "EmrCoreInstanceCount": str(config.emr_core_instance_count),
             "EmrSubnetId": config.emr_subnet_id or _NOT_DEPLOYED,
             "EmrIdleTimeoutSeconds": str(_IDLE_SECONDS),
@@ -119,7 +119,7 @@ class SparkStep(Construct):
         self.engine.allow_workflow(policy)
 
     def _bundle(self) -> dict[str, s3_assets.Asset]:
-        machine = Machine(self._config.spark_architecture, self._config.spark_python)
+        machine = Machine(self._config.architecture, self._config.spark_python)
         source = REPOSITORY / "spark"
         more: dict[str, s3_assets.Asset] = {}
         if self._tables is not None:

@@ -18,6 +18,7 @@ from botocore.loaders import create_loader
 from hypothesis import HealthCheck, settings
 
 from tests.support import java
+from tests.support.slow import SLOW
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
 
@@ -99,10 +100,20 @@ def pytest_collection() -> Iterator[None]:
         gc.enable()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test-fast` does not import modules of which it runs nothing."""
+    name = collection_path.stem.removeprefix("test_")
+    is_slow = name in SLOW and collection_path.parent.name == "unit"
+    return True if is_slow and config.option.markexpr == "fast" else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what `make test-fast` runs, before marks are selected."""
     for item in items:
+        name = item.path.stem.removeprefix("test_")
+        if name in SLOW and item.path.parent.name == "unit":
+            item.add_marker("slow")
         of = item.path.relative_to(REPO_ROOT / "tests").parts[0]
         if of in _FAST and item.get_closest_marker("slow") is None:
             item.add_marker("fast")

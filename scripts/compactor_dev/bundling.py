@@ -20,7 +20,7 @@ from compactor.errors import CompactorError, InvalidInput
 from compactor.sizes import MIB
 from compactor_dev.lock_selection import select
 
-# What uv calls them. manylinux_2_28 is the oldest that obstore has wheels for, and what Amazon
+# What uv calls them. manylinux_2_28 is the oldest that pycurl has wheels for, and what Amazon
 # Linux 2023 runs: Lambda from python3.12 on, and EMR from 7 on.
 _PLATFORMS = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
 ARCHITECTURES = tuple(_PLATFORMS)

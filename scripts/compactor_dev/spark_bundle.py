@@ -37,7 +37,7 @@ REQUIREMENTS = (
     "isal",
     "jinja2",
     "msgspec",
-    "obstore",
+    "pycurl",
     "urllib3",
     "zlib-ng",
     "zstandard",

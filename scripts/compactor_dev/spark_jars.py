@@ -66,7 +66,7 @@ _FETCH_SECONDS = 900
 _LAST_CHARACTERS = 300
 _OTHERWISE = (
     f"{JARS_VARIABLE} can name a directory that has it; a deployment does without where"
-    ' spark_jars is "release" (for maintenance: maintenance_jars)'
+    ' spark_jars is "release"'
 )
 
 

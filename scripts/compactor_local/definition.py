@@ -1,7 +1,7 @@
 """Reading the state machine file, and refusing what the local interpreter would get wrong.
 
-The interpreter (moto's) parses more than it carries out. Everything listed here it is known
-to ignore or to fail on half way; a definition that uses one of them is refused before it runs.
+The interpreter (moto's) parses more than it carries out. What of a Map the two definitions use is
+listed here; a definition that asks for more is refused before it runs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,27 @@ REGION = "us-east-1"
 
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 _LAMBDA = "arn:aws:states:::lambda:invoke"
-_READER = "arn:aws:states:::s3:getObject"
+_TOP_LEVEL = re.compile(r"\$\.\w+")
+# What of a Map is carried out, and with which values where these count.
+_MAP = frozenset(
+    {
+        "Type", "Comment", "Label", "ItemsPath", "ItemReader", "ItemSelector", "ItemBatcher",
+        "ItemProcessor", "MaxConcurrency", "MaxConcurrencyPath", "ToleratedFailurePercentage",
+        "ResultWriter", "ResultSelector", "ResultPath", "Catch", "Next", "End",
+    }
+)  # fmt: skip
+_PARTS: Mapping[str, frozenset[str]] = {
+    "ItemReader": frozenset({"Resource", "ReaderConfig", "Parameters"}),
+    "ItemBatcher": frozenset({"MaxItemsPerBatchPath", "MaxInputBytesPerBatch", "BatchInput"}),
+    "ResultWriter": frozenset({"Resource", "Parameters"}),
+}
+_VALUES: Mapping[tuple[str, str], object] = {
+    ("ItemReader", "Resource"): "arn:aws:states:::s3:getObject",
+    ("ItemReader", "ReaderConfig"): {"InputType": "JSON"},
+    ("ResultWriter", "Resource"): "arn:aws:states:::s3:putObject",
+}
+# Failures of children never fail a Map Run here, which equals AWS only at 100 per cent.
 _ALL_PERCENT = 100
-_WRITER = "arn:aws:states:::s3:putObject"
 
 
 class UnsupportedDefinition(EngineError):
@@ -94,10 +112,6 @@ def find_unsupported(machine: Mapping[str, Any], bridged: Collection[str] = ()) 
         yield from (f"state {name}: {finding}" for finding in findings)
 
 
-_BATCHER = {"MaxItemsPerBatchPath", "MaxInputBytesPerBatch", "BatchInput"}
-_TOP_LEVEL = re.compile(r"\$\.\w+")
-
-
 def _common(state: Mapping[str, Any]) -> Iterator[str]:
     if state.get("QueryLanguage", "JSONPath") != "JSONPath":
         yield "QueryLanguage JSONata is not evaluated"
@@ -114,57 +128,34 @@ def _task(state: Mapping[str, Any], bridged: Collection[str]) -> Iterator[str]:
 
 
 def _map(state: Mapping[str, Any]) -> Iterator[str]:
-    processor = state.get("ItemProcessor", {})
-    config = processor.get("ProcessorConfig", {})
+    yield from _unknown("a Map's", state, _MAP)
+    for part, known in _PARTS.items():
+        yield from _unknown(part, state.get(part, {}), known)
+    for (part, field), value in _VALUES.items():
+        given = state.get(part, {field: value}).get(field)
+        if given != value:
+            yield f"{part} {field} {given} is not carried out"
+    config = state.get("ItemProcessor", {}).get("ProcessorConfig", {})
     if config.get("ExecutionType") == "EXPRESS":
         yield "ExecutionType EXPRESS children are run as STANDARD ones"
+    percentage = state.get("ToleratedFailurePercentage")
+    if config.get("Mode") == "DISTRIBUTED" and percentage != _ALL_PERCENT:
+        yield "ToleratedFailurePercentage other than 100.0 is not enforced"
     yield from _batcher(state)
-    yield from _reader(state.get("ItemReader", {}))
-    if "ResultWriter" in state:
-        yield from _writer(state["ResultWriter"])
-        if "InputPath" in state:
-            yield "InputPath would not apply to the ResultWriter"
-    if config.get("Mode") == "DISTRIBUTED":
-        yield from _tolerance(state)
+
+
+def _unknown(part: str, given: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
+    for field in sorted(given.keys() - known):
+        yield f"{part} {field} is not carried out"
 
 
 def _batcher(state: Mapping[str, Any]) -> Iterator[str]:
     batcher = state.get("ItemBatcher")
     if batcher is None:
         return
-    for field in sorted(set(batcher) - _BATCHER):
-        yield f"ItemBatcher {field} is not carried out"
     if not all(_TOP_LEVEL.fullmatch(str(path)) for path in batcher.get("BatchInput", {}).values()):
         yield "ItemBatcher BatchInput is carried out for paths to fields of the input alone"
     if "ItemSelector" in state:
         yield "ItemSelector would not apply beside ItemBatcher"
     if "MaxItemsPerBatchPath" not in batcher or "Label" not in state:
         yield "ItemBatcher needs a MaxItemsPerBatchPath, and its Map a Label"
-
-
-def _reader(reader: Mapping[str, Any]) -> Iterator[str]:
-    if not reader:
-        return
-    if reader.get("Resource") != _READER:
-        yield f"ItemReader resource {reader.get('Resource')} stops after 1,000 keys"
-    config = reader.get("ReaderConfig", {})
-    if config.get("InputType") not in ("JSON", "CSV"):
-        yield f"ItemReader InputType {config.get('InputType')} is not read"
-    for field in sorted(set(config) - {"InputType", "CSVHeaderLocation", "CSVHeaders"}):
-        yield f"ItemReader {field} is not tried on this engine"
-
-
-def _writer(writer: Mapping[str, Any]) -> Iterator[str]:
-    if "WriterConfig" in writer:
-        yield "WriterConfig is not parsed"
-    if writer.get("Resource") != _WRITER:
-        yield f"ResultWriter resource {writer.get('Resource')} is not written"
-
-
-def _tolerance(state: Mapping[str, Any]) -> Iterator[str]:
-    # Failures of children never fail a Map Run here, which equals AWS only at 100 per cent.
-    if state.get("ToleratedFailurePercentage") != _ALL_PERCENT:
-        yield "ToleratedFailurePercentage other than 100.0 is not enforced"
-    for field in ("ToleratedFailureCount", "ToleratedFailureCountPath"):
-        if field in state:
-            yield f"{field} is not enforced"

@@ -56,7 +56,7 @@ class EmbeddedS3:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables that make boto3 and obstore use this S3 and nobody's real account.
+        """Variables that make boto3 use this S3 and nobody's real account.
 
         An empty value means: remove the variable.
         """

@@ -1,7 +1,7 @@
 """Every case on every store: in memory, and on servers through both ways to make requests.
 
 A case that a server is known to fail (:mod:`tests.support.server_differences`) must fail there.
-``pytest --collect-only -q tests/contract`` lists a case on a real server as ``[versitygw-boto3]``.
+``pytest --collect-only -q tests/contract`` lists cases on real servers as ``[versitygw-botocore]``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from tests.support.server_differences import DIFFERENCES, Difference
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-# "obstore" reads sources so, and makes the usual requests without botocore.
-_WAYS = {"boto3": False, "obstore": True}
+_WAYS = {"botocore": False, "libcurl": True}
 _IN_MEMORY = "memory"
 _BENCHES = [_IN_MEMORY, *(f"{name}-{way}" for name in ("moto", *REAL_SERVERS) for way in _WAYS)]
 # A server may have to be built first: that time is not the test's.
@@ -107,8 +106,7 @@ def bench(request: pytest.FixtureRequest, clients: dict[str, tuple[S3Client, S3C
     # What a server cannot do does not become better by waiting.
     no_time = NoTime()
     patience = Patience(clock=no_time.clock, pause=no_time.pause)
-    quick = _WAYS[way]
-    store = S3Store(ours, threads=4, fast=quick, direct=quick, patience=patience)
+    store = S3Store(ours, threads=4, direct=_WAYS[way], patience=patience)
     return (OnMoto if on_moto else OnServer)(store, ours, plain, bucket)
 
 

@@ -132,8 +132,8 @@ def test_a_source_that_changed_is_not_read_where_if_match_is_dropped(
         safe, _ = asked(world, store)
         source = listed(safe, world.source)
         world.seed([("a.json", b"as it is\n.")])
-        for fast in (safe._sources._fast, None):
-            safe._sources._fast = fast
+        for direct in (safe._sources._direct, None):
+            safe._sources._direct = direct
             (body,) = safe.read_sources([source])
             assert isinstance(body.error, SourceChanged)
         # Nor by who has not asked, where the answer tells its ETag.

@@ -1,6 +1,6 @@
 """A clock for worker processes that can be made to jump while they run.
 
-libfaketime answers for the C library, so Python, botocore and the Rust code of obstore all see
+libfaketime answers for the C library, so Python, botocore and libcurl all see
 the same wrong time; what measures durations goes on as before.
 """
 

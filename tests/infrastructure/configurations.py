@@ -24,11 +24,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "date_format": "%Y/%m/%d",
         "spark_engine": "none",
     },
-    "named buckets made": {
-        **_IMPORTED,
-        "create_source_bucket": True,
-        "create_destination_bucket": True,
-    },
+    "named bucket made": {**_IMPORTED, "create_destination_bucket": True},
     "KMS, clean-up, imported buckets": {
         **_IMPORTED,
         "kms_key_arn": _KEY,
@@ -214,8 +210,8 @@ KMS_KEYS = {
 def expected_buckets(context: Mapping[str, Any]) -> set[str]:
     """The buckets that a deployment expects to be there already."""
     names = {
-        "s3_source_uri": "create_source_bucket",
-        "source_s3_uri": "create_source_bucket",
+        "s3_source_uri": "",
+        "source_s3_uri": "",
         "s3_destination_uri": "create_destination_bucket",
         "target_s3_uri": "create_destination_bucket",
         "access_logs_uri": "",

@@ -69,7 +69,7 @@ def bundled(
     from cdk import app, checks, functions
 
     architecture = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
-    machine = {"architecture": architecture, "spark_architecture": architecture}
+    machine = {"architecture": architecture}
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
 
     @cache

@@ -57,8 +57,8 @@ def test_every_made_bucket_refuses_requests_without_tls(
 def test_buckets_that_are_there_are_not_made(synthesized: Synthesized) -> None:
     assert _made("KMS, clean-up, imported buckets", synthesized) == {}
     assert len(_made("nothing set", synthesized)) == 2
-    named = {one["BucketName"] for one in _made("named buckets made", synthesized).values()}
-    assert named == {"app-logs", "lake"}
+    named = {one["BucketName"] for one in _made("named bucket made", synthesized).values()}
+    assert named == {"lake"}
 
 
 def _rules(name: str, synthesized: Synthesized) -> dict[str, Mapping[str, Any]]:
@@ -98,7 +98,7 @@ def test_every_lifecycle_day_is_settable(synthesized: Synthesized) -> None:
     assert rules["expired-outputs"]["ExpirationInDays"] == 3_650
     assert rules["expired-outputs"]["Prefix"] == "compacted/"
     earlier = rules["earlier-versions"]["NoncurrentVersionExpiration"]
-    assert earlier == {"NoncurrentDays": 7}
+    assert earlier == {"NoncurrentDays": 30}
 
 
 def test_superseded_files_move_by_their_tag_where_that_is_wanted(synthesized: Synthesized) -> None:
@@ -106,7 +106,7 @@ def test_superseded_files_move_by_their_tag_where_that_is_wanted(synthesized: Sy
         rules = {one["Id"]: one for one in bucket["LifecycleConfiguration"]["Rules"]}
         moves = rules["superseded-files"]["Transitions"]
         assert [(one["StorageClass"], one["TransitionInDays"]) for one in moves] == [
-            ("STANDARD_IA", 31)
+            ("GLACIER_IR", 31)
         ]
         assert "ExpirationInDays" not in rules["superseded-files"]
     assert "superseded-files" not in _rules("nothing set", synthesized)

@@ -33,7 +33,6 @@ CONTEXT: Mapping[str, Any] = {
     "maintenance": MAINTENANCE,
     "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/", "s3://gold/"],
     "maintenance_schedule": "rate(12 hours)",
-    "maintenance_schedule_enabled": True,
     "glue_optimizers": ["glue:gold.orders"],
 }
 _DELETES = "s3:DeleteObject"
@@ -329,15 +328,14 @@ def test_spark_is_there_where_no_cluster_must_be_made(
         ({"maintenance": {**MAINTENANCE, "s3_state_uri": "s3://x/y/"}}, "maintenance", "but s3_"),
         ({"glue_optimizers": ["delta:s3://tables/delta/a/"]}, "glue_optimizers", "glue:bronze"),
         ({"mode": "standalone"}, "mode", "workflow"),
-        ({"maintenance_jars": "newest"}, "maintenance_jars", '"bundled", "release", or a list'),
         (
-            {"maintenance_jars": "release", "spark_engine": "none"},
-            "maintenance_jars",
-            "nothing where no Spark maintains tables",
+            {"spark_jars": "release", "spark_engine": "none"},
+            "spark_jars",
+            "nothing without upsert_key or maintenance by Spark",
         ),
         (
             {"maintenance": {"tables": ["sql:postgresql://db/c#gold.orders"]}},
-            "maintenance_jars",
+            "spark_jars",
             "JDBC driver",
         ),
     ],
@@ -359,10 +357,10 @@ _NO_OPTIMIZER: dict[str, Any] = {"glue_optimizers": []}
     ("more", "jars"),
     [
         ({}, None),
-        ({"maintenance_jars": "release"}, ["delta-spark*", "delta-storage*", "iceberg-spark"]),
-        ({"maintenance_jars": "release", "maintenance": _DELTA_ONLY}, ["delta-spark*", "storage"]),
-        ({"maintenance_jars": "release", "maintenance": _ICEBERG_ONLY}, ["iceberg-spark"]),
-        ({"maintenance_jars": ["s3://mine/mine.jar"]}, ["s3://mine/mine.jar"]),
+        ({"spark_jars": "release"}, ["delta-spark*", "delta-storage*", "iceberg-spark"]),
+        ({"spark_jars": "release", "maintenance": _DELTA_ONLY}, ["delta-spark*", "storage"]),
+        ({"spark_jars": "release", "maintenance": _ICEBERG_ONLY}, ["iceberg-spark"]),
+        ({"spark_jars": ["s3://mine/mine.jar"]}, ["s3://mine/mine.jar"]),
     ],
 )
 def test_whose_archives_maintain_tables_is_said_by_a_key(

@@ -17,8 +17,8 @@ from botocore.httpsession import URLLib3Session
 from compactor import invocation
 from compactor.clock import SystemClock
 from compactor.ports import ObjectStore
-from compactor.stores.connections import Connections
 from compactor.stores.s3 import S3Store, make_client
+from compactor.stores.transfers import Transfers
 from compactor_handlers import compact_partition, discover, plan_clean_up, report, runtime
 from tests.scale.bodies import SkippedBodies
 from tests.scale.keys import Keys
@@ -41,7 +41,7 @@ _ENVIRONMENT = {
     "AWS_SECRET_ACCESS_KEY": "scale",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
-    # A proxy of this machine would have the store leave every request to botocore.
+    # Not by a proxy of this machine.
     "NO_PROXY": "*",
     "no_proxy": "*",
     "POWERTOOLS_METRICS_DISABLED": "true",
@@ -176,10 +176,10 @@ def account(keys: Keys, services: Services) -> Iterator[Account]:
     with mock.patch.dict(os.environ, _ENVIRONMENT):
         client = make_client(connections=64)
         wire = Wire(keys, services.s3.page_keys)
-        store = S3Store(client, threads=64, fast=False)
+        store = S3Store(client, threads=64)
         here = Account(store, wire, services)
         with (
-            mock.patch.object(Connections, "ask", wire.ask),
+            mock.patch.object(Transfers, "ask", lambda _, request: wire.ask(request)),
             mock.patch.object(URLLib3Session, "send", wire.send),
             on_store(store, here.now),
             bodies_skipped(lambda: here.meter, services),

@@ -18,7 +18,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from botocore.awsrequest import AWSResponse
 
-from compactor.stores.connections import Origin, Received, Sent
+from compactor.pieces import pieces_of
+from compactor.stores.curl_handle import Received, Request
 from tests.scale.keys import LAKE_BUCKET, ROOT, SOURCE_BUCKET, Keys
 from tests.scale.meter import Asked, Meter
 
@@ -96,16 +97,17 @@ class Wire:
         self._tell(asked, began)
         return answer
 
-    def ask(self, origin: Origin, sent: Sent, *_: object) -> Received:
-        """The answer to a request that the store makes without botocore."""
+    def ask(self, request: Request) -> Received:
+        """The answer to a request that libcurl would make."""
         began = time.thread_time()
-        url = f"https://{origin.host}{sent.target}"
+        lines = (line.decode().partition(": ") for line in request.headers)
+        sent = {name: value for name, _, value in lines}
         asked, status, headers, body = self._answer(
-            _parsed(sent.method, url, sent.headers, bytes(sent.body))
+            _parsed(request.method, request.url, sent, b"".join(pieces_of(request.body)))
         )
-        told = {name.lower(): value for name, value in {"Date": _DATE, **headers}.items()}
+        told = "".join(f"{name}: {value}\r\n" for name, value in {"Date": _DATE, **headers}.items())
         self._tell(asked, began)
-        return Received(status, told, body)
+        return Received(status, f"HTTP/1.1 {status}\r\n{told}\r\n".encode(), body)
 
     def restore(self, stored: Mapping[str, Stored]) -> None:
         """Let nothing but this be stored."""

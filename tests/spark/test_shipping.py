@@ -83,7 +83,7 @@ def test_an_archive_of_libraries_tells_nothing_of_the_machine_that_built_it(
         here = str(Path(sys.prefix)).encode()
         assert [name for name in names if here in archive.read(name)] == []
     top = {name.split("/")[0] for name in names}
-    assert {"botocore", "isal", "msgspec", "obstore", "zlib_ng", "zstandard"} <= top
+    assert {"botocore", "isal", "msgspec", "pycurl", "zlib_ng", "zstandard"} <= top
     assert not top & {"bin", ".lock", "rich", "smart_open", "aws_lambda_powertools", "pygments"}
     assert not {name.rpartition("/")[2] for name in names} & {"RECORD", "INSTALLER", "REQUESTED"}
 
@@ -92,7 +92,7 @@ COMPACT = """
 import json, sys, time
 deps, app, given = sys.argv[1:]
 sys.path[:0] = [deps, app]
-import botocore, isal, msgspec, obstore, zlib_ng, zstandard
+import botocore, isal, msgspec, pycurl, zlib_ng, zstandard
 import compactor.runs.partition as core
 from compactor.model import Partition
 from compactor.runs.receipts import Counts
@@ -108,7 +108,7 @@ root = settings.source.root
 partition = Partition(root.bucket, root.prefix + "a/", "a/")
 run = core.PartitionRun(partition, settings, S3Store(make_client()), Now(), Now(), "run-bare")
 receipt = core.record_partition(run, Counts())
-modules = (botocore, isal, msgspec, obstore, zlib_ng, zstandard, core)
+modules = (botocore, isal, msgspec, pycurl, zlib_ng, zstandard, core)
 print(json.dumps([receipt.status, receipt.counts.objects_in, [m.__file__ for m in modules]]))
 """
 
@@ -181,9 +181,7 @@ def bare_python(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "name", ["obstore", "botocore", "msgspec", "compactor", "spark", "pyspark"]
-)
+@pytest.mark.parametrize("name", ["pycurl", "botocore", "msgspec", "compactor", "spark", "pyspark"])
 def test_a_bare_python_has_none_of_it(name: str, bare_python: Path, tmp_path: Path) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     command = [str(bare_python), "-c", f"import {name}"]
@@ -204,4 +202,4 @@ def test_executors_run_the_job_from_what_is_shipped_to_them(
     assert ended.code == 0, ended.log[-4000:]
     assert sorted(job.readable()) == [0, 1, 2, 3, 4]
     executors = tmp_path_factory.getbasetemp().glob("cluster*/*/app-*/*")
-    assert any((directory / "deps" / "obstore").is_dir() for directory in executors)
+    assert any((directory / "deps" / "pycurl").is_dir() for directory in executors)

@@ -135,7 +135,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         Condition.KEYS,
         _NO_CONTROLS,
         # The answer to an upload's begin is no XML then; its id is read past botocore.
-        (_LONG, f"{_OUTPUT}[boto3-bell]"),
+        (_LONG, f"{_OUTPUT}[botocore-bell]"),
         ("Failed", "TransientStoreError"),
     ),
     Difference(

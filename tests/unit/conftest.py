@@ -17,13 +17,13 @@ def s3() -> Iterator[ScriptedS3]:
         yield script
 
 
-@pytest.fixture(params=[True, False], ids=["direct", "boto3"])
+@pytest.fixture(params=[True, False], ids=["libcurl", "botocore"])
 def store(s3: ScriptedS3, request: pytest.FixtureRequest) -> S3Store:
     """Both ways to make the usual requests."""
     return store_on(s3.url, direct=request.param)
 
 
-@pytest.fixture(params=[True, False], ids=["obstore", "boto3"])
+@pytest.fixture(params=[True, False], ids=["libcurl", "botocore"])
 def reader(s3: ScriptedS3, request: pytest.FixtureRequest) -> S3Store:
     """Both ways to read sources."""
-    return store_on(s3.url, fast=request.param, direct=request.param)
+    return store_on(s3.url, direct=request.param)

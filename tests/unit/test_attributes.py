@@ -59,9 +59,9 @@ def answers(headers: Mapping[str, str], tags: Answer) -> Any:
     return answer
 
 
-def store_on(s3: ScriptedS3, *, fast: bool = True, direct: bool = True) -> S3Store:
+def store_on(s3: ScriptedS3, *, direct: bool = True) -> S3Store:
     patience = NoTime().patience()
-    return S3Store(make_client(s3.url), threads=16, fast=fast, direct=direct, patience=patience)
+    return S3Store(make_client(s3.url), threads=16, direct=direct, patience=patience)
 
 
 def read(store: S3Store, *sizes: int) -> list[SourceBody]:
@@ -74,8 +74,8 @@ def read(store: S3Store, *sizes: int) -> list[SourceBody]:
 
 WAYS = pytest.mark.parametrize(
     "way",
-    [{}, {"direct": False}, {"fast": False}, {"fast": False, "direct": False}],
-    ids=["many", "obstore", "direct", "boto3"],
+    [{}, {"direct": False}],
+    ids=["libcurl", "botocore"],
 )
 SIZES = pytest.mark.parametrize("size", [5, MIB, 9 * MIB], ids=["small", "held", "streamed"])
 

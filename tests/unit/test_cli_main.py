@@ -189,7 +189,7 @@ def test_help_answers_without_loading_s3_or_the_engine():
         "from compactor_cli.commands import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "print([m for m in ('boto3', 'moto', 'rich', 'obstore') if m in sys.modules])"
+        "print([m for m in ('boto3', 'moto', 'rich', 'pycurl') if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -64,7 +64,7 @@ def test_a_source_of_which_always_less_comes_is_given_up_in_seconds(
 ) -> None:
     time = NoTime()
     client = make_client(s3.url)
-    store = S3Store(client, threads=4, fast=direct, direct=direct, patience=time.patience())
+    store = S3Store(client, threads=4, direct=direct, patience=time.patience())
     s3.answer = lambda asked: answers(size, asked, **how)
     began = time.now
     with pytest.raises(InvalidInput, match="endpoint: answers are cut short each time: get s3://b"):

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import socket
 import threading
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from types import SimpleNamespace
-from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput, SourceChanged, TransientStoreError, UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores import get_runs, many_gets
+from compactor.stores import many_gets
 from compactor.stores.limiter import Limiter
-from compactor.stores.plain_answers import Answered, NotPlain, answer_in
 from compactor.stores.s3 import S3Store, make_client
-from compactor.stores.signing import GetSigner, Keys, signed
+from tests.support.raw_s3 import Piece, raw_s3
 from tests.support.s3_requests import NoTime
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-OK_ANSWER = b'HTTP/1.1 200 OK\r\nETag: "Ab-2"\r\nContent-Length: 5\r\n\r\nhello'
 
 
 @pytest.fixture
@@ -69,6 +59,7 @@ def contents(bodies: Sequence[SourceBody]) -> list[bytes | None]:
 
 
 def readers() -> list[str]:
+    """Threads that read; that of all transfers ends soon after the last of them."""
     return [one.name for one in threading.enumerate() if one.name.startswith("read")]
 
 
@@ -91,39 +82,27 @@ def test_sources_are_asked_for_once_each_and_come_in_order(s3: ScriptedS3, store
 
 def test_one_thread_reads_what_many_would(s3: ScriptedS3, store: S3Store) -> None:
     bodies = store.read_sources(sources(400))
-    seen = {name for _ in bodies for name in readers() if not name.startswith("read-connect")}
-    assert seen == {"read-many"}
+    seen = {one.name for _ in bodies for one in threading.enumerate()}
+    assert {name for name in seen if name.startswith(("read", "transfers"))} == {"transfers"}
 
 
-def test_connections_are_used_again_by_the_next_sources(s3: ScriptedS3, store: S3Store) -> None:
-    for _ in range(3):
-        list(store.read_sources(sources(50)))
-    assert store._direct is not None
-    (idle,) = store._direct.connections._idle.values()
-    assert 0 < len(idle) <= 16
-    assert all(connection.sock is not None for _, connection in idle)
+def test_connections_are_used_again_by_the_next_sources() -> None:
+    def answer(path: str, _: int) -> list[Piece]:
+        body = body_at(path)
+        told = f'ETag: "{len(body)}-2"\r\nContent-Length: {len(body)}'
+        return [f"HTTP/1.1 200 OK\r\n{told}\r\n\r\n".encode() + body]
 
-
-def test_a_connection_that_waits_holds_nothing_of_the_last_answer() -> None:
-    here, there = socket.socketpair()
-    with here, there:
-        line = get_runs.Line(SimpleNamespace(sock=here))  # type: ignore[arg-type]  # all that it asks of one
-        line.run = SimpleNamespace(next=sources(6)[5])  # type: ignore[assignment]  # all that it asks of it
-        there.sendall(OK_ANSWER)
-        found = line.hear()
-        assert found is not None
-        assert found.body == b"hello"
-        assert line._arrived == b""
-        line.run = None
-        there.sendall(OK_ANSWER[:9])
-        with pytest.raises(ConnectionError, match="nobody asked"):
-            line.hear()
+    with raw_s3(answer) as s3:
+        store = S3Store(make_client(s3.url), threads=16, patience=NoTime().patience())
+        for _ in range(3):
+            assert contents(list(store.read_sources(sources(50))))
+        assert 0 < s3.connections <= 16
 
 
 def test_small_and_large_sources_are_read_beside_each_other(
     s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many_gets, "MOST_BYTES", 30)
+    monkeypatch.setattr(many_gets, "GET_BYTES", 30)
     wanted = sources(400)
     assert contents(list(store.read_sources(wanted))) == [body_at(one.key) for one in wanted]
     assert len(s3.asked) == sum(one.size > 0 for one in wanted)
@@ -194,10 +173,8 @@ def test_of_an_answer_that_does_not_come_the_other_way_hears(
 ) -> None:
     wanted = sources(30)
     late, met, again = wanted[13], threading.Event(), threading.Event()
-    asked_again: list[bool] = []
-    # Time stands until it is asked for, and then all that may be waited for is over.
-    clock = SimpleNamespace(monotonic=lambda: 1_100.0 if met.is_set() else 1_000.0)
-    monkeypatch.setattr(many_gets, "time", clock)
+    # Connections that the server's queue has no place for come about after a second.
+    monkeypatch.setattr(many_gets, "_GET_SECONDS", 4)
 
     def answer(asked: Asked) -> Answer:
         if asked.path.endswith(late.key):
@@ -205,13 +182,13 @@ def test_of_an_answer_that_does_not_come_the_other_way_hears(
                 again.set()
             else:
                 met.set()
-                asked_again.append(again.wait(60))
+                again.wait(60)
         return content_of(asked)
 
     s3.answer = answer
     found = list(store.read_sources(wanted))
     assert contents(found) == [body_at(one.key) for one in wanted]
-    assert asked_again == [True]
+    assert again.is_set()
     assert gets_of(s3, late) == 2
 
 
@@ -236,7 +213,7 @@ def test_a_server_that_asks_to_slow_down_is_heard_and_asked_later(
 
 
 @pytest.mark.parametrize("etag", [None, 'W/"{0}-2"', "{0}-2"])
-def test_a_store_with_answers_of_its_own_is_asked_so_once(
+def test_a_store_with_etags_of_its_own_is_asked_once_for_each(
     s3: ScriptedS3, store: S3Store, etag: str | None
 ) -> None:
     def answer(asked: Asked) -> Answer:
@@ -245,10 +222,8 @@ def test_a_store_with_answers_of_its_own_is_asked_so_once(
 
     s3.answer = answer
     wanted = sources(120)
-    for _ in range(2):
-        found = list(store.read_sources(wanted))
-        assert contents(found) == [body_at(one.key) for one in wanted]
-    assert len(s3.asked) == 1 + 2 * sum(one.size > 0 for one in wanted)
+    assert contents(list(store.read_sources(wanted))) == [body_at(one.key) for one in wanted]
+    assert len(s3.asked) == sum(one.size > 0 for one in wanted)
 
 
 def test_a_connection_that_is_closed_behind_an_answer_is_left(
@@ -275,9 +250,12 @@ def test_a_server_that_is_not_there_is_told_as_ever(s3: ScriptedS3) -> None:
 def test_an_iteration_given_up_leaves_no_thread_behind(s3: ScriptedS3, store: S3Store) -> None:
     bodies = store.read_sources(sources(300))
     next(bodies)
-    assert readers()
     del bodies
     assert not readers()
+    for one in threading.enumerate():
+        if one.name == "transfers":
+            one.join(60)
+            assert not one.is_alive()
 
 
 def test_reads_that_are_given_up_leave_their_permits_and_are_counted(
@@ -298,10 +276,10 @@ def test_reads_that_are_given_up_leave_their_permits_and_are_counted(
 def test_an_error_that_nobody_expected_reaches_who_waits(
     s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> Answered:
+    def broken(*_: object) -> SourceBody:
         raise RuntimeError("not foreseen")
 
-    monkeypatch.setattr(get_runs, "answer_in", broken)
+    monkeypatch.setattr(many_gets, "_body_of", broken)
     with pytest.raises(RuntimeError, match="not foreseen"):
         list(store.read_sources(sources(100)))
     assert not readers()
@@ -322,77 +300,8 @@ def test_a_store_that_does_not_honour_if_match_is_asked_one_by_one(s3: ScriptedS
     store = store.with_traits(replace(store.traits, reads_if_match=False))
     bodies = store.read_sources(sources(40))
     next(bodies)
-    assert "read-many" not in readers()
+    assert "read_0" in readers()
     bodies.close()  # type: ignore[attr-defined] # a generator behind the Iterator
-
-
-@given(st.integers(0, len(OK_ANSWER) - 1))
-def test_an_answer_is_whole_with_its_last_byte(cut: int) -> None:
-    assert answer_in(OK_ANSWER[:cut], 5) is None
-    assert answer_in(OK_ANSWER, 5) == Answered(200, "ab-2", b"hello", stays=True)
-    with pytest.raises(ConnectionError):
-        answer_in(OK_ANSWER + OK_ANSWER[:1], 5)
-
-
-CHUNKED = (
-    b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
-    b"3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n"
-)
-
-
-@given(st.integers(0, len(CHUNKED) - 1))
-def test_a_refusal_comes_in_chunks_too(cut: int) -> None:
-    assert answer_in(CHUNKED[:cut], 5) is None
-    assert answer_in(CHUNKED, 5) == Answered(403, "", b"abc0123456789", stays=True)
-    with pytest.raises(ConnectionError):
-        answer_in(CHUNKED + b"x", 5)
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        b"Transfer-Encoding: chunked",
-        b"Content-Length: 5\r\nTransfer-Encoding: chunked",
-        b"Content-Length: 5\r\nContent-Length: 5",
-        b"Content-Length: five",
-        b"Server: s",
-    ],
-)
-def test_a_success_without_a_plain_length_is_not_read_here(head: bytes) -> None:
-    with pytest.raises(NotPlain):
-        answer_in(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\nhello", 5)
-
-
-@pytest.mark.parametrize(
-    "arrived",
-    [
-        b"HTTP/1.0 403 Forbidden\r\nContent-Length: 1\r\n\r\nx",
-        b"HTTP/1.1 304 Not Modified\r\nContent-Length: 1\r\n\r\nx",
-        b"HTTP/1.1 403 Forbidden\r\nServer: s\r\n\r\nx",
-        b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
-        b"no answer\r\n\r\n",
-        b"x" * 20_000,
-    ],
-)
-def test_what_says_nothing_is_no_answer(arrived: bytes) -> None:
-    with pytest.raises(ConnectionError):
-        answer_in(arrived, 5)
-
-
-@pytest.mark.parametrize("key", ["a/b.json", "a//b/../c", " é+%?#&=~*'()!,;:@$", "\x01"])
-@pytest.mark.parametrize("token", [None, "a/token==", "two  blanks"])
-def test_a_get_is_signed_as_any_request(key: str, token: str | None) -> None:
-    keys, path = Keys("access", "secret", token), "/bucket/" + quote(key, safe="/~")
-    signer = GetSigner("host:9000", "agent", keys, "eu-west-1", NOW)
-    line, *told = signer.request(path, "etag-2").decode().removesuffix("\r\n\r\n").split("\r\n")
-    headers = {"host": "host:9000", "if-match": '"etag-2"'}
-    expected = signed(("GET", path, ""), headers, b"", keys=keys, region="eu-west-1", at=NOW)
-    sent = dict(one.split(": ", 1) for one in told)
-    assert line == f"GET {path} HTTP/1.1"
-    assert sent.pop("accept-encoding") == "identity"
-    assert sent.pop("user-agent") == "agent"
-    assert sent == expected | ({"x-amz-security-token": " ".join(token.split())} if token else {})
 
 
 def test_a_permit_that_is_not_there_is_not_waited_for() -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from botocore.utils import parse_timestamp
 
 from compactor.errors import (
     AlreadyExists,
@@ -21,7 +20,7 @@ from compactor.errors import (
     UnreadableSource,
 )
 from compactor.model import SourceObject
-from compactor.stores.s3 import S3Store, moment_of
+from compactor.stores.s3 import S3Store
 from tests.support.s3_requests import (
     ETAG,
     MIB,
@@ -241,7 +240,7 @@ def test_an_endpoint_that_nobody_listens_on_is_a_reason_to_call_again_later() ->
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        for store in (store_on(url), store_on(url, fast=True)):
+        for store in (store_on(url), store_on(url, direct=False)):
             for name in ("list", "get", "put", "read"):
                 with pytest.raises(TransientStoreError):
                     ASK[name](store)
@@ -253,7 +252,7 @@ def test_missing_credentials_are_the_callers_mistake(
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     monkeypatch.setattr("boto3.DEFAULT_SESSION", None)
-    for store in (store_on(s3.url), store_on(s3.url, fast=True)):
+    for store in (store_on(s3.url), store_on(s3.url, direct=False)):
         for name in ("get", "read"):
             with pytest.raises(InvalidInput) as caught:
                 ASK[name](store)
@@ -441,18 +440,3 @@ def test_a_level_that_repeats_a_name_or_is_out_of_order_is_refused(
     answer_pages(s3, pages)
     with pytest.raises(IntegrityError, match="does not list keys in order, each once"):
         list(store.list_level("bucket", "p/"))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["Sun, 22 Nov 2026 05:52:48 GMT", "2026-11-22T05:52:48.000Z", "2026-11-22T05:52:48Z"],
-)
-def test_points_in_time_are_read_as_botocore_reads_them(text: str) -> None:
-    assert moment_of(text) == parse_timestamp(text)
-    assert moment_of(text).timestamp() == 1_795_326_768
-
-
-def test_what_is_no_point_in_time_is_refused() -> None:
-    for text in ("yesterday GMT", "soon", ""):
-        with pytest.raises(ValueError, match=r".*"):
-            moment_of(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import sys
 import weakref
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,14 @@ from typing import Any
 import botocore.session
 import pytest
 from botocore.exceptions import DataNotFoundError, UnknownServiceError
+from botocore.httpsession import get_cert_path
 from botocore.loaders import create_loader
 
-from compactor.conditions import StoreTraits
 from compactor.errors import InvalidInput
-from compactor.model import SourceObject
-from compactor.stores.direct import Direct
-from compactor.stores.fast_get import FastGet
+from compactor.stores.routes import Routes
 from compactor.stores.s3 import S3Store, make_client
 from compactor.stores.services import service_client
 from compactor.stores.sessions import ca_bundle, made_by, new_session, session_of
-from compactor.stores.translate import Again
 
 ENDPOINT = "http://127.0.0.1:9"
 
@@ -95,11 +93,9 @@ def test_a_client_its_credentials_and_whom_it_trusts_are_found_by_one_session(
 
     monkeypatch.setattr(botocore.session, "get_session", counted)
     client = make_client(ENDPOINT)
-    route = Direct(client)._route("bucket")
+    route = Routes(client).of("bucket")
     assert route is not None
     assert route.access_key == "AKIDTEST"
-    FastGet(client)._store("bucket")
-    FastGet(client)._store("another")
     assert [session_of(client)] == made
 
 
@@ -150,13 +146,21 @@ def test_whom_to_trust_has_to_be_a_file_where_somebody_has_to_be_trusted(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", told)
-    source = SourceObject("bucket", "key", "e", 5, 0.0)
     with pytest.raises(InvalidInput, match="REQUESTS_CA_BUNDLE"):
         S3Store(make_client("https://127.0.0.1:9")).get("bucket", "key")
-    with pytest.raises(InvalidInput, match="REQUESTS_CA_BUNDLE"):
-        FastGet(make_client("https://127.0.0.1:9")).get(source, StoreTraits())
-    with pytest.raises(Again):
-        FastGet(make_client("http://127.0.0.1:9")).get(source, StoreTraits())
+    assert Routes(make_client(ENDPOINT)).of("bucket") is not None
+
+
+def test_the_usual_authorities_are_those_of_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    route = Routes(make_client("https://127.0.0.1:9")).of("bucket")
+    assert route is not None
+    assert route.site.ca_bundle == get_cert_path(True)
+    monkeypatch.setitem(sys.modules, "certifi", None)
+    route = Routes(make_client("https://127.0.0.1:9")).of("bucket")
+    assert route is not None
+    assert Path(route.site.ca_bundle).is_file()
 
 
 def test_clients_of_other_services_have_their_own_region() -> None:

@@ -19,24 +19,24 @@ BY_HEAD = StoreTraits(deletes_many=False, deletes_one=False)
 DATE = {"Last-Modified": "Fri, 02 Jan 2026 00:00:00 GMT"}
 
 
-@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("etag", [f'"{ETAG}"', f'W/"{ETAG}"'])
 def test_an_answer_with_the_listed_etag_is_taken_without_a_condition(
-    s3: ScriptedS3, etag: str, *, fast: bool
+    s3: ScriptedS3, etag: str, *, direct: bool
 ) -> None:
     s3.always(Answer(200, b"hello", {"ETag": etag, **DATE}))
-    store = store_on(s3.url, fast=fast).with_traits(READ_BY_COMPARING)
+    store = store_on(s3.url, direct=direct).with_traits(READ_BY_COMPARING)
     assert only(store.read_sources([SOURCE])).content == b"hello"
     assert "if-match" not in s3.last.headers
 
 
-@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("direct", [False, True])
 @pytest.mark.parametrize("headers", [{"ETag": '"another"'}, {}])
 def test_an_answer_with_another_etag_or_none_is_a_source_that_changed(
-    s3: ScriptedS3, headers: dict[str, str], *, fast: bool
+    s3: ScriptedS3, headers: dict[str, str], *, direct: bool
 ) -> None:
     s3.always(Answer(200, b"hello", {**headers, **DATE}))
-    store = store_on(s3.url, fast=fast).with_traits(READ_BY_COMPARING)
+    store = store_on(s3.url, direct=direct).with_traits(READ_BY_COMPARING)
     assert isinstance(only(store.read_sources([SOURCE])).error, SourceChanged)
 
 

@@ -84,7 +84,7 @@ def test_what_every_partition_needs_is_imported_before_its_first_request() -> No
         "compactor.runs.partition",
         "compactor.second_reading",
         "compactor.stores.s3",
-        "obstore",
+        "pycurl",
     }
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError
-from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, _pyarrow_to_schema_without_ids
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, pyarrow_to_schema
 from pyiceberg.schema import Schema, promote
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
@@ -16,9 +17,11 @@ from compactor.catalogs.misfits import require_values as _require_values
 from compactor.catalogs.parquet import require_signed
 from compactor.errors import InvalidInput
 
+_FIELD_ID = b"PARQUET:field_id"
+
 
 def iceberg_schema(schema: pa.Schema, where: str) -> Schema:
-    """The columns of an output as Iceberg has them, without ids.
+    """The columns of an output as Iceberg has them, with ids of no meaning.
 
     Args:
         schema: of the output.
@@ -30,14 +33,35 @@ def iceberg_schema(schema: pa.Schema, where: str) -> Schema:
     for one in schema:
         try:
             require_signed(one.type)
-            _pyarrow_to_schema_without_ids(pa.schema([one]))
+            pyarrow_to_schema(_numbered(pa.schema([one])))
         except (UnsupportedPyArrowTypeException, TypeError, ValueError) as error:
             accepted = (
                 f"outputs with types that Iceberg has; {where}: column {one.name} is {one.type}"
                 f" ({error.__cause__ or error})"
             )
             raise InvalidInput("table", "iceberg", accepted) from None
-    return _pyarrow_to_schema_without_ids(schema)
+    return pyarrow_to_schema(_numbered(schema))
+
+
+def _numbered(schema: pa.Schema) -> pa.Schema:
+    """The schema with an id for each field, without which pyiceberg converts none."""
+    numbers = count(1)
+    return pa.schema([_with_ids(one, numbers) for one in schema])
+
+
+def _with_ids(field: pa.Field, numbers: Iterator[int]) -> pa.Field:
+    kind, metadata = field.type, {**(field.metadata or {}), _FIELD_ID: str(next(numbers))}
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_with_ids(kind.field(at), numbers) for at in range(kind.num_fields)])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_with_ids(kind.key_field, numbers), _with_ids(kind.item_field, numbers))
+    elif pa.types.is_large_list(kind):
+        kind = pa.large_list(_with_ids(kind.value_field, numbers))
+    elif pa.types.is_fixed_size_list(kind):
+        kind = pa.list_(_with_ids(kind.value_field, numbers), kind.list_size)
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_with_ids(kind.value_field, numbers))
+    return field.with_type(kind).with_metadata(metadata)
 
 
 def misfits(table: StructType, output: StructType, path: str = "") -> Iterator[Misfit]:

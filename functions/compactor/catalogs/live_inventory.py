@@ -21,12 +21,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import orc
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression, StartsWith
-from pyiceberg.io.pyarrow import _read_deletes
 from pyiceberg.manifest import DataFile, FileFormat
 from pyiceberg.table import FileScanTask, StaticTable, Table
+from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
+from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Snapshot
 
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
@@ -275,9 +277,23 @@ def _deleted(table: Table, task: FileScanTask) -> Any:
     """Positions in a data file that are no rows of the table any more; None where all are."""
     found: list[Any] = []
     for file in sorted(task.delete_files, key=lambda one: one.file_path):
-        positions = _read_deletes(table.io, file).get(task.file.file_path)
+        positions = _positions(table, file, task.file.file_path)
         found += [] if positions is None else positions.chunks
     return pa.chunked_array(found) if found else None
+
+
+def _positions(table: Table, file: DataFile, path: str) -> Any:
+    """Positions in a data file that a file of deletes names; None for none."""
+    with table.io.new_input(file.file_path).open() as opened:
+        if file.file_format == FileFormat.PUFFIN:
+            vectors = deletion_vectors_from_puffin_file(PuffinFile(opened.read()))
+            named = (one for one in vectors if one.referenced_data_file == path)
+            return next((one.to_vector() for one in named), None)
+        if file.file_format == FileFormat.ORC:
+            rows = orc.ORCFile(opened).read(["file_path", "pos"])
+        else:
+            rows = pq.read_table(opened, columns=["file_path", "pos"])
+    return rows.filter(pc.field("file_path") == path).column("pos")
 
 
 def _without(batch: Any, deleted: Any, offset: int) -> Any:

@@ -222,8 +222,9 @@ def _known_fields(given: object) -> Mapping[str, object]:
     for name, value in given.items():
         if name not in FIELDS:
             near = get_close_matches(str(name), FIELDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(FIELDS)}"
-            raise InvalidInput(str(name), value, f"no such field; {hint}")
+            hint = f"did you mean {near[0]}? " if near else ""
+            accepted = f"no such field; {hint}known are {', '.join(FIELDS)}"
+            raise InvalidInput(str(name), value, accepted)
     return cast(Mapping[str, object], given)
 
 

@@ -16,7 +16,7 @@ from compactor.conditions import StoreTraits
 from compactor.errors import UnreadableSource
 from compactor.ports import Deadline
 from compactor.stores.bodies import TimeIsUp
-from compactor.stores.connections import Received
+from compactor.stores.curl_handle import IS_INSTALLED, Received
 from compactor.stores.direct import Asked, Direct
 from compactor.stores.limiter import Limiter
 from compactor.stores.list_parser import install
@@ -58,7 +58,7 @@ class S3Base:
         install(client)
         limit_silence(client)
         self.client = client
-        self._direct = Direct(client) if direct else None
+        self._direct = Direct(client) if direct and IS_INSTALLED else None
         self.limiter = Limiter(_with_files_left(most_at_once), clock=patience.clock)
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
@@ -144,12 +144,11 @@ class S3Base:
         asked: Asked,
         sound: Callable[[Received], Answer | None],
         otherwise: Callable[[], Answer],
-        time_is_up: TimeIsUp,
     ) -> Answer:
-        """Ask once without botocore where that is possible: see :meth:`Direct.ask`."""
+        """Ask once by libcurl where that is possible: see :meth:`Direct.ask`."""
         if self._direct is None:
             return otherwise()
-        return self._direct.ask(asked, sound, otherwise, time_is_up)
+        return self._direct.ask(asked, sound, otherwise)
 
 
 def _with_files_left(most: int) -> int:

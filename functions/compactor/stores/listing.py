@@ -15,7 +15,7 @@ from compactor.model import ARCHIVED_CLASSES, SourceObject
 from compactor.ports import KeyPage, last_of, require_order
 from compactor.stores.base import S3Base
 from compactor.stores.bodies import TimeIsUp
-from compactor.stores.connections import Received
+from compactor.stores.curl_handle import Received
 from compactor.stores.direct import OK, Asked
 from compactor.stores.key_ranges import key_ahead
 from compactor.stores.list_parser import PAGE, ListedObjects, ListedPage, page_of
@@ -138,7 +138,7 @@ class S3Listing(S3Base):
             return found
 
         def request(time_is_up: TimeIsUp) -> _Page:
-            listed = self._directly(asked, _listed, otherwise, time_is_up)
+            listed = self._directly(asked, _listed, otherwise)
             try:
                 page = _Page(listed.objects(bucket), listed.prefixes, listed.token)
             except TransientStoreError as error:

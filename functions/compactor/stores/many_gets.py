@@ -1,307 +1,242 @@
-"""Whole GETs of small objects, hundreds at once, by one thread.
+"""Whole GETs of sources, hundreds at once, by the one thread of libcurl.
 
-With a thread for each, most of a GET's CPU time goes into waiting: for the interpreter lock, twice
-and among hundreds, and for the threads of the library that asks. Here one thread sends and receives
-for all of them. It knows the plain success, and what is refused for good; whatever else comes of a
-GET, or nothing in time, leaves the source to the way that asks again
-(:mod:`compactor.stores.sources`).
+With a thread for each, most of a small GET's CPU time goes into waiting for the interpreter lock.
+Here only the plain success is known, and what is refused for good; whatever else comes of a GET,
+or nothing in time, leaves the source to the way that asks again (:mod:`compactor.stores.sources`).
 """
 
 from __future__ import annotations
 
 import math
 import re
-import selectors
-import socket
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
-from compactor.errors import CompactorError, TransientStoreError
+from compactor.attributes import from_headers
+from compactor.errors import SourceChanged, TransientStoreError, UnreadableSource
 from compactor.model import SourceObject
-from compactor.stores.direct import Direct, GetWay
-from compactor.stores.get_runs import Bodies, Line, Run
-from compactor.stores.plain_answers import NotPlain
+from compactor.ports import SourceBody
+from compactor.sizes import GET_BYTES
+from compactor.stores.curl_handle import Handle, Keys, Received, Request
+from compactor.stores.direct import OK, Direct
+from compactor.stores.refused_reads import is_listed, judged_answer
+from compactor.stores.retries import LEAST_SECONDS
+from compactor.stores.routes import Route, takes
 from compactor.stores.translate import Again
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection
-
     from compactor.stores.base import S3Base
 
-# Of larger ones most of the CPU time is that of their bytes, which several threads share.
-MOST_BYTES = 256 * 1024
-# For one GET, and for a connection; more patience is the other way's.
+# For one GET, and longer for a larger one; more patience is the other way's.
 _GET_SECONDS = 10.0
-_LOOK_SECONDS = 0.5
+_BYTES_PER_SECOND = 128 * 1024
 _PERMIT_SECONDS = 0.02
-_CONNECTING = 32
+_REFUSED = 400
+# Headers that tell of an object what is beside its bytes.
+_OF_OBJECT = (b"x-amz-meta-", b"x-amz-tagging-count", b"content-encoding")
 _PLAIN_ETAG = re.compile(r"[0-9A-Za-z-]+")
 
+Bodies = list[SourceBody]
 #: Reads a run of sources in another way.
 Otherwise = Callable[[Sequence[SourceObject]], "Future[Bodies]"]
 
 
+class _Run:
+    """Sources that are read one after the other, with one permit.
+
+    Attributes:
+        bodies: of the first of them, so far.
+        future: gets the bodies of all.
+        began: when it got its permit, by the limiter's clock.
+        sent: how many GETs were sent.
+        transfer: the one under way.
+    """
+
+    __slots__ = ("began", "bodies", "future", "route", "sent", "sources", "transfer")
+
+    def __init__(self, sources: Sequence[SourceObject], route: Route) -> None:
+        self.sources = sources
+        self.route = route
+        self.bodies: Bodies = []
+        self.future: Future[Bodies] = Future()
+        self.began = 0.0
+        self.sent = 0
+        self.transfer: Handle | None = None
+
+    @property
+    def next(self) -> SourceObject:
+        """The source whose turn it is."""
+        return self.sources[len(self.bodies)]
+
+    @property
+    def rest(self) -> Sequence[SourceObject]:
+        """All that is not read."""
+        return self.sources[len(self.bodies) :]
+
+    def is_done(self) -> bool:
+        """Whether all is read; what has no bytes is not asked for."""
+        while len(self.bodies) < len(self.sources) and not self.next.size:
+            self.bodies.append(SourceBody(self.next, content=b""))
+        return len(self.bodies) == len(self.sources)
+
+    def join(self, rest: Future[Bodies]) -> None:
+        """Be done with what was read in another way after the bodies so far."""
+        if rest.cancelled():
+            self.future.cancel()
+        elif (error := rest.exception()) is not None:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(self.bodies + rest.result())
+
+
 class ManyGets:
-    """Reads runs of small sources of one bucket; to be closed.
+    """Reads runs of sources of one bucket; to be closed.
 
     Args:
         store: whose limits and counts these reads share.
         direct: knows where they go.
-        takes: whether a key is asked for exactly as it is.
         otherwise: reads what is not read here.
     """
 
-    def __init__(
-        self, store: S3Base, direct: Direct, takes: Callable[[str], bool], otherwise: Otherwise
-    ) -> None:
+    def __init__(self, store: S3Base, direct: Direct, otherwise: Otherwise) -> None:
         self._store = store
-        self._direct = direct
-        self._takes = takes
+        self._routes, self._transfers = direct.routes, direct.transfers
         self._otherwise = otherwise
-        self._way: GetWay | None = None
-        self._waiting: deque[Run] = deque()
-        self._under_way: set[Run] = set()
-        self._connected: deque[tuple[Run, HTTPConnection | None]] = deque()
-        # Those that wait before they are asked again in the other way, and until when.
-        self._resting: list[tuple[float, Run]] = []
-        self._lines: set[Line] = set()
-        self._free: list[Line] = []
-        self._look_at = 0.0
-        self._closed = False
-        self._bell, self._heard = socket.socketpair()
-        self._bell.setblocking(False)
-        self._heard.setblocking(False)
-        self._selector = selectors.DefaultSelector()
-        self._connecting = ThreadPoolExecutor(_CONNECTING, thread_name_prefix="read-connect")
-        self._thread: threading.Thread | None = None
+        # Of the thread of the transfers alone.
+        self._waiting: deque[_Run] = deque()
+        self._under_way: set[_Run] = set()
+        self._closed: Exception | None = None
+        self._looks_again = False
 
     def submit(self, sources: Sequence[SourceObject]) -> Future[Bodies]:
         """Begin to read a run as soon as there is a permit."""
-        way = self._way_to(sources)
-        if way is None:
+        route = self._route_to(sources)
+        if route is None:
             return self._otherwise(sources)
-        run = Run(sources, way)
-        self._waiting.append(run)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="read-many")
-            self._thread.start()
-        self._ring()
-        if self._closed:
-            self._fail_waiting(RuntimeError("the thread that reads has ended"))
+        run = _Run(sources, route)
+
+        def wait() -> None:
+            self._waiting.append(run)
+            self._begin()
+
+        self._transfers.call(wait)
         return run.future
 
     def close(self) -> None:
-        """End the thread; what is under way is given up."""
-        self._closed = True
-        self._ring()
-        if self._thread is not None:
-            self._thread.join()
-        self._connecting.shutdown(cancel_futures=True)
-        for line in self._lines:
-            if line.run is None and self._way is not None:
-                self._direct.connections.give_back(self._way.origin, line.connection)
-            else:
-                line.connection.close()
-        for _, connection in self._connected:
-            if connection is not None:
-                connection.close()
-        self._selector.close()
-        self._bell.close()
-        self._heard.close()
+        """Give up what is under way; returns when its permits are given back."""
+        self._transfers.wait_for(self._close)
 
-    def _way_to(self, sources: Sequence[SourceObject]) -> GetWay | None:
+    def _route_to(self, sources: Sequence[SourceObject]) -> Route | None:
         """Where all of these are asked for; None where they are not read here."""
-        if not all(
-            one.size <= MOST_BYTES and self._takes(one.key) and _PLAIN_ETAG.fullmatch(one.etag)
+        bucket = sources[0].bucket
+        usual = all(
+            one.size <= GET_BYTES
+            and one.bucket == bucket
+            and takes(one.key)
+            and _PLAIN_ETAG.fullmatch(one.etag)
             for one in sources
-        ):
-            return None
-        if self._way is None:
-            self._way = self._direct.way_of_gets(sources[0].bucket)
-        way = self._way
-        usual = way is not None and not way.is_unusual and way.bucket == sources[0].bucket
-        return way if usual else None
-
-    def _ring(self) -> None:
-        # A bell that is full was not heard yet.
-        with suppress(BlockingIOError):
-            self._bell.send(b"\0")
-
-    def _work(self) -> None:
-        why: BaseException = RuntimeError(
-            "no more is read: the reader was closed, or its process ends"
         )
-        try:
-            self._selector.register(self._heard, selectors.EVENT_READ)
-            # Whoever forgets to close it does not keep the process from its end.
-            while not self._closed and threading.main_thread().is_alive():
-                self._turn()
-        except BaseException as error:
-            why = error
-        self._closed = True
-        while self._under_way:
-            run = next(iter(self._under_way))
-            # Its permit is the store's, which goes on without this reader.
-            self._count(run, good=False)
-            run.future.set_exception(why)
-        self._fail_waiting(why)
+        return self._routes.of(bucket) if usual else None
 
-    def _turn(self) -> None:
-        self._begin()
-        for key, _ in self._selector.select(self._patience()):
-            if key.data is None:
-                self._heard.recv(4096)
-            else:
-                self._hear(key.data)
-        self._look_at_times()
+    # What follows runs in the thread of the transfers.
 
     def _begin(self) -> None:
-        """Go on with the runs that have a connection now, and begin as many as may be."""
-        while self._connected:
-            self._take_connection(*self._connected.popleft())
+        """Begin as many runs as may be."""
         while self._waiting:
+            error = self._closed
             if self._store.retries.reads_over:
-                over = TransientStoreError("the invocation ends, and not all sources are read")
-                self._waiting.popleft().future.set_exception(over)
+                error = TransientStoreError("the invocation ends, and not all sources are read")
+            if error is not None:
+                self._waiting.popleft().future.set_exception(error)
                 continue
-            began = self._store.limiter.begin() if self._may_begin() else None
+            began = self._store.limiter.begin()
             if began is None:
+                # The end of one of ours begins another; that of somebody else is not heard of.
+                if not self._under_way and not self._looks_again:
+                    self._looks_again = True
+                    self._transfers.later(_PERMIT_SECONDS, self._look_again)
                 return
             run = self._waiting.popleft()
             run.began = began
             self._under_way.add(run)
-            self._connect(run)
+            self._ask(run)
 
-    def _may_begin(self) -> bool:
-        """What answers look like is asked by one run alone."""
-        return not self._under_way or self._waiting[0].way.is_known
+    def _look_again(self) -> None:
+        self._looks_again = False
+        self._begin()
 
-    def _connect(self, run: Run) -> None:
+    def _ask(self, run: _Run) -> None:
+        """Ask for the next source of a run, or end it."""
         if run.is_done():
             self._end(run)
-        elif run.way.is_unusual:
-            self._leave(run)
-        elif self._free:
-            self._ask(self._free.pop(), run)
-        else:
-            self._connecting.submit(self._open, run)
-
-    def _open(self, run: Run) -> None:
-        """In a thread of its own, which may wait."""
-        connection = None
-        # Why there is none, whatever it is, the other way will find out.
-        with suppress(Exception):
-            connection = self._direct.connections.take(run.way.origin, _GET_SECONDS)
-        self._connected.append((run, connection))
-        self._ring()
-
-    def _take_connection(self, run: Run, connection: HTTPConnection | None) -> None:
-        if connection is None:
-            # What never came to an answer is not tried by all of them.
-            run.way.is_unusual |= not run.way.is_known
-            self._leave(run)
             return
-        line = Line(connection)
-        self._lines.add(line)
-        self._selector.register(connection.sock, selectors.EVENT_READ, line)
-        self._ask(line, run)
-
-    def _ask(self, line: Line, run: Run) -> None:
-        if not line.ask(run, time.monotonic() + _GET_SECONDS):
-            self._drop(line)
-            self._leave(run)
-
-    def _hear(self, line: Line) -> None:
-        if line not in self._lines:
-            # Dropped since it was heard.
-            return
-        run = line.run
         try:
-            found = line.hear()
-            if found is None or run is None:
-                return
-            run.take(found)
-        except (OSError, NotPlain, CompactorError) as error:
-            self._give_up(line, error)
-            return
-        run.way.is_known = True
-        self._go_on(line, run, stays=found.stays)
-
-    def _go_on(self, line: Line, run: Run, *, stays: bool) -> None:
-        if not stays:
-            self._drop(line)
-            self._connect(run)
-        elif run.is_done():
-            line.run = None
-            self._free.append(line)
-            self._end(run)
-            self._begin()
-        else:
-            self._ask(line, run)
-
-    def _give_up(self, line: Line, error: Exception) -> None:
-        """End a connection, and leave its run to the other way or to what is wrong for good."""
-        run = line.run
-        self._drop(line)
-        if run is None:
-            return
-        run.way.is_known = True
-        # Where successes are of another kind, all of them are.
-        run.way.is_unusual |= isinstance(error, NotPlain)
-        if isinstance(error, Again):
-            wait = self._store.retries.wait_after(error, 1)
-            self._resting.append((time.monotonic() + wait, run))
-        elif isinstance(error, CompactorError):
-            self._count(run, good=False)
-            run.future.set_exception(error)
-        else:
+            keys = self._routes.keys()
+        except Exception:
+            # Whatever renews credentials raises what it likes. The other way asks for them, too.
             self._leave(run)
-
-    def _patience(self) -> float:
-        """How long nothing need be done where nothing is heard."""
-        rested = min((until for until, _ in self._resting), default=math.inf)
-        # Permits that others give back are not heard of.
-        look = _LOOK_SECONDS if self._under_way or not self._waiting else _PERMIT_SECONDS
-        return max(0.0, min(look, rested - time.monotonic()))
-
-    def _look_at_times(self) -> None:
-        """Leave those that have rested, and those of which nothing came."""
-        now = time.monotonic()
-        if self._resting:
-            rested = [run for until, run in self._resting if until <= now]
-            self._resting = [one for one in self._resting if one[0] > now]
-            for run in rested:
-                self._leave(run)
-        if now < self._look_at:
             return
-        self._look_at = now + _LOOK_SECONDS
-        for line in [one for one in self._lines if one.run is not None and one.due < now]:
-            self._give_up(line, TimeoutError())
+        run.sent += 1
+        request = self._request(run, keys)
+        run.transfer = self._transfers.start(request, lambda answer: self._hear(run, answer))
 
-    def _drop(self, line: Line) -> None:
-        self._selector.unregister(line.connection.sock)
-        self._lines.discard(line)
-        if line in self._free:
-            self._free.remove(line)
-        line.connection.close()
+    def _request(self, run: _Run, keys: Keys) -> Request:
+        source = run.next
+        headers = [f'If-Match: "{source.etag}"'.encode()]
+        if keys.token:
+            headers.append(f"x-amz-security-token: {keys.token}".encode())
+        seconds, retries = _GET_SECONDS + source.size // _BYTES_PER_SECOND, self._store.retries
+        if retries.reads_end_at < math.inf:
+            left = int(retries.reads_end_at - retries.patience.clock())
+            seconds = min(seconds, max(LEAST_SECONDS, left))
+        route, url = run.route, run.route.url(source.key)
+        return Request(route.site, keys, "GET", url, headers, b"", seconds, 0, source.size)
 
-    def _leave(self, run: Run) -> None:
+    def _hear(self, run: _Run, answer: Received | Exception) -> None:
+        run.transfer = None
+        try:
+            body = _body_of(run.next, answer)
+        except Again as again:
+            # The limiter hears of it, and the other way asks later.
+            wait = self._store.retries.wait_after(again, 1)
+            self._transfers.later(wait, lambda: self._leave(run))
+        except Exception as error:
+            self._fail(run, error)
+        else:
+            if body is None:
+                self._leave(run)
+                return
+            run.bodies.append(body)
+            self._ask(run)
+            if run not in self._under_way:
+                self._begin()
+
+    def _leave(self, run: _Run) -> None:
         """Let the rest of a run be read in the other way."""
-        rest = self._otherwise(run.sources[len(run.bodies) :])
+        if run not in self._under_way:
+            return
+        try:
+            rest = self._otherwise(run.rest)
+        except RuntimeError as error:
+            self._fail(run, error)
+            return
         self._count(run, good=False)
         rest.add_done_callback(run.join)
+        self._begin()
 
-    def _end(self, run: Run) -> None:
+    def _fail(self, run: _Run, error: Exception) -> None:
+        self._count(run, good=False)
+        run.future.set_exception(error)
+        self._begin()
+
+    def _end(self, run: _Run) -> None:
         # Of sources without bytes nothing was asked, so their time tells nothing.
         self._count(run, good=run.sent > 0)
         run.future.set_result(run.bodies)
 
-    def _count(self, run: Run, *, good: bool) -> None:
+    def _count(self, run: _Run, *, good: bool) -> None:
         self._under_way.discard(run)
         self._store.limiter.end(run.began, max(1, run.sent), good=good)
         if run.sent:
@@ -310,8 +245,36 @@ class ManyGets:
         if read:
             self._store.requests.add("bytes_read", read)
 
-    def _fail_waiting(self, error: BaseException) -> None:
-        """Hand an error to all whose run has not begun; two threads may do so at once."""
-        with suppress(IndexError):
-            while True:
-                self._waiting.popleft().future.set_exception(error)
+    def _close(self) -> None:
+        error = self._closed = RuntimeError("the reader was closed")
+        for run in list(self._under_way):
+            if run.transfer is not None:
+                self._transfers.cancel(run.transfer)
+            self._count(run, good=False)
+            run.future.set_exception(error)
+        self._begin()
+
+
+def _body_of(source: SourceObject, answer: Received | Exception) -> SourceBody | None:
+    """What an answer to the GET of a source says; None where the other way has to ask again.
+
+    Raises:
+        CompactorError: something is wrong that is no matter of this source; it is
+            :class:`~compactor.stores.translate.Again` where S3 asks for another try.
+    """
+    if isinstance(answer, Exception):
+        return None
+    if answer.status == OK:
+        if len(answer.body) != source.size or not is_listed(source, answer.etag):
+            return None
+        head = answer.head.lower()
+        told = any(one in head for one in _OF_OBJECT)
+        attributes = from_headers(answer.headers.items()) if told else None
+        return SourceBody(source, answer.body, attributes=attributes)
+    # A refusal without a word, or packed, says nothing here.
+    if answer.status < _REFUSED or not answer.body or "content-encoding" in answer.headers:
+        return None
+    error = judged_answer(source, answer.status, answer.body.decode("utf-8", "replace"))
+    if isinstance(error, SourceChanged | UnreadableSource):
+        return SourceBody(source, error=error)
+    raise error

@@ -24,7 +24,7 @@ from compactor.stores.bodies import (
     require_range,
     resumed,
 )
-from compactor.stores.connections import Received
+from compactor.stores.curl_handle import Received
 from compactor.stores.direct import OK, Asked
 
 # Of a PUT, by botocore's names.
@@ -64,7 +64,7 @@ class S3Objects(S3Base):
         def otherwise() -> bytes:
             return read_body(self.client.get_object(Bucket=bucket, Key=key), time_is_up)
 
-        return self._directly(Asked("GET", bucket, key), _whole, otherwise, time_is_up)
+        return self._directly(Asked("GET", bucket, key), _whole, otherwise)
 
     def _begin(self, bucket: str, key: str, start: int, etag: str) -> Begun:
         # The rest of a body must be of the object that it began with.
@@ -157,7 +157,7 @@ class S3Objects(S3Base):
             if len(body) > PIECE_BYTES:
                 return otherwise()
             asked = Asked("PUT", bucket, key, headers=headers, body=body)
-            return self._directly(asked, _stored, otherwise, time_is_up)
+            return self._directly(asked, _stored, otherwise)
 
         self._answer("PUT", "put", bucket, key, request)
 

@@ -62,8 +62,8 @@ def read_ahead(
     At most ``budget_bytes`` of listed size (but always one run) are fetched or waiting, so
     memory stays bounded however slow one request or the consumer is. ``stopped`` is set once
     nobody wants more: what is under way then need not be finished. A run is of at most
-    ``run_bytes``, or of one source. ``quick`` makes what reads runs quicker than threads do, and
-    leaves to them what it does not.
+    ``run_bytes``, or of one source. ``quick`` makes what reads runs without a thread for each, and
+    leaves the rest to these threads.
     """
     runs = _runs(sources, run_bytes)
     permits = permits or Limiter(threads)

@@ -1,11 +1,12 @@
-"""What S3 answers to the read of one source: what is wrong with that source alone is told apart."""
+"""What S3 answers to the read of one source: what is wrong with that source alone, and with all."""
 
 from __future__ import annotations
 
 import re
 
-from compactor.errors import CompactorError, UnreadableSource
-from compactor.model import QuarantineReason
+from compactor.conditions import StoreTraits
+from compactor.errors import CompactorError, SourceChanged, UnreadableSource
+from compactor.model import QuarantineReason, SourceObject
 from compactor.shown import visible
 from compactor.stores.translate import Refusal, judged, worth_another_try
 
@@ -15,7 +16,55 @@ from compactor.stores.translate import Refusal, judged, worth_another_try
 _DENIED = frozenset({"AccessDenied", "Forbidden", "403"})
 _CUSTOMER_KEY = re.compile(r"server.side encryption|customer.provided", re.IGNORECASE)
 _ABOUT_KMS = re.compile(r"\bkms:|customer master key|\bKMS key\b|the ciphertext refers")
-_BAD_REQUEST = 400
+_BAD_REQUEST, _MISSING, _CHANGED = 400, 404, 412
+_CODE = re.compile(r"<Code>([\w.]+)</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
+
+
+def is_listed(source: SourceObject, found: str | None) -> bool:
+    """Whether the ETag of an answer is that of the object that was listed, or none.
+
+    Args:
+        source: as it was listed.
+        found: the header; of another object where something between here and the store mixes
+            answers up, or keeps old ones.
+    """
+    etag = (found or "").removeprefix("W/").strip('"')
+    return not etag or etag.lower() == source.etag.lower()
+
+
+def require_etag(source: SourceObject, found: str | None, traits: StoreTraits) -> None:
+    """Make sure that an answer may be that of the object that was listed.
+
+    Args:
+        source: as it was listed.
+        found: the ETag of the answer.
+        traits: of the store; where it ignores If-Match, there must be one.
+
+    Raises:
+        SourceChanged: it has another ETag, or none although it must.
+    """
+    etag = (found or "").removeprefix("W/").strip('"')
+    matters = not traits.reads_if_match or (etag and traits.refuses_other_etags)
+    if matters and etag.lower() != source.etag.lower():
+        raise SourceChanged(source.key, source.etag, etag or "an answer without an ETag")
+
+
+def judged_answer(source: SourceObject, status: int, told: str) -> CompactorError:
+    """What a refused GET of a source asks of the caller.
+
+    Args:
+        source: as it was listed.
+        status: of HTTP, 400 or more.
+        told: the body.
+    """
+    code, message = _CODE.search(told), _MESSAGE.search(told)
+    if status == _CHANGED:
+        return SourceChanged(source.key, source.etag, "another ETag")
+    if status == _MISSING and (code is None or code[1] != "NoSuchBucket"):
+        return SourceChanged(source.key, source.etag, "no object", gone=True)
+    refusal = Refusal(status, code[1] if code else str(status), message[1] if message else "")
+    return judged_read(refusal, "get", source.bucket, source.key)
 
 
 def judged_read(refusal: Refusal, operation: str, bucket: str, key: str) -> CompactorError:

@@ -25,17 +25,6 @@ class RequestCounter:
         with self._lock:
             self._counts[name] += amount
 
-    def add_get(self, read: int) -> None:
-        """Count one GET and the bytes that came, if any did."""
-        held: Counter[str] | None = getattr(self._thread, "held", None)
-        if held is not None and read:
-            held["GET"] += 1
-            held["bytes_read"] += read
-            return
-        self.add("GET")
-        if read:
-            self.add("bytes_read", read)
-
     @contextmanager
     def together(self) -> Iterator[None]:
         """What this thread adds within is counted at its end, under one lock."""

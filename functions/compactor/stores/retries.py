@@ -1,6 +1,6 @@
 """One request, asked again until there is an answer or its time is up.
 
-All requests of a store come through here, whichever library sends them: botocore and obstore
+All requests of a store come through here, whichever library sends them: botocore and libcurl
 try once. So there is one deadline, one way of waiting, and one place that hears S3 ask for less.
 """
 
@@ -171,10 +171,15 @@ def sent_within(seconds: float) -> Iterator[None]:
         _this_try.seconds = SILENCE_SECONDS
 
 
+def seconds_left() -> float:
+    """How long a request of this thread may take now, as :func:`sent_within` says."""
+    seconds: float = getattr(_this_try, "seconds", SILENCE_SECONDS)
+    return seconds
+
+
 def silence_seconds() -> float:
     """How long this thread may hear nothing now."""
-    seconds: float = getattr(_this_try, "seconds", SILENCE_SECONDS)
-    return min(seconds, SILENCE_SECONDS)
+    return min(seconds_left(), SILENCE_SECONDS)
 
 
 def limit_silence(client: Any) -> None:

@@ -1,22 +1,17 @@
-"""An S3-compatible store: boto3 for requests with conditions, obstore for the many reads."""
+"""An S3-compatible store: libcurl for the usual requests, botocore for all others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from datetime import datetime
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from botocore.config import Config
-from botocore.utils import parse_timestamp
 
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
 from compactor.sizes import MIB
+from compactor.stores.curl_handle import USER_AGENT
 from compactor.stores.deletes import S3Deletes
-from compactor.stores.direct import USER_AGENT
-from compactor.stores.fast_get import FastGet
 from compactor.stores.listing import S3Listing
 from compactor.stores.retries import PATIENCE, SILENCE_SECONDS, Patience
 from compactor.stores.sessions import made_by, new_session
@@ -46,24 +41,9 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
         user_agent=USER_AGENT,
     )
     session = new_session()
-    parsers = session.get_component("response_parser_factory")
-    parsers.set_parser_defaults(timestamp_parser=moment_of)
     client = session.create_client("s3", endpoint_url=endpoint_url, config=config)
     made: S3Client = made_by(session, client)
     return made
-
-
-def moment_of(value: Any) -> datetime:
-    """A point in time as botocore reads it, those of HTTP headers in a tenth of its time.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if isinstance(value, str) and value.endswith(" GMT"):
-        with suppress(ValueError):
-            return parsedate_to_datetime(value)
-    moment: datetime = parse_timestamp(value)
-    return moment
 
 
 class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
@@ -74,9 +54,8 @@ class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
             belongs to the store from now on: its listings carry :class:`ListedPage` alone.
         threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
-        fast: read small sources many at once, and others through obstore where ``direct`` cannot:
-            a tenth of boto3's CPU time.
-        direct: ask the usual requests without botocore, which takes five times the CPU time.
+        direct: make the usual requests by libcurl, where it is installed: through botocore each
+            takes five times the CPU time.
         patience: how long a request is asked again, whatever it is.
     """
 
@@ -86,7 +65,6 @@ class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
         *,
         threads: int = 64,
         budget_bytes: int = 64 * MIB,
-        fast: bool = True,
         direct: bool = True,
         patience: Patience = PATIENCE,
     ) -> None:
@@ -95,7 +73,6 @@ class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
             self,
             threads=threads,
             budget_bytes=budget_bytes,
-            fast=FastGet(client) if fast else None,
             direct=self._direct,
             compares_etags=client.meta.endpoint_url.startswith("http://"),
         )

@@ -15,12 +15,13 @@ from botocore.exceptions import (
 )
 
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
-from compactor.stores.direct import USER_AGENT
+from compactor.stores.curl_handle import USER_AGENT
 from compactor.stores.sessions import new_session
 from compactor.stores.translate import (
     NO_CREDENTIALS,
     WEATHER,
     Refusal,
+    is_unparsed,
     one_line,
     refusal_of,
     without_credentials,
@@ -123,6 +124,10 @@ def answers_of(what: str, thing: Thing) -> Iterator[None]:
     except BotoCoreError as error:
         accepted = "one that botocore can send"
         raise InvalidInput("request", f"{what}: {one_line(error)}", accepted) from error
+    except Exception as error:
+        if not is_unparsed(error):
+            raise
+        raise TransientStoreError(f"{what}: {one_line(error)}") from error
 
 
 def _judged(refusal: Refusal, what: str, thing: Thing) -> CompactorError:

@@ -25,11 +25,11 @@ from compactor.ports import SourceBody
 from compactor.sizes import GET_BYTES
 from compactor.stores.base import S3Base, told_of_source
 from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
-from compactor.stores.connections import Received
+from compactor.stores.curl_handle import Received
 from compactor.stores.direct import OK, Asked, Direct
-from compactor.stores.fast_get import FastGet, require_etag
 from compactor.stores.many_gets import ManyGets
 from compactor.stores.readahead import RunReader, Submit, pieces_ahead, read_ahead
+from compactor.stores.refused_reads import require_etag
 from compactor.stores.retries import NEVER
 from compactor.stores.source_tags import with_tags
 from compactor.stores.translate import Again
@@ -59,8 +59,7 @@ class SourceReader:
         store: whose client, limits and counts these reads share.
         threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
-        fast: reads whole sources; None where boto3 is to do it.
-        direct: knows where small sources are asked for, many at once; None for not at all.
+        direct: by which whole sources are read, many at once; None where botocore is to do it.
         compares_etags: compare bodies with their ETags, where these are MD5 sums: over TLS no
             byte changes on its way, over plain HTTP one may.
     """
@@ -71,14 +70,12 @@ class SourceReader:
         *,
         threads: int,
         budget_bytes: int,
-        fast: FastGet | None,
         direct: Direct | None,
         compares_etags: bool,
     ) -> None:
         self._store = store
         self._threads = threads
         self._budget_bytes = budget_bytes
-        self._fast = fast
         self._direct = direct
         self._compares_etags = compares_etags
 
@@ -88,7 +85,6 @@ class SourceReader:
             store,
             threads=self._threads,
             budget_bytes=self._budget_bytes,
-            fast=self._fast,
             direct=self._direct,
             compares_etags=self._compares_etags,
         )
@@ -111,11 +107,11 @@ class SourceReader:
         )
 
     def _quick(self, otherwise: Submit) -> RunReader | None:
-        """What reads runs of small sources; None where a GET has to be looked at in its own way."""
-        fast, direct = self._fast, self._direct
-        if fast is None or direct is None or not self._store.traits.reads_if_match:
+        """What reads runs of whole sources; None where a GET has to be looked at in its own way."""
+        direct = self._direct
+        if direct is None or not self._store.traits.reads_if_match:
             return None
-        return ManyGets(self._store, direct, fast.takes, otherwise)
+        return ManyGets(self._store, direct, otherwise)
 
     def _compared(self, bodies: Iterator[SourceBody]) -> Iterator[SourceBody]:
         # Not where they are read: there hundreds of threads wait for the interpreter lock.
@@ -183,31 +179,7 @@ class SourceReader:
         return self._read(source, start, length, stopped).body
 
     def _whole(self, source: SourceObject, stopped: threading.Event) -> _Read:
-        fast, direct = self._fast, self._direct
-        routed = direct is not None and direct.way_of_gets(source.bucket) is not None
-        if fast is None or routed or not fast.takes(source.key):
-            return self._read(source, None, source.size, stopped)
-        # It does not say how many tags there are.
-        body = self._fast_read(fast, source, stopped)
-        _require_length(source, body, source.size)
-        return _Read(body, self._attributes(source, stopped))
-
-    def _fast_read(self, fast: FastGet, source: SourceObject, stopped: threading.Event) -> bytes:
-        store = self._store
-
-        def once(seconds: float) -> bytes:
-            asked = fast if seconds >= fast.timeout_seconds else fast.hurried
-            read = 0
-            try:
-                body = asked.get(source, store.traits)
-                read = len(body)
-            finally:
-                store.requests.add_get(read)
-            if read < source.size and store.traits.reads_if_match:
-                raise Again(f"{read} bytes, not {source.size}", cut_short=True)
-            return body
-
-        return store.retries.ask("get", source.bucket, source.key, once, stopped, reads=True)
+        return self._read(source, None, source.size, stopped)
 
     def _read(
         self, source: SourceObject, start: int | None, length: int, stopped: threading.Event
@@ -241,7 +213,7 @@ class SourceReader:
                     return by_client(time_is_up)
                 headers = {"if-match": wanted["IfMatch"]} if wanted else {}
                 asked = Asked("GET", bucket, key, headers=headers)
-                return self._direct.ask(asked, plain, lambda: by_client(time_is_up), time_is_up)
+                return self._direct.ask(asked, plain, lambda: by_client(time_is_up))
 
         found = self._asked("GET", "get", source, request, stopped)
         self._store.requests.add("bytes_read", len(found.body))

@@ -20,7 +20,6 @@ from botocore.exceptions import (
     NoCredentialsError,
     PartialCredentialsError,
 )
-from botocore.parsers import ResponseParserError
 
 from compactor.errors import (
     AlreadyExists,
@@ -213,7 +212,7 @@ _AGAIN = frozenset(
 # What was sent is not what arrived.
 _DAMAGED_ON_THE_WAY = frozenset({"XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"})
 _SLOW_DOWN = re.compile(r"SlowDown|Throttl|TooManyRequests|RequestLimitExceeded")
-_TOO_MANY_REQUESTS, _UNAVAILABLE = 429, 503
+_CHANGED, _TOO_MANY_REQUESTS, _UNAVAILABLE = 412, 429, 503
 # Not implemented, and a version of HTTP that is not supported, stay so.
 _LASTING = frozenset({501, 505})
 # Answers that were cut short, one after the other; with the waits between them it is seconds.
@@ -226,7 +225,6 @@ WEATHER = (
     HTTPClientError,
     IncompleteReadError,
     MetadataRetrievalError,
-    ResponseParserError,
 )
 
 
@@ -235,7 +233,8 @@ def judged(refusal: Refusal, operation: str, bucket: str, key: str) -> Compactor
     code = refusal.code
     if code in _DAMAGED_ON_THE_WAY or (code == "BadDigest" and operation != "complete upload"):
         return Again(refusal, at_last=IntegrityError)
-    make = _BY_CODE.get(code)
+    # Not every store names a failed condition as S3 does.
+    make = _BY_CODE.get(code) or (_taken if refusal.status == _CHANGED else None)
     if make is None and worth_another_try(refusal):
         return Again(
             refusal, slow_down=_asks_for_less(refusal), after_seconds=refusal.after_seconds
@@ -279,6 +278,15 @@ def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
     except BotoCoreError as error:
         text = f"{place(operation, bucket, key)}: {one_line(error)}"
         raise InvalidInput("request", text, "one that botocore can send") from error
+    except Exception as error:
+        if not is_unparsed(error):
+            raise
+        raise Again(error) from error
+
+
+def is_unparsed(error: Exception) -> bool:
+    """True for what botocore raises of an answer that it cannot parse: it documents no name."""
+    return type(error).__module__.partition(".")[0] == "botocore"
 
 
 def refusal_of(error: ClientError) -> Refusal:

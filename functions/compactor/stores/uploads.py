@@ -29,7 +29,7 @@ from compactor.stores.base import (
     told_of_source,
 )
 from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
-from compactor.stores.connections import Received
+from compactor.stores.curl_handle import Received
 from compactor.stores.direct import OK, Asked
 from compactor.stores.translate import code_of
 
@@ -78,7 +78,7 @@ class S3Uploads(S3Base):
             return answer["UploadId"]
 
         def request(time_is_up: TimeIsUp) -> str:
-            return self._directly(asked, _begun, otherwise, time_is_up)
+            return self._directly(asked, _begun, otherwise)
 
         return self._answer("PUT", "create upload", bucket, key, request)
 
@@ -107,7 +107,7 @@ class S3Uploads(S3Base):
                 )
                 return answer["ETag"].strip('"')
 
-            return self._directly(asked, _part_etag, otherwise, time_is_up)
+            return self._directly(asked, _part_etag, otherwise)
 
         etag = self._answer("PUT", "upload part", bucket, key, request)
         return StoredPart(number, etag, len(body), crc32)
@@ -196,7 +196,7 @@ class S3Uploads(S3Base):
             return True
 
         def request(time_is_up: TimeIsUp) -> bool:
-            return self._directly(asked, _completed, otherwise, time_is_up)
+            return self._directly(asked, _completed, otherwise)
 
         self._answer("PUT", "complete upload", bucket, key, request)
 

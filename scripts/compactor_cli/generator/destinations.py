@@ -40,7 +40,7 @@ def _split(output_uri: str) -> tuple[str, str]:
     bucket, _, prefix = output_uri.removeprefix("s3://").partition("/")
     prefix = prefix.removesuffix("/")
     segments = prefix.split("/") if prefix else []
-    # obstore cannot write such keys, and smart-open reads s3://KEY:SECRET@BUCKET.
+    # Other tools cannot read such keys, and smart-open reads s3://KEY:SECRET@BUCKET.
     odd = any(segment in ("", ".", "..") for segment in segments)
     if not bucket or odd or "@" in bucket or not prefix.isprintable():
         raise InvalidInput("output", output_uri, _ACCEPTED)

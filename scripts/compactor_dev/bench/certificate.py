@@ -51,50 +51,38 @@ def files(directory: Path) -> Certificate:
 def make(directory: Path) -> Certificate:
     """Make a certificate for the loopback interface, valid for two days, in a directory."""
     signing, serving = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    name = _name("s3-compactor benchmark")
-    authority = _signed(signing, name, _begun(name, signing.public_key()), ca=True)
-    addresses = x509.SubjectAlternativeName([x509.IPAddress(_LOOPBACK)])
-    begun = _begun(_name("its front"), serving.public_key()).add_extension(
-        addresses, critical=False
-    )
     made = files(directory)
-    made.chain.write_bytes(_signed(signing, name, begun, ca=False))
-    made.trusted.write_bytes(_of_the_system() + authority)
+    authority = _signed(signing.public_key(), "s3-compactor benchmark", signing, ca=True)
+    made.chain.write_bytes(_signed(serving.public_key(), "its front", signing, ca=False))
+    known = ssl.get_default_verify_paths().cafile
+    of_the_system = Path(known).read_bytes() + b"\n" if known else b""
+    made.trusted.write_bytes(of_the_system + authority)
     made.key.touch(mode=0o600)
-    made.key.write_bytes(
-        serving.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8)
+    made.key.write_bytes(serving.private_bytes(*form, serialization.NoEncryption()))
     return made
 
 
-def _of_the_system() -> bytes:
-    known = ssl.get_default_verify_paths().cafile
-    return Path(known).read_bytes() + b"\n" if known else b""
-
-
-def _begun(name: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _signed(
+    key: ec.EllipticCurvePublicKey, subject: str, issuer: ec.EllipticCurvePrivateKey, *, ca: bool
+) -> bytes:
     now = datetime.now(UTC)
-    return (
+    names = [
+        x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+        for text in (subject, "s3-compactor benchmark")
+    ]
+    constraints = x509.BasicConstraints(ca=ca, path_length=0 if ca else None)
+    address = x509.SubjectAlternativeName([x509.IPAddress(_LOOPBACK)])
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(name)
+        .subject_name(names[0])
+        .issuer_name(names[1])
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
         .not_valid_after(now + _VALID)
+        .add_extension(constraints, critical=True)
     )
-
-
-def _signed(
-    key: ec.EllipticCurvePrivateKey, issuer: x509.Name, begun: x509.CertificateBuilder, *, ca: bool
-) -> bytes:
-    constraints = x509.BasicConstraints(ca=ca, path_length=0 if ca else None)
-    whole = begun.issuer_name(issuer).add_extension(constraints, critical=True)
-    return whole.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+    if not ca:
+        builder = builder.add_extension(address, critical=False)
+    return builder.sign(issuer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)

@@ -1,10 +1,10 @@
 """An S3 with latency: ``bench.front UPSTREAM LATENCY_MS LOG CERTIFICATE BUCKET …``.
 
 Objects of the named buckets, to which nobody writes, are read into memory once and answered from
-there, the listings of these buckets as well: the embedded S3 upstream would be measured rather than
-its clients. All other requests are passed upstream. Each answer waits for the latency. With the
-certificate in the directory it also serves TLS. Prints its ports and serves until
-standard input closes; each GET, HEAD and LIST is a line of the log (see :func:`requests_of`).
+there: the embedded S3 upstream would be measured rather than its clients. All other requests are
+passed upstream. Each answer waits for the latency. With the certificate in the directory it also
+serves TLS. Prints its ports and serves until standard input closes; each GET, HEAD and LIST of
+these buckets is a line of the log (see :func:`requests_of`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,6 @@ class _Front:
         self.upstream = upstream
         self.latency = latency_ms / 1000
         self.objects: dict[str, Kept] = {}
-        self.listings: dict[str, Kept] = {}
         self.buckets: tuple[str, ...] = ()
         self._log = log.open("w", encoding="utf-8", buffering=1)
 
@@ -109,9 +108,6 @@ class _Front:
         """Kind and bytes of an answer from memory; None where the upstream knows it alone."""
         path, _, query = target.partition("?")
         path = unquote(path)
-        if method == "GET" and path.strip("/") in self.buckets and query:
-            kept = self.listings.get(target)
-            return None if kept is None else ("LIST", kept.head + kept.body)
         kept = self.objects.get(path)
         if kept is None or (query and query != "x-id=GetObject"):
             return None
@@ -156,7 +152,6 @@ class _Connection(asyncio.Protocol):
         self._upstream: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
         self._unsent: list[bytes] = []
-        self._listing: tuple[str, float, bytes] | None = None
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -203,8 +198,8 @@ class _Connection(asyncio.Protocol):
         elif place >= 0:
             self._missing = int(lower[place + 17 :].partition(b"\r\n")[0])
         path = unquote(target.partition("?")[0]).strip("/")
-        listed = method == "GET" and path in self._front.buckets
-        self._listing = (target, time.monotonic(), b"") if listed else None
+        if method == "GET" and path in self._front.buckets:
+            self._front.note("LIST", time.monotonic(), 0)
         self._send_upstream(head)
         if body:
             self._pass(body)
@@ -235,18 +230,6 @@ class _Connection(asyncio.Protocol):
     def answered(self, data: bytes) -> None:
         """Some bytes of an answer from upstream."""
         self._later(self._transport.write, data)
-        if self._listing is None:
-            return
-        target, begun, before = self._listing
-        whole = before + data
-        self._listing = (target, begun, whole)
-        head, end, body = whole.partition(_END)
-        place = head.lower().find(b"\r\ncontent-length:")
-        if end and place >= 0 and len(body) == int(head[place + 17 :].partition(b"\r\n")[0]):
-            self._front.note("LIST", begun, 0)
-            if head.startswith(b"HTTP/1.1 200"):
-                self._front.listings[target] = Kept(head + end, body)
-            self._listing = None
 
     def ended(self) -> None:
         """The connection upstream has ended, which may be how its answer ends."""

@@ -1,7 +1,7 @@
 """What a server was asked, by whom and with what answer; a WSGI middleware.
 
 Every request is signed with an access key of its sender's own, so that what libraries send on
-their own account (retries, obstore's reads from threads) is known as well as what was called.
+their own account (retries, reads from threads) is known as well as what was called.
 """
 
 from __future__ import annotations

@@ -1,0 +1,274 @@
+"""One transfer of libcurl: a signed request, and the answer to it. Only here pycurl is imported."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from compactor.errors import CompactorError, InvalidInput
+from compactor.pieces import Body, pieces_of
+from compactor.stores.translate import Again
+
+try:
+    import pycurl
+except ImportError:  # there is not a wheel for every machine
+    pycurl = None
+__all__ = [
+    "IS_INSTALLED",
+    "USER_AGENT",
+    "Done",
+    "Handle",
+    "Keys",
+    "Received",
+    "Request",
+    "Site",
+    "failure",
+    "pycurl",
+]
+
+#: Whether this machine has libcurl.
+IS_INSTALLED = pycurl is not None
+USER_AGENT = "s3-compactor"
+_CONNECT_MS = 5_000
+_BUFFER_BYTES = 64 * 1024
+_UPLOAD_BUFFER_BYTES = 1024 * 1024
+# libcurl itself refuses a head of more than 300 KB.
+_REFUSAL_BYTES = 64 * 1024
+# Limits of small sources are alike, so that most need not be set.
+_UP_TO = 16 * 1024 - 1
+
+
+_BLANK_LINE = b"\r\n\r\n"
+_ETAG = re.compile(rb"\r\netag:[ \t]*([^\r\n]*)", re.IGNORECASE)
+
+
+class Keys(NamedTuple):
+    """Credentials at one moment."""
+
+    access_key: str
+    secret_key: str
+    token: str | None = None
+
+
+class Site(NamedTuple):
+    """What the requests of one bucket have in common.
+
+    Attributes:
+        region: signatures are for it.
+        ca_bundle: the file of trusted certificate authorities; empty without TLS.
+        proxy: URL of the proxy; empty for none.
+    """
+
+    region: str
+    ca_bundle: str
+    proxy: str
+
+
+class Request(NamedTuple):
+    """A request that was not sent yet.
+
+    Attributes:
+        url: encoded.
+        headers: lines that are signed, each ``name: value``.
+        seconds: from its start to the end of its answer, at most.
+        silence_seconds: without a byte either way, at most; 0 for no such limit.
+        most_bytes: of a success, at most; None for no limit.
+    """
+
+    site: Site
+    keys: Keys
+    method: str
+    url: str
+    headers: Sequence[bytes]
+    body: Body = b""
+    seconds: float = 60.0
+    silence_seconds: int = 0
+    most_bytes: int | None = None
+
+
+class Received(NamedTuple):
+    """An answer, read to its end.
+
+    Attributes:
+        head: as it came, with the heads of answers before it.
+    """
+
+    status: int
+    head: bytes
+    body: bytes
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By their names in lower case."""
+        return _fields(self.head)
+
+    @property
+    def etag(self) -> str | None:
+        """The header of that name."""
+        # For one answer alone, without trailers, this takes a tenth of the time.
+        is_alone = self.head.find(_BLANK_LINE) == len(self.head) - len(_BLANK_LINE)
+        found = _ETAG.search(self.head) if is_alone else None
+        return found[1].decode("latin-1") if found else self.headers.get("etag")
+
+
+#: Called with the answer to a request, or with why there is none.
+Done = Callable[[Received | Exception], None]
+
+
+class Handle:
+    """A reusable transfer of libcurl.
+
+    Attributes:
+        curl: to be added to a CurlMulti once a request is set.
+        done: called when it has ended.
+    """
+
+    __slots__ = (
+        "_body",
+        "_body_left",
+        "_head",
+        "_keys",
+        "_limits",
+        "_plain",
+        "_site",
+        "curl",
+        "done",
+    )
+
+    def __init__(self) -> None:
+        self.curl: Any = pycurl.Curl()
+        self.done: Done = _nobody
+        self._head, self._body = io.BytesIO(), io.BytesIO()
+        self._site: Site | None = None
+        self._keys: Keys | None = None
+        self._limits: tuple[int, int, int] | None = None
+        # A GET with nothing but URL and headers of its own follows another one.
+        self._plain = False
+
+    def set(self, request: Request, done: Done) -> None:
+        """Be the transfer of this request."""
+        self.done = done
+        curl, plain = self.curl, request.method == "GET"
+        if not (plain and self._plain and self._site is request.site):
+            curl.reset()
+            self._prepare(request.site)
+            self._keys = self._limits = None
+            if not plain:
+                self._prepare_body(request)
+            self._plain = plain
+        if self._keys != request.keys:
+            self._keys = request.keys
+            curl.setopt(pycurl.USERNAME, request.keys.access_key)
+            curl.setopt(pycurl.PASSWORD, request.keys.secret_key)
+        curl.setopt(pycurl.URL, request.url)
+        curl.setopt(pycurl.HTTPHEADER, request.headers)
+        limits = (
+            max(1, int(request.seconds * 1000)),
+            request.silence_seconds,
+            0 if request.most_bytes is None else (request.most_bytes | _UP_TO) + _REFUSAL_BYTES,
+        )
+        if limits != self._limits:
+            self._limits = limits
+            curl.setopt(pycurl.TIMEOUT_MS, limits[0])
+            curl.setopt(pycurl.LOW_SPEED_TIME, limits[1])
+            curl.setopt(pycurl.MAXFILESIZE_LARGE, limits[2])
+
+    def _prepare(self, site: Site) -> None:
+        curl, self._site = self.curl, site
+        curl.setopt(pycurl.AWS_SIGV4, f"aws:amz:{site.region}:s3")
+        curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
+        curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
+        # Given as empty, so that libcurl does not look into the environment itself.
+        curl.setopt(pycurl.PROXY, site.proxy)
+        curl.setopt(pycurl.NOPROXY, "")
+        if site.ca_bundle:
+            curl.setopt(pycurl.CAINFO, site.ca_bundle)
+        curl.setopt(pycurl.SSL_VERIFYPEER, 1)
+        curl.setopt(pycurl.SSL_VERIFYHOST, 2)
+        curl.setopt(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2)
+        curl.setopt(pycurl.USERAGENT, USER_AGENT)
+        # An object that is stored with an encoding comes as it is stored.
+        curl.setopt(pycurl.ACCEPT_ENCODING, "identity")
+        curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
+        curl.setopt(pycurl.NOSIGNAL, 1)
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, _CONNECT_MS)
+        curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
+        curl.setopt(pycurl.BUFFERSIZE, _BUFFER_BYTES)
+        curl.setopt(pycurl.HEADERFUNCTION, self._head.write)
+        curl.setopt(pycurl.WRITEFUNCTION, self._body.write)
+
+    def _prepare_body(self, request: Request) -> None:
+        curl, body = self.curl, request.body
+        if isinstance(body, bytes):
+            curl.setopt(pycurl.POST, 1)
+            curl.setopt(pycurl.POSTFIELDS, body)
+        else:
+            curl.setopt(pycurl.UPLOAD, 1)
+            curl.setopt(pycurl.INFILESIZE_LARGE, len(body))
+            curl.setopt(pycurl.UPLOAD_BUFFERSIZE, _UPLOAD_BUFFER_BYTES)
+            curl.setopt(pycurl.READFUNCTION, _Pieces(body).read)
+        curl.setopt(pycurl.CUSTOMREQUEST, request.method)
+
+    def received(self) -> Received:
+        """The answer, once the transfer has ended well."""
+        status = self.curl.getinfo(pycurl.RESPONSE_CODE)
+        return Received(status, self._head.getvalue(), self._body.getvalue())
+
+    def clear(self) -> None:
+        """Hold nothing of the last request and answer."""
+        self.done = _nobody
+        for one in (self._head, self._body):
+            one.seek(0)
+            one.truncate()
+        if not self._plain:
+            # It holds the body that was sent.
+            self.curl.reset()
+            self._site = None
+
+
+class _Pieces:
+    """A body as libcurl asks for it."""
+
+    def __init__(self, body: Body) -> None:
+        self._pieces = iter([memoryview(piece) for piece in pieces_of(body)])
+        self._piece = memoryview(b"")
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end."""
+        while not self._piece:
+            following = next(self._pieces, None)
+            if following is None:
+                return b""
+            self._piece = following
+        read, self._piece = self._piece[:size], self._piece[size:]
+        return bytes(read)
+
+
+def _fields(head: bytes) -> dict[str, str]:
+    """Headers of the last answer: not those of interim ones or a proxy, nor trailers."""
+    found: dict[str, str] = {}
+    is_over = False
+    for line in head.decode("latin-1").replace("\r", "").split("\n"):
+        if line.startswith("HTTP/"):
+            found.clear()
+            is_over = False
+        elif not line:
+            is_over = True
+        elif not is_over:
+            name, _, value = line.partition(":")
+            found[name.lower()] = value.strip(" \t")
+    return found
+
+
+def failure(code: int, text: str) -> CompactorError:
+    """Why a transfer came to no answer, by libcurl's code and words."""
+    if code in {pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_CACERT_BADFILE}:
+        accepted = "an endpoint whose certificate this machine trusts"
+        return InvalidInput("endpoint", text, accepted)
+    return Again(text or f"libcurl's error {code}", cut_short=code == pycurl.E_PARTIAL_FILE)
+
+
+def _nobody(_: Received | Exception) -> None:
+    """Nobody waits for it."""

@@ -1,0 +1,216 @@
+"""Requests over libcurl: one thread, one pool of connections, hundreds of transfers.
+
+The thread starts with the first request and ends soon after the last one; connections stay open.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+from compactor.stores.curl_handle import Done, Handle, Received, Request, failure, pycurl
+from compactor.stores.sockets import Sockets
+
+# How long the thread waits for another request before it ends.
+_LINGER_SECONDS = 0.05
+# S3 has closed a connection by then; a function that was frozen meanwhile does not hear of that.
+_IDLE_SECONDS = 30.0
+_MOST_IDLE = 512
+# Of processes that forked this one: closing their connections here would end them there.
+_left_alone: list[Any] = []
+
+
+class Transfers:
+    """Sends requests and calls back with their answers; thread safe.
+
+    All callbacks run in one thread, so they must not wait.
+    """
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._calls: deque[Callable[[], object]] = deque()
+        self._timers: list[tuple[float, int, Callable[[], object]]] = []
+        self._numbers = count()
+        self._live: dict[Any, Handle] = {}
+        self._idle: list[Handle] = []
+        self._sockets = Sockets()
+        self._multi: Any = None
+        self._used_at = 0.0
+
+    def ask(self, request: Request) -> Received:
+        """The answer to a request.
+
+        Raises:
+            Again: there is none; another try may help.
+            InvalidInput: the server's certificate is not trusted.
+        """
+        answered: Future[Received] = Future()
+
+        def done(answer: Received | Exception) -> None:
+            if isinstance(answer, Received):
+                answered.set_result(answer)
+            else:
+                answered.set_exception(answer)
+
+        self.call(lambda: self.start(request, done))
+        return answered.result()
+
+    def call(self, act: Callable[[], object]) -> None:
+        """Run something in the thread of the transfers; it must not raise."""
+        if self._process != os.getpid():
+            _left_alone.append((self._multi, self._live, self._idle, self._sockets))
+            self._reset()
+        with self._lock:
+            self._calls.append(act)
+            if self._thread is not None:
+                self._sockets.ring()
+                return
+            thread = self._thread = threading.Thread(target=self._work, name="transfers")
+            try:
+                thread.start()
+            except RuntimeError:
+                self._thread = None
+                self._calls.remove(act)
+                raise
+
+    def wait_for(self, act: Callable[[], object]) -> None:
+        """The same, and return when it has run."""
+        with self._lock:
+            # Nothing is under way then; at the end of the process no thread can be started.
+            is_idle = self._thread is None and not self._calls
+        if is_idle or threading.current_thread() is self._thread:
+            act()
+            return
+        ran = threading.Event()
+
+        def run() -> None:
+            try:
+                act()
+            finally:
+                ran.set()
+
+        self.call(run)
+        ran.wait()
+
+    # What follows runs in that thread alone.
+
+    def start(self, request: Request, done: Done) -> Handle | None:
+        """Begin a transfer; returns what :meth:`cancel` takes.
+
+        ``done`` is called later, or at once with an error.
+        """
+        try:
+            handle = self._idle.pop() if self._idle else Handle()
+            handle.set(request, done)
+            self._multi.add_handle(handle.curl)
+        except Exception as error:
+            done(error)
+            return None
+        self._live[handle.curl] = handle
+        return handle
+
+    def cancel(self, handle: Handle) -> None:
+        """End a transfer; nobody is called back."""
+        if self._live.pop(handle.curl, None) is not None:
+            self._multi.remove_handle(handle.curl)
+            handle.clear()
+
+    def later(self, seconds: float, act: Callable[[], object]) -> None:
+        """Run something after so many seconds."""
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), act))
+
+    def _work(self) -> None:
+        while True:
+            try:
+                if not self._turn():
+                    return
+            except Exception as error:
+                self._fail(error)
+                if self._ends():
+                    return
+
+    def _turn(self) -> bool:
+        """Do what is due; false when nothing came for a while, and the thread is to end."""
+        if not self._live:
+            self._renew()
+        while self._calls:
+            self._calls.popleft()()
+        while self._timers and self._timers[0][0] <= time.monotonic():
+            heapq.heappop(self._timers)[2]()
+        is_idle = not self._live and not self._timers
+        due = self._timers[0][0] - time.monotonic() if self._timers else math.inf
+        heard = self._sockets.wait(_LINGER_SECONDS if is_idle else due)
+        for number, events in heard:
+            self._multi.socket_action(number, events)
+        if self._sockets.is_due():
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._finish()
+        return not (is_idle and self._ends())
+
+    def _ends(self) -> bool:
+        with self._lock:
+            if self._calls:
+                return False
+            self._thread = None
+            return True
+
+    def _renew(self) -> None:
+        """Drop connections that were idle for long, by the clock of the wall.
+
+        By that clock a process sees for how long it was frozen.
+        """
+        if self._multi is not None and 0 <= time.time() - self._used_at < _IDLE_SECONDS:
+            return
+        if self._multi is not None:
+            self._multi.close()
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, _MOST_IDLE)
+        self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._sockets.on_timer)
+        self._used_at = time.time()
+
+    def _finish(self) -> None:
+        """Call back for what has ended."""
+        if not self._live:
+            return
+        queued = 1
+        while queued:
+            queued, good, bad = self._multi.info_read()
+            for curl in good:
+                self._end(curl, None)
+            for curl, code, text in bad:
+                self._end(curl, failure(code, text))
+        if not self._live:
+            self._used_at = time.time()
+
+    def _end(self, curl: Any, error: Exception | None) -> None:
+        handle = self._live.pop(curl)
+        self._multi.remove_handle(curl)
+        done, answer = handle.done, error or handle.received()
+        handle.clear()
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append(handle)
+        done(answer)
+
+    def _fail(self, error: Exception) -> None:
+        """After what nobody expected: all that is under way comes to this error."""
+        self._multi, live, self._live = None, self._live, {}
+        self._sockets = Sockets()
+        for handle in live.values():
+            with suppress(Exception):
+                handle.done(error)

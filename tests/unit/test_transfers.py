@@ -1,0 +1,209 @@
+"""Requests over libcurl: connections, threads, processes, and what an answer is made of."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import pytest
+
+from compactor.pieces import Pieces
+from compactor.stores import transfers as module
+from compactor.stores.curl_handle import Keys, Received, Request, Site
+from compactor.stores.transfers import Transfers
+from compactor.stores.translate import Again
+from tests.support.raw_s3 import Piece, RawS3, raw_s3
+from tests.support.scripted_s3 import Answer, ScriptedS3, scripted_s3
+
+SITE, KEYS = Site("us-east-1", "", ""), Keys("access", "secret")
+PLAIN = b'HTTP/1.1 200 OK\r\nETag: "e"\r\nContent-Length: 5\r\n\r\nhello'
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"
+TWICE = b"HTTP/1.1 200 OK\r\nA: 1\r\nA: 2\r\nContent-Length: 5\r\n\r\nhello"
+CONTINUED = b"HTTP/1.1 100 Continue\r\nETag: no\r\n\r\n" + PLAIN
+CLOSING = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"
+OLD = b"HTTP/1.0 200 OK\r\n\r\nhello"
+REFUSED = b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello"
+TRAILED = (
+    b'HTTP/1.1 200 OK\r\nETag: "e"\r\nTransfer-Encoding: chunked\r\n\r\n'
+    b"5\r\nhello\r\n0\r\nETag: no\r\n\r\n"
+)
+
+
+def get(s3: RawS3, **given: object) -> Request:
+    return Request(SITE, KEYS, "GET", f"{s3.url}/bucket/key", [])._replace(**given)  # type: ignore[arg-type]  # its own fields
+
+
+def always(*pieces: Piece) -> Callable[[str, int], Sequence[Piece]]:
+    return lambda path, number: pieces
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("answer", [PLAIN, CHUNKED, TWICE, CONTINUED, TRAILED])
+def test_an_answer_is_whole_however_it_comes_and_leaves_its_connection_open(
+    answer: bytes, cut: bool
+) -> None:
+    pieces: list[Piece] = [answer]
+    if cut:
+        pieces = [answer[:9], 0.01, answer[9:24], 0.01, answer[24:-3], 0.01, answer[-3:]]
+    transfers = Transfers()
+    with raw_s3(always(*pieces)) as s3:
+        for _ in range(3):
+            received = transfers.ask(get(s3))
+            assert (received.status, received.body) == (200, b"hello")
+        assert s3.connections == 1
+
+
+@pytest.mark.parametrize("answer", [CLOSING, OLD])
+def test_an_answer_that_ends_its_connection_is_whole_and_the_next_one_has_another(
+    answer: bytes,
+) -> None:
+    transfers = Transfers()
+    with raw_s3(always(answer, None)) as s3:
+        assert [transfers.ask(get(s3)).body for _ in range(2)] == [b"hello"] * 2
+        assert s3.connections == 2
+
+
+@pytest.mark.parametrize("more", [PLAIN, PLAIN[:9], b"x"])
+def test_after_more_than_an_answer_a_connection_is_not_used_again(more: bytes) -> None:
+    transfers = Transfers()
+    with raw_s3(always(PLAIN + more)) as s3:
+        assert [transfers.ask(get(s3)).body for _ in range(3)] == [b"hello"] * 3
+        assert s3.connections == 3
+
+
+@pytest.mark.parametrize("answer", [PLAIN, CONTINUED, TRAILED])
+def test_headers_are_those_of_the_last_answer_alone(answer: bytes) -> None:
+    with raw_s3(always(answer)) as s3:
+        received = Transfers().ask(get(s3))
+    assert received.etag == received.headers["etag"] == '"e"'
+
+
+def test_names_of_headers_are_in_lower_case_and_values_without_the_blanks_around_them() -> None:
+    answer = b'HTTP/1.1 200 OK\r\nETag:"e"\r\nX-Blank: \t a b \r\ncontent-LENGTH: 0\r\n\r\n'
+    with raw_s3(always(answer)) as s3:
+        received = Transfers().ask(get(s3))
+    assert received.headers == {"etag": '"e"', "x-blank": "a b", "content-length": "0"}
+
+
+@pytest.mark.parametrize("answer", [PLAIN[:-1], TWICE[:-1]])
+def test_a_body_that_breaks_off_is_no_answer(answer: bytes) -> None:
+    with raw_s3(always(answer, None)) as s3, pytest.raises(Again) as caught:
+        Transfers().ask(get(s3))
+    assert caught.value.cut_short
+
+
+@pytest.mark.parametrize("answer", [b"", PLAIN[:3], b"hello\r\n\r\n"])
+def test_what_has_no_status_is_no_answer(answer: bytes) -> None:
+    with raw_s3(always(answer, None)) as s3, pytest.raises(Again):
+        Transfers().ask(get(s3))
+
+
+def test_an_answer_that_does_not_come_in_time_is_none() -> None:
+    with raw_s3(always(60.0)) as s3, pytest.raises(Again, match="timed out"):
+        Transfers().ask(get(s3, seconds=0.2))
+
+
+@pytest.mark.parametrize(("seconds", "needed"), [(29, 1), (31, 2), (90_000, 2), (-1, 2)])
+def test_a_connection_that_waited_long_is_not_used_again(
+    seconds: float, needed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of a process that was frozen meanwhile, the other side may have tried to end it in vain.
+    transfers, now = Transfers(), 1e9
+    monkeypatch.setattr(time, "time", lambda: now)
+    with raw_s3(always(PLAIN)) as s3:
+        transfers.ask(get(s3))
+        now += seconds
+        transfers.ask(get(s3))
+        assert s3.connections == needed
+
+
+def test_the_thread_ends_soon_and_connections_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LINGER_SECONDS", 0.0)
+    transfers = Transfers()
+    with raw_s3(always(PLAIN)) as s3:
+        for _ in range(5):
+            assert transfers.ask(get(s3)).status == 200
+            thread = transfers._thread
+            if thread is not None:
+                thread.join(60)
+                assert not thread.is_alive()
+        assert s3.connections == 1
+
+
+def test_a_process_that_was_forked_has_connections_of_its_own() -> None:
+    transfers = Transfers()
+    with raw_s3(always(PLAIN)) as s3:
+        transfers.ask(get(s3))
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                status = 0 if transfers.ask(get(s3)).body == b"hello" else 2
+            finally:
+                os._exit(status)
+        assert os.waitpid(child, 0)[1] == 0
+        transfers.ask(get(s3))
+        assert s3.connections == 2
+
+
+def test_an_error_that_nobody_expected_reaches_who_waits_and_nobody_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    transfers = Transfers()
+
+    def broken() -> None:
+        monkeypatch.undo()
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr(transfers, "_finish", broken)
+    with raw_s3(always(PLAIN)) as s3:
+        with pytest.raises(RuntimeError, match="not foreseen"):
+            transfers.ask(get(s3))
+        assert transfers.ask(get(s3)).body == b"hello"
+
+
+def test_a_thousand_requests_of_many_threads_are_each_answered() -> None:
+    transfers, found = Transfers(), list[Received]()
+    with raw_s3(always(PLAIN)) as s3:
+
+        def ask() -> None:
+            found.extend(transfers.ask(get(s3)) for _ in range(50))
+
+        threads = [threading.Thread(target=ask) for _ in range(20)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert [one.body for one in found] == [b"hello"] * 1_000
+        assert s3.connections <= 20
+
+
+@pytest.fixture
+def s3() -> Iterator[ScriptedS3]:
+    with scripted_s3() as script:
+        yield script
+
+
+LARGE = bytes(range(256)) * (16 << 12)
+
+
+@pytest.mark.parametrize("body", [b"", b"x" * 70_000, Pieces([LARGE[:7], LARGE[7:], b""])])
+def test_a_body_arrives_whole(s3: ScriptedS3, body: bytes | Pieces) -> None:
+    s3.always(Answer())
+    put = Request(SITE, KEYS, "PUT", f"{s3.url}/b/k", [b"Expect:", b"Content-Type:"], body)
+    assert Transfers().ask(put).status == 200
+    assert s3.last.body == bytes(body)
+    assert s3.last.headers["content-length"] == str(len(body))
+    assert not {"expect", "content-type"} & s3.last.headers.keys()
+
+
+def test_a_refusal_before_a_large_body_is_all_there_is_heard_or_tried_again() -> None:
+    with raw_s3(always(REFUSED, None)) as s3:
+        put = get(s3, method="PUT", body=Pieces([LARGE]))
+        try:
+            received = Transfers().ask(put)
+        except Again:
+            return
+        assert (received.status, received.body) == (404, b"hello")
