@@ -29,7 +29,7 @@ from compactor.whole.orders import DONE, Order
 from compactor_cli import whole
 from compactor_cli.commands import main
 from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
-from compactor_cli.commands.workflow import execute
+from compactor_cli.demo_run import execute
 from compactor_cli.whole import Machine
 from compactor_local.embedded import EmbeddedS3
 from compactor_machine.environment import engine_environment

@@ -4,7 +4,7 @@
     generate   realistic logs to try it on                  ../generator/
     scan       what lies below a prefix                     scan, ../scanned.py
     plan       what a run would do                          plan
-    run        a run against any S3                         run, workflow, ../whole.py
+    run        a run against any S3                         run, ../one_run.py, ../whole.py
     probe      what a store honours                         probe
     verify     every commit checked against its output      verify
     ls         what can be given back                       ls
