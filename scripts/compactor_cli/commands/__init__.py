@@ -39,7 +39,7 @@ from importlib import import_module
 
 from compactor import __version__
 from compactor.errors import CompactorError, InvalidInput
-from compactor.shown import visible
+from compactor.escaping import visible
 from compactor_cli.commands.account import in_words, region_of_environment
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
 from compactor_cli.commands.parser import Parser, meant
