@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -31,6 +31,8 @@ _TIMES = (
     *("%Y-%m-%d", "%m/%d/%Y", "%d.%m.%Y", "%Y-%m", "%b %Y", "%H:%M", "%H:%M:%S"),
     *("%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S.%fZ"),
 )
+# Types of values that name no column.
+_NO_NAMES = frozenset(("time", "address", "ID"))
 _MAIL = re.compile(r"[^@\s]+@[^@\s]+\.[a-z]+")
 _PATH = re.compile(r"(?:https?:/)?/\S*")
 
@@ -188,23 +190,28 @@ def _poses(sources: Sequence[Source]) -> bool:
 def have_rows_for_headers(sources: Sequence[Source]) -> bool:
     """Whether the headers of these sources are, by all that their bytes show, rows.
 
-    They differ between the sources, or one stands below as well; and where the values of a column
-    have a type, theirs is the same.
+    They differ between the sources, or one stands below as well. Where the values of a column have
+    a type theirs is the same; or one of them is a time, an address or an ID above such values,
+    which no name of a column is.
     """
     some = [one for one in sources if one.first]
     headers = {one.header for one in some}
     rows = {row for one in some for row in one.rows}
     if None in headers or not (len(headers) > 1 or headers & rows):
         return False
-    typed = 0
+    fits: list[bool] = []
     for number, fields in enumerate(zip(*(one.first for one in some), strict=False)):
-        column = {row[number].strip() for row in rows if number < len(row)}
-        if _is_typed(column):
-            typed += 1
-            wanted = next(_type(one) for one in column if one.lower() not in _NULLS)
-            if {_type(one.strip()) for one in fields if one.lower() not in _NULLS} - {wanted}:
-                return False
-    return typed > 0
+        below = _types(row[number] for row in rows if number < len(row))
+        above = _types(fields)
+        if below and above and below | above <= _NO_NAMES:
+            return True
+        if len(below) == 1 and "" not in below:
+            fits.append(above == below)
+    return bool(fits) and all(fits)
+
+
+def _types(values: Iterable[str]) -> set[str]:
+    return {_type(one.strip()) for one in values if one.strip().lower() not in _NULLS}
 
 
 def _is_typed(column: set[str]) -> bool:

@@ -143,6 +143,8 @@ _POSING = [(("begin", "zero"), ("1", "x"), ("2", "y"))] * 3
         ((("x", "10.0.0.2"), ("x", "10.0.0.2")), True),
         ((("a note", "address"), ("other", "address")), False),
         ((("a note", "10.0.0.1"), None), False),
+        # An address names no column, whatever stands beside it.
+        ((("17", "10.0.0.1"), ("other", "10.0.0.1")), True),
     ],
 )
 def test_headers_pose_as_rows_where_their_values_have_the_types_of_rows(headers, poses):

@@ -46,6 +46,9 @@ TABLES = {
     "numbers above, delimiters in quotes": (
         b'site,2,3\n"edge customer, report; api.", store ,data\n"job retry task; stock.",video,1\n'
     ),
+    "line breaks in quotes": (
+        b'897,9.60e-01,/search,-23\n176,a=0,"node\nnode",INFO\n177,b=4,"config\ntenant",INFO\n'
+    ),
     "long names": b"event_time client_ip status\n17 10.0.0.1 200\n",
     "one column": b"email\nalice@example.com\n",
     "psql": b" id | name\n----+------\n  1 | a\n",

@@ -115,9 +115,9 @@ _WRAPPED = re.compile(rb"[A-Za-z?,;:.'\" ()-]{50,}")
 _TELLING = re.compile(rb"[/=,;|]|\w:\w|\d{9}|\d\.\d")
 _ONE_WORD = re.compile(rb"[A-Za-z0-9+/=_-]{24,}|[A-Za-z+/][A-Za-z0-9+/]*=*")
 _DELIMITERS = (b",", b";", b"\t", b"|")
-# A whole field in quotes: it holds no delimiter.
-_QUOTED = re.compile(rb'(?<![^,;\t|])"(?:[^"]|"")*+"(?![^,;\t|\r])')
-_IN_QUOTES = bytes.maketrans(b",;\t|", b"____")
+# A whole field in quotes: it holds neither delimiters nor line ends.
+_QUOTED = re.compile(rb'(?<![^,;\t|\n])"(?:[^"]|"")*+"(?![^,;\t|\r\n])')
+_IN_QUOTES = bytes.maketrans(b",;\t|\n", b"_____")
 _DIGITS = re.compile(rb"\d+")
 _NAMES = re.compile(
     rb"[\"']?[A-Za-z_][\w .()/%-]*[\"']?(?:[,;\t|][\"']?[A-Za-z_][\w .()/%-]*[\"']?)+\s*"
@@ -198,12 +198,13 @@ def has_columns(text: bytes) -> bool:
     )
 
 
-def _with_plain_fields(lines: Sequence[bytes]) -> list[bytes]:
-    """The lines, with no delimiter inside of quoted fields."""
-    return [
-        _QUOTED.sub(lambda field: field[0].translate(_IN_QUOTES), line) if b'"' in line else line
-        for line in lines
-    ]
+def _with_plain_fields(lines: list[bytes]) -> list[bytes]:
+    """The records that lines make, with no delimiter and no line end inside of quoted fields."""
+    if not any(b'"' in line for line in lines):
+        return lines
+    text = b"\n".join(lines)
+    plain = _QUOTED.sub(lambda field: field[0].translate(_IN_QUOTES), text)
+    return plain.split(b"\n")
 
 
 def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
