@@ -46,7 +46,7 @@ def engine_environment(extra: Mapping[str, str], endpoint_url: str | None) -> di
     if "AWS_DEFAULT_REGION" not in merged:
         region = merged.get("AWS_REGION") or _configured_region() or _REGION
         merged["AWS_DEFAULT_REGION"] = region
-    # obstore reads the one name, boto3 the other, Lambda sets both.
+    # Lambda sets both names.
     merged["AWS_REGION"] = merged["AWS_DEFAULT_REGION"]
     if endpoint_url is not None:
         merged["AWS_ENDPOINT_URL_S3"] = endpoint_url

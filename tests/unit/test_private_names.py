@@ -10,7 +10,14 @@ import pytest
 
 from tests.conftest import REPO_ROOT
 
-PRODUCT = ("functions", "scripts/compactor_cli", "spark", "cdk")
+PRODUCT = (
+    "functions",
+    "scripts/compactor_cli",
+    "scripts/compactor_local",
+    "scripts/compactor_machine",
+    "spark",
+    "cdk",
+)
 LIBRARIES = ("boto3", "botocore", "pyiceberg", "urllib3")
 # botocore's documentation (docs/source) has a page for each of these, its events among them, and
 # boto3's guides use the others. Of awsrequest it names what before-send gives and takes.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +16,7 @@ from compactor.stores import transfers as module
 from compactor.stores.curl_handle import Keys, Received, Request, Site
 from compactor.stores.transfers import Transfers
 from compactor.stores.translate import Again
+from tests.conftest import REPO_ROOT
 from tests.support.raw_s3 import Piece, RawS3, raw_s3
 from tests.support.scripted_s3 import Answer, ScriptedS3, scripted_s3
 
@@ -98,6 +101,11 @@ def test_a_body_that_breaks_off_is_no_answer(answer: bytes) -> None:
 def test_what_has_no_status_is_no_answer(answer: bytes) -> None:
     with raw_s3(always(answer, None)) as s3, pytest.raises(Again):
         Transfers().ask(get(s3))
+
+
+def test_no_time_limit_is_no_error() -> None:
+    with raw_s3(always(PLAIN)) as s3:
+        assert Transfers().ask(get(s3, seconds=float("inf"))).body == b"hello"
 
 
 def test_an_answer_that_does_not_come_in_time_is_none() -> None:
@@ -186,6 +194,26 @@ def s3() -> Iterator[ScriptedS3]:
         yield script
 
 
+def test_no_request_has_anything_of_the_one_before(s3: ScriptedS3) -> None:
+    s3.always(Answer(body=b"hello"))
+    transfers, url = Transfers(), f"{s3.url}/b/k"
+    bare = Request(SITE, KEYS, "GET", url, [])
+    transfers.ask(bare)
+    expected = (s3.last.method, s3.last.body, s3.last.headers.keys())
+    others = [
+        bare._replace(headers=[b'If-Match: "e"', b"x-amz-security-token: t"], most_bytes=5),
+        bare._replace(method="PUT", headers=[b"if-none-match: *", b"Expect:"], body=b"body"),
+        bare._replace(method="POST", headers=[b"Content-Type: text/x"], body=Pieces([b"a", b"b"])),
+        bare._replace(url=f"{url}?list-type=2", headers=[b"x-a: b"], silence_seconds=9),
+    ]
+    for one in others:
+        transfers.ask(one)
+        for _ in range(2):
+            assert transfers.ask(bare).body == b"hello"
+            assert (s3.last.method, s3.last.body, s3.last.headers.keys()) == expected
+            assert s3.last.path == "/b/k"
+
+
 LARGE = bytes(range(256)) * (16 << 12)
 
 
@@ -207,3 +235,29 @@ def test_a_refusal_before_a_large_body_is_all_there_is_heard_or_tried_again() ->
         except Again:
             return
         assert (received.status, received.body) == (404, b"hello")
+
+
+_WITHOUT_PYCURL = """
+import sys
+sys.modules["pycurl"] = None
+from compactor.model import SourceObject
+from compactor.stores.s3 import S3Store, make_client
+store = S3Store(make_client(sys.argv[1]))
+(body,) = store.read_sources([SourceObject("bucket", "k", "e", 5, 0.0)])
+print(store.get("bucket", "k"), body.content)
+"""
+
+
+def test_without_pycurl_botocore_makes_every_request(s3: ScriptedS3) -> None:
+    date = "Fri, 02 Jan 2026 00:00:00 GMT"
+    s3.always(Answer(200, b"hello", {"ETag": '"e"', "Last-Modified": date}))
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_PYCURL, s3.url],
+        cwd=REPO_ROOT / "functions",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "b'hello' b'hello'\n"
+    assert all("amz-sdk-request" in one.headers for one in s3.asked)

@@ -32,6 +32,7 @@ __all__ = [
 IS_INSTALLED = pycurl is not None
 USER_AGENT = "s3-compactor"
 _CONNECT_MS = 5_000
+_MOST_SECONDS = 86_400
 _BUFFER_BYTES = 64 * 1024
 _UPLOAD_BUFFER_BYTES = 1024 * 1024
 # libcurl itself refuses a head of more than 300 KB.
@@ -152,7 +153,8 @@ class Handle:
         self.done = done
         curl, plain = self.curl, request.method == "GET"
         if not (plain and self._plain and self._site is request.site):
-            curl.reset()
+            if self._site is not None:
+                curl.reset()
             self._prepare(request.site)
             self._keys = self._limits = None
             if not plain:
@@ -163,9 +165,13 @@ class Handle:
             curl.setopt(pycurl.USERNAME, request.keys.access_key)
             curl.setopt(pycurl.PASSWORD, request.keys.secret_key)
         curl.setopt(pycurl.URL, request.url)
-        curl.setopt(pycurl.HTTPHEADER, request.headers)
+        if request.headers:
+            curl.setopt(pycurl.HTTPHEADER, request.headers)
+        else:
+            # An empty list would leave those of the last request.
+            curl.unsetopt(pycurl.HTTPHEADER)
         limits = (
-            max(1, int(request.seconds * 1000)),
+            max(1, int(min(request.seconds, _MOST_SECONDS) * 1000)),
             request.silence_seconds,
             0 if request.most_bytes is None else (request.most_bytes | _UP_TO) + _REFUSAL_BYTES,
         )
@@ -193,6 +199,8 @@ class Handle:
         curl.setopt(pycurl.ACCEPT_ENCODING, "identity")
         curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
         curl.setopt(pycurl.NOSIGNAL, 1)
+        # S3 gives other addresses each time it is asked, over which connections are spread.
+        curl.setopt(pycurl.DNS_CACHE_TIMEOUT, 0)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _CONNECT_MS)
         curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
         curl.setopt(pycurl.BUFFERSIZE, _BUFFER_BYTES)
