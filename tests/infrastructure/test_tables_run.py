@@ -108,7 +108,7 @@ def ran(bundled: Synthesized, tmp_path_factory: pytest.TempPathFactory) -> Itera
         _seed_iceberg(on)
         on.requests()
         (machine,) = deployment.table_machines
-        given = json.loads(deployment.schedules[machine["name"]]["Target"]["Input"])
+        given = json.loads(deployment.outputs["TablesInput"])
         result = engine.run(
             deployment,
             given,
