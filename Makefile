@@ -77,7 +77,7 @@ test-fast: set-up ## Unit tests and formats, in about a minute: no Java, no serv
 	@$(PYTEST) $(FAST_TESTS)
 
 test: set-up ## Run test-fast, make check, then all other tests; PYTEST_ARGS="-q -k word" for some, in one process
-	@echo "make test takes an hour on two processors; the first time it also fetches 1 GB into build/"
+	@echo "make test takes half an hour on two processors; the first time it also fetches 1 GB into build/"
 	@echo "and node_modules/: servers, jars, Trino with a Java of its own, the CDK. What cannot be had is"
 	@echo "skipped with its reason. make test-fast takes about a minute and fetches nothing."
 	@$(if $(PYTEST_ARGS),true,$(MAKE) --no-print-directory test-fast)

@@ -70,9 +70,9 @@ ONLY_COMPACTION = tuple(
         "runs",
         "scanning",
         "second_reading",
-        "tables",
+        "sinks",
         "verification",
-        "whole",
+        "orchestration",
     )
 )
 # "Deployment package (.zip file archive) size" unzipped, layers included (Lambda quotas).

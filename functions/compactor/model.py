@@ -229,7 +229,7 @@ class ObjectGroup:
         sources: in key order.
         copy: the one source is large enough to be copied server-side, byte for byte.
         held: of sources at whose key something was compacted before, by identity: the marks of
-            that (:mod:`compactor.log.contents`).
+            that (:mod:`compactor.log.content_index`).
         copies: the store may copy large sources; else all bytes pass through the worker.
     """
 

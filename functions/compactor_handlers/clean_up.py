@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import earlier
-from compactor.cleaning.work import DueWork
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_list import DueWork
+from compactor.cleaning.clean_up_receipts import earlier
 from compactor.clock import SystemClock
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
-from compactor.log.seen import SeenState
+from compactor.log.process_cache import SeenState
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import WorkingTime, tell_clean_up, trusted_store
 

@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 
 from compactor.clock import SystemClock
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
-from compactor.log.seen import SeenState
-from compactor.registry.listing import EventListing
+from compactor.log.process_cache import SeenState
+from compactor.registry.pending_listing import EventListing
 from compactor.runs.batches import Batch, State
-from compactor.runs.earlier import open_earlier
-from compactor.runs.given import Paid
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import counts_from
+from compactor.runs.partition_receipts import counts_from
+from compactor.runs.partition_run import Paid
+from compactor.runs.prior_listing import open_earlier
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     WorkingTime,

@@ -14,11 +14,11 @@ from compactor.clock import SystemClock
 from compactor.discovery.fleet import Fleet, processors_of
 from compactor.discovery.resume import Part
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.orchestration.discovery_step import Begun, begin
 from compactor.settings.settings import Settings
+from compactor.sinks.table_publisher import check_table
 from compactor.stores.account import concurrency_of_account
 from compactor.stores.s3 import S3Store
-from compactor.tables.publish import check_table
-from compactor.whole.begin import Begun, begin
 from compactor_handlers.runtime import WorkingTime, store_for
 
 # Which Spark there is: a JSON object of the fields below.

@@ -6,8 +6,8 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from compactor.cleaning.clean_up_list import each_due, write_due
 from compactor.cleaning.expiry import expire
-from compactor.cleaning.work import each_due, write_due
 from compactor.clock import SystemClock
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.settings import CleanUpMode, Settings

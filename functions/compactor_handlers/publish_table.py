@@ -19,9 +19,9 @@ from compactor.invocation import (
 )
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
-from compactor.tables.merged import look_at_merge
-from compactor.tables.publish import Publishing, record_publish
-from compactor.tables.receipts import TableReceipt, read_receipt
+from compactor.sinks.merged_tables import look_at_merge
+from compactor.sinks.table_publisher import Publishing, record_publish
+from compactor.sinks.table_receipts import TableReceipt, read_receipt
 from compactor_handlers.runtime import trusted_store
 
 

@@ -14,11 +14,11 @@ from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store
 
 if TYPE_CHECKING:
+    from compactor.cleaning.clean_up_receipts import CleanUpReceipt
     from compactor.cleaning.expiry import Expiry
-    from compactor.cleaning.receipts import CleanUpReceipt
     from compactor.readers.outcome import Outcomes
-    from compactor.registry.listing import Marked
-    from compactor.runs.receipts import Counts
+    from compactor.registry.pending_listing import Marked
+    from compactor.runs.partition_receipts import Counts
 
 
 class WorkingTime(LambdaDeadline):

@@ -23,13 +23,13 @@ from compactor.discovery.discover import Discovery, WorkItem
 from compactor.discovery.resume import Part
 from compactor.errors import InvalidInput, PartitionsFailed
 from compactor.invocation import Event, LambdaDeadline, logger, metrics, traced
+from compactor.orchestration.in_process import ThisProcess
+from compactor.orchestration.messages import Answer, Desk, Order, Task
+from compactor.orchestration.run import PARTITION_SECONDS, Given, run_whole
+from compactor.orchestration.workers import Observer
 from compactor.ports import ObjectStore
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
-from compactor.whole.here import ThisProcess
-from compactor.whole.orders import Answer, Desk, Order, Task
-from compactor.whole.ports import Observer
-from compactor.whole.run import PARTITION_SECONDS, Given, run_whole
 from compactor_handlers.runtime import (
     add_partition_metrics,
     store_for,

@@ -10,7 +10,7 @@ from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 from compactor.catalogs.opening import open_inventory
 from compactor.clock import SystemClock
-from compactor.inventory.listing import InventoryListing
+from compactor.inventory.inventory_listing import InventoryListing
 from compactor.inventory.pages import RunShelf
 from compactor.inventory.taking import take_on
 from compactor.invocation import (
@@ -22,11 +22,11 @@ from compactor.invocation import (
     metrics,
     traced,
 )
+from compactor.orchestration.reconcile import Reconciliation
+from compactor.orchestration.reconcile_rounds import Take, go_on
 from compactor.ports import ObjectStore
 from compactor.registry.starting import Looked
 from compactor.registry.streams import Stream
-from compactor.whole.reconcile import Reconciliation
-from compactor.whole.rounds import Take, go_on
 from compactor_handlers.events import Office, office
 from compactor_handlers.runtime import store_for
 

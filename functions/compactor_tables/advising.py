@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import linear_regression, median
 
 from compactor.settings.schedules import QuietHours
-from compactor_tables.looks import COMPARED, History, Look
+from compactor_tables.observations import COMPARED, History, Look
 
 _HOUR, _DAY = 3_600.0, 86_400.0
 # Hours between two runs that a cron expression can say, and how; H is the hour of the day.

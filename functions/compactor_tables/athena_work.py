@@ -29,10 +29,7 @@ from compactor_tables.athena import (
     token,
     wanted_properties,
 )
-from compactor_tables.measures import PartitionValue
-from compactor_tables.orders import Order, PartitionOrder
-from compactor_tables.ports import Catalog, Queries, Writes
-from compactor_tables.receipts import (
+from compactor_tables.maintenance_receipts import (
     DONE,
     FAILED,
     GAVE_WAY,
@@ -43,8 +40,11 @@ from compactor_tables.receipts import (
     read_receipt,
     write_receipt,
 )
+from compactor_tables.measures import PartitionValue
+from compactor_tables.orders import Order, PartitionOrder
+from compactor_tables.service_ports import Catalog, Queries, Writes
 from compactor_tables.snapshots import TableState, read_state
-from compactor_tables.written import Touched, touches
+from compactor_tables.touched_partitions import Touched, touches
 
 QUERY, ENDED = "query", "done"
 # As many manifest lists of expired snapshots are looked for afterwards.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from compactor.prices import Prices, prices_for
 from compactor.sizes import MIB, TIB
-from compactor_tables.packing import Rewrite
+from compactor_tables.rewrite_packing import Rewrite
 
 SPARK, ATHENA, GLUE = "spark", "athena", "glue"
 #: In the order in which they are shown.

@@ -20,8 +20,8 @@ from compactor.model import SourceObject
 from compactor.ports import Clock, ObjectStore
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
-from compactor_tables import places
-from compactor_tables.holder import Holder, has_ended
+from compactor_tables import document_keys as places
+from compactor_tables.lease_holder import Holder, has_ended
 
 LEASE_VERSION = 1
 #: The longest job may run twelve hours, as EMR Serverless ends it by itself; and verifies, after.

@@ -22,16 +22,16 @@ from compactor.errors import AlreadyExists, ObjectMissing
 from compactor.ports import Clock, ObjectStore
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
-from compactor_tables import places
-from compactor_tables.orders import EXPIRE, ORPHANS, REWRITE, SORT, ZORDER, Order
-from compactor_tables.ports import Optimizers
-from compactor_tables.receipts import (
+from compactor_tables import document_keys as places
+from compactor_tables.maintenance_receipts import (
     DONE,
     MaintenanceReceipt,
     RewrittenPartition,
     read_receipt,
     write_receipt,
 )
+from compactor_tables.orders import EXPIRE, ORPHANS, REWRITE, SORT, ZORDER, Order
+from compactor_tables.service_ports import Optimizers
 
 COMPACTION, RETENTION, ORPHAN_FILES = "compaction", "retention", "orphan_file_deletion"
 KINDS = (COMPACTION, RETENTION, ORPHAN_FILES)

@@ -9,7 +9,7 @@ from compactor.documents import find_document, leave_document, read_document
 from compactor.ports import ObjectStore
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
-from compactor_tables import places
+from compactor_tables import document_keys as places
 
 ORDER_VERSION = 1
 # The steps, in the order in which they are done. Nothing is let go of before the rows of what

@@ -12,9 +12,8 @@ from compactor.documents import find_document, leave_document
 from compactor.ports import ObjectStore
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
-from compactor_tables import places
-from compactor_tables.orders import REWRITE, Order
-from compactor_tables.receipts import (
+from compactor_tables import document_keys as places
+from compactor_tables.maintenance_receipts import (
     DONE,
     FAILED,
     GAVE_WAY,
@@ -22,6 +21,7 @@ from compactor_tables.receipts import (
     ROLLED_BACK,
     MaintenanceReceipt,
 )
+from compactor_tables.orders import REWRITE, Order
 
 OUTCOME_VERSION = 1
 MORE = "more"

@@ -13,14 +13,14 @@ from itertools import chain
 
 from compactor.settings.policies import Rule
 from compactor_tables.costs import ATHENA
-from compactor_tables.evolved import Group, grouped
+from compactor_tables.evolved_specs import Group, grouped
 from compactor_tables.measures import (
     DELTA,
     DataFile,
     PartitionMeasure,
     TableMeasure,
 )
-from compactor_tables.packing import DeltaPacking, IcebergPacking, Rewrite, into_number
+from compactor_tables.rewrite_packing import DeltaPacking, IcebergPacking, Rewrite, into_number
 
 # optimize_rewrite_delete_file_threshold of Athena, which looks at no share of deleted rows
 # ("Optimize Iceberg tables").

@@ -32,8 +32,8 @@ from compactor.model import SourceObject
 from compactor.ports import TaggedStore
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
-from compactor_tables import places
-from compactor_tables.receipts import DONE, MaintenanceReceipt
+from compactor_tables import document_keys as places
+from compactor_tables.maintenance_receipts import DONE, MaintenanceReceipt
 
 #: The tag, and what a lifecycle rule goes by.
 TAG, VALUE = "s3-compactor", "superseded"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from compactor.errors import InvalidInput
 from compactor.model import is_run_id
+from compactor_tables.maintenance_receipts import DONE, MaintenanceReceipt, read_receipt
+from compactor_tables.observing import Watched
 from compactor_tables.orders import UNDO, Order
-from compactor_tables.receipts import DONE, MaintenanceReceipt, read_receipt
-from compactor_tables.watching import Watched
 
 _SUFFIX = ".undo"
 

@@ -10,7 +10,7 @@ import msgspec
 from compactor.errors import IntegrityError
 from compactor.ports import ObjectStore
 from compactor.settings.tables import TableAddress
-from compactor_tables import places
+from compactor_tables import document_keys as places
 from compactor_tables.request import MaintenanceRequest, read_request
 
 _JSON = "application/json"

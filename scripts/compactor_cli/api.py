@@ -14,13 +14,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from compactor.cleaning.partition import Decision
+from compactor.cleaning.clean_partition import Decision
 from compactor.clock import SystemClock
 from compactor.discovery.discover import Discovery
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed, TimeRanOut
 from compactor.probe.probe import recorded_traits
+from compactor.report.rendering import Shown
 from compactor.report.report import RunReport
-from compactor.report.shown import Shown
 from compactor.report.skipped import hint_of
 from compactor.settings.settings import Settings, default_state_uri
 from compactor.settings.uris import S3Uri

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
+from compactor.log.log_reader import StoredLog, every_entry, read_entry
 from compactor.log.manifest import ManifestRow
-from compactor.log.stored import StoredLog, every_entry, read_entry
 from compactor.model import SourceObject
 from compactor.outputs.restore import Found, Wanted, find, keeps_bytes
 from compactor.ports import ObjectStore

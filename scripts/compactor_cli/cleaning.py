@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from compactor.cleaning.expiry import expire, find_expired
-from compactor.cleaning.partition import CleanUpRun, Decision, clean_up, decide
-from compactor.cleaning.receipts import (
+from compactor.cleaning.clean_partition import CleanUpRun, Decision, clean_up, decide
+from compactor.cleaning.clean_up_list import find_due
+from compactor.cleaning.clean_up_receipts import (
     SHOWN_REFUSALS,
     CleanUpReceipt,
     CleanUpSums,
     add_sums,
 )
-from compactor.cleaning.work import find_due
+from compactor.cleaning.expiry import expire, find_expired
 from compactor.clock import NoDeadline
 from compactor.conditions import traits_of
 from compactor.errors import CompactorError
-from compactor.log.seen import SeenState
+from compactor.log.process_cache import SeenState
 from compactor.ports import Clock, ObjectStore
 from compactor.probe.probe import ensure_asked
 from compactor.settings.settings import Settings

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from compactor import layout
 from compactor.errors import InvalidInput
-from compactor.log import stored as stored_logs
-from compactor.log.stored import StoredLog
+from compactor.log import log_reader as stored_logs
+from compactor.log.log_reader import StoredLog
 from compactor.ports import ObjectStore
 from compactor.settings.settings import default_state_uri
 from compactor.settings.uris import S3Uri

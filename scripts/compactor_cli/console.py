@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from compactor.shown import visible
+from compactor.escaping import visible
 
 # Where the output is no terminal, rich would cut tables at 80 columns.
 _PLAIN_WIDTH = 160

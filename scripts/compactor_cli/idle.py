@@ -8,10 +8,10 @@ from itertools import islice
 from compactor.discovery.discover import Discovery
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.search import Search
-from compactor.discovery.work import blaming
+from compactor.discovery.work_items import blaming
 from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
-from compactor.log.stored import some_entries
+from compactor.log.log_reader import some_entries
 from compactor.ports import ObjectStore
 from compactor.settings.settings import STATE_ROOT, Settings
 from compactor.settings.uris import S3Uri

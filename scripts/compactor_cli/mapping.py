@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from compactor.log.entries import Commit
-from compactor.log.stored import StoredLog, each_log
+from compactor.log.log_reader import StoredLog, each_log
 from compactor.model import SourceObject
 from compactor.outputs.mapping import Mapped, mapped
 from compactor.ports import ObjectStore

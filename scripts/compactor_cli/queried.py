@@ -15,7 +15,7 @@ from pathlib import Path
 
 from compactor.errors import IntegrityError, ObjectMissing
 from compactor.log.entries import Commit, Output
-from compactor.log.stored import StoredLog
+from compactor.log.log_reader import StoredLog
 from compactor.model import Compression, Format, SourceObject
 from compactor.outputs.restore import Found, restore
 from compactor.ports import ObjectStore, SourceBody

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from compactor.attributes import Attributes
-from compactor.codecs.encoders import encoder
+from compactor.encoding.encoders import encoder
 from compactor.errors import InvalidInput
 from compactor.log.manifest import ManifestRow
 from compactor.model import Compression

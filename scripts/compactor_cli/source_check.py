@@ -19,10 +19,11 @@ from compactor.errors import (
     UnreadableSource,
 )
 from compactor.log.entries import Commit
+from compactor.log.log_reader import StoredLog
 from compactor.log.manifest import ManifestRow
-from compactor.log.stored import StoredLog
 from compactor.model import PASSING_REASONS, Again, Compression, QuarantineReason, SourceObject
-from compactor.outputs import plain, slices
+from compactor.outputs import plain_content as plain
+from compactor.outputs import slices
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB

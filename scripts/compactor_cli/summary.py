@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compactor.log.at_rest import Resting
+from compactor.escaping import visible
+from compactor.log.resting import Resting
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost
 from compactor.report.sentences import rejected_line
 from compactor.report.skipped import hint_of
-from compactor.shown import visible
 from compactor.sizes import human_bytes, plural
 from compactor_cli.console import print_line, print_table
 

@@ -15,13 +15,13 @@ from pathlib import Path
 
 from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import InvalidInput
+from compactor.orchestration.run import Ended, Given, run_whole
+from compactor.orchestration.run_progress import RunProgress
+from compactor.orchestration.workers import Observer, Spark
 from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
 from compactor.stores.s3 import S3Store, make_client
-from compactor.whole.ports import Observer, Spark
-from compactor.whole.progress import RunProgress
-from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.commands.endpoint import watched
 from compactor_cli.console import Bar, progress
 from compactor_cli.runs import new_run_id

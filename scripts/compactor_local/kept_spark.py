@@ -25,7 +25,7 @@ _NAME = "kept"
 
 
 class KeptSpark:
-    """Implements :class:`compactor.whole.ports.Spark`; one job at a time.
+    """Implements :class:`compactor.orchestration.workers.Spark`; one job at a time.
 
     Args:
         environment: of the jobs, which leads to their S3.

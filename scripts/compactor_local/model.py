@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from compactor.whole.progress import RunProgress
+from compactor.orchestration.run_progress import RunProgress
 from compactor_machine.installed import definition
 
 DEFINITION = definition()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import IO
 
-from compactor.whole.orders import Order
+from compactor.orchestration.messages import Order
 
 
 def log_line(

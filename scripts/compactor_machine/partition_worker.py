@@ -21,14 +21,14 @@ from typing import Any
 import msgspec
 
 from compactor.clock import SystemClock
-from compactor.log.seen import SeenState
+from compactor.log.process_cache import SeenState
+from compactor.orchestration.messages import FAILED, Answer, Desk, Order
+from compactor.orchestration.partition_retry import STOPPED
 from compactor.probe.probe import traits_for
 from compactor.process import memory
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.requests import RequestCounter
 from compactor.stores.s3 import S3Store, make_client
-from compactor.whole.again import STOPPED
-from compactor.whole.orders import FAILED, Answer, Desk, Order
 from compactor_machine.child import peak_bytes
 from compactor_machine.partition_log import log_line
 from compactor_machine.wire import answer_stream, receive, send

@@ -8,10 +8,10 @@ from typing import IO, Any
 
 import msgspec
 
+from compactor.orchestration.messages import FAILED, Answer, Order
+from compactor.orchestration.partition_retry import LOST, STOPPED
 from compactor.ports import Deadline
 from compactor.settings.settings import Settings
-from compactor.whole.again import LOST, STOPPED
-from compactor.whole.orders import FAILED, Answer, Order
 from compactor_machine import partition_worker
 from compactor_machine.child import Child
 from compactor_machine.partition_log import log_line
@@ -51,7 +51,7 @@ class WorkerTask:
 
 
 class PartitionWorkers:
-    """Implements :class:`compactor.whole.ports.Workers` with processes of ours.
+    """Implements :class:`compactor.orchestration.workers.Workers` with processes of ours.
 
     Each is started by the first order that finds no other free, so a run over one partition has
     one.

@@ -68,7 +68,7 @@ def follow(job: Child, on_line: Callable[[str], None]) -> int:
 
 
 class LocalSpark:
-    """Implements :class:`compactor.whole.ports.Spark` with the Spark of this machine.
+    """Implements :class:`compactor.orchestration.workers.Spark` with the Spark of this machine.
 
     Args:
         environment: of the job, which leads to its S3.

@@ -22,5 +22,5 @@ What runs where, and what each hands to the next:
 
 The order of writes is that of every other worker. Tasks do steps 1 to 3 (read, store, verify);
 only the driver commits and publishes, so a task that is retried or runs twice cannot publish
-twice. All that a partition's log, plan and counts need is in ``compactor.runs.progress``.
+twice. All that a partition's log, plan and counts need is in ``compactor.runs.partition_progress``.
 """

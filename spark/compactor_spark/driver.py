@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
-from compactor.discovery.work import WorkItem
-from compactor.runs.earlier import open_earlier
-from compactor.runs.given import PartitionRun
-from compactor.runs.receipts import Receipt
+from compactor.discovery.work_items import WorkItem
+from compactor.runs.partition_receipts import Receipt
+from compactor.runs.partition_run import PartitionRun
+from compactor.runs.prior_listing import open_earlier
 from compactor.stores.s3 import S3Store
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.console import Console

@@ -33,10 +33,10 @@ from compactor_spark.log_store import one_driver_only
 from compactor_spark.maintain.job import Maintenance
 from compactor_spark.maintain.opening import open_maintained, start_settings
 from compactor_spark.rounds import first_line
-from compactor_tables import places
+from compactor_tables import document_keys as places
 from compactor_tables.lease import Leases
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.orders import UNDO, Order, read_order
-from compactor_tables.receipts import MaintenanceReceipt, read_receipt, write_receipt
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

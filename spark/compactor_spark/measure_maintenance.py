@@ -26,12 +26,13 @@ from pyspark.sql import SparkSession
 
 from compactor.settings.tables import DELTA, TableAddress, parse_table
 from compactor.settings.uris import S3Uri, parse_location
+from compactor.sinks.upserts import quoted
 from compactor.sizes import MIB
 from compactor.stores.s3 import make_client
-from compactor.tables.upserts import quoted
 from compactor_spark.maintain.job import Maintenance
 from compactor_spark.maintain.opening import open_maintained, start_settings
 from compactor_spark.opening import table_name, table_session
+from compactor_tables.maintenance_receipts import MaintenanceReceipt
 from compactor_tables.orders import (
     CHECKPOINT,
     DELETES,
@@ -41,7 +42,6 @@ from compactor_tables.orders import (
     Order,
     PartitionOrder,
 )
-from compactor_tables.receipts import MaintenanceReceipt
 
 _PARTITIONS = 4
 _COMMITS = 10

@@ -11,10 +11,10 @@ from typing import Any
 
 from compactor.errors import NotMerged
 from compactor.ports import ObjectStore
-from compactor.report.left import SPARK_ERROR_NAME
 from compactor.report.report import total
-from compactor.runs.receipts import Receipt
-from compactor.tables.receipts import TableReceipt
+from compactor.report.run_records import SPARK_ERROR_NAME
+from compactor.runs.partition_receipts import Receipt
+from compactor.sinks.table_receipts import TableReceipt
 from compactor_spark.hours import NO_HOURS, Hours
 from compactor_spark.places import RunPlace, write_record
 

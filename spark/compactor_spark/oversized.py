@@ -25,12 +25,12 @@ from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
 from compactor.planning.packing import make_group
-from compactor.runs.given import PartitionRun
-from compactor.runs.progress import PartitionProgress
-from compactor.runs.receipts import Counts, Receipt
-from compactor.runs.recorder import Elsewhere, Recorder
-from compactor.runs.shown import show
-from compactor.runs.window import Window
+from compactor.runs.partition_progress import PartitionProgress
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.partition_run import PartitionRun
+from compactor.runs.planning_window import Window
+from compactor.runs.reader_update import show
+from compactor.runs.receipt_writer import Elsewhere, Recorder
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 from compactor_spark.answers import Answer
@@ -112,7 +112,7 @@ class OversizedPartition:
 
     Args:
         run: the partition, and a store that nobody else counts the requests of.
-        rebuild: as :class:`compactor.runs.progress.PartitionProgress` takes it.
+        rebuild: as :class:`compactor.runs.partition_progress.PartitionProgress` takes it.
     """
 
     def __init__(self, run: PartitionRun, *, rebuild: bool = True) -> None:

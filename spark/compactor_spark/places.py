@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compactor.discovery.work import (
+from compactor.discovery.work_items import (
     OVERSIZED_NAME,
     SETTINGS_NAME,
     WorkItem,

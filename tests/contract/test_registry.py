@@ -15,7 +15,7 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.registry.items import Item, ItemState, Mark, Removal, ordered_sequencer
-from compactor.registry.ports import Registry, StreamIdentity
+from compactor.registry.registry_ports import Registry, StreamIdentity
 from tests.support.dynamodb import registry_on
 from tests.support.memory_registry import MemoryRegistry
 from tests.support.moto_server import moto_server

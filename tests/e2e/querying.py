@@ -25,13 +25,13 @@ from botocore.exceptions import ClientError
 
 from compactor import layout
 from compactor.catalogs.readers import open_readers
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
 from compactor.limits import WorkerLimits
 from compactor.readers.refresh import Refreshing, refresh
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_local.embedded import EmbeddedS3

@@ -14,9 +14,9 @@ import pytest
 
 from compactor.clock import NoDeadline, SystemClock
 from compactor.discovery.discover import discover
-from compactor.discovery.work import write_work
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.discovery.work_items import write_work
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, Proof, audit

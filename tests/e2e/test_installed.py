@@ -87,6 +87,7 @@ def test_every_name_that_the_wheel_adds_begins_with_compactor(wheel: Path) -> No
         "compactor_local",
         "compactor_machine",
         "compactor_spark",
+        "compactor_tables",
     }
     assert (names - records, len(records)) == (packages, 1)
 

@@ -16,13 +16,13 @@ import pytest
 from compactor.clock import NoDeadline, SystemClock
 from compactor.discovery.estimate import expected
 from compactor.money import RunWork, cost_of, total
+from compactor.orchestration.in_process import ThisProcess
+from compactor.orchestration.messages import Desk
+from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.planning.dialects import Dialects
 from compactor.prices import every_price, prices_for
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor.whole.here import ThisProcess
-from compactor.whole.orders import Desk
-from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.commands import main
 from compactor_cli.commands.plan import find, forecast
 from compactor_cli.plan_money import standing_of

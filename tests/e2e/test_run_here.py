@@ -20,16 +20,16 @@ import pytest
 
 import compactor
 from compactor.discovery.discover import discover
-from compactor.discovery.work import write_work
+from compactor.discovery.work_items import write_work
 from compactor.errors import InvalidInput
-from compactor.runs.receipts import Counts
+from compactor.orchestration.messages import DONE, Order
+from compactor.orchestration.partition_retry import LOST, STOPPED
+from compactor.runs.partition_receipts import Counts
 from compactor.stores.s3 import S3Store, make_client
-from compactor.whole.again import LOST, STOPPED
-from compactor.whole.orders import DONE, Order
 from compactor_cli import whole
 from compactor_cli.commands import main
 from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
-from compactor_cli.commands.workflow import execute
+from compactor_cli.demo_run import execute
 from compactor_cli.whole import Machine
 from compactor_local.embedded import EmbeddedS3
 from compactor_machine.environment import engine_environment

@@ -17,8 +17,8 @@ from compactor_cli import commands as cli
 from compactor_cli.commands import tables_run
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_local.tables_model import TABLES_BRIDGES
-from compactor_tables.history import read_history
 from compactor_tables.lease import Leases
+from compactor_tables.observation_history import read_history
 from tests.support.embedded import find_embedded
 from tests.support.maintained_tables import DeltaLines, added
 from tests.support.memory_store import ManualClock, MemoryStore

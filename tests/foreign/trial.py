@@ -19,12 +19,12 @@ from compactor.layout import partition_at
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.model import Format
+from compactor.orchestration.in_process import ThisProcess
+from compactor.orchestration.messages import Desk
+from compactor.orchestration.run import Given, run_whole
 from compactor.ports import ObjectStore
-from compactor.runs import receipts
+from compactor.runs import partition_receipts as receipts
 from compactor.settings.settings import Settings
-from compactor.whole.here import ThisProcess
-from compactor.whole.orders import Desk
-from compactor.whole.run import Given, run_whole
 from tests.foreign.readers import DuckDb, Rows, Told, by_pandas, by_python, padded
 from tests.foreign.tables import DataSet, Expected, Row, Source, have_rows_for_headers
 from tests.support.examples import NOW, settings

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 from xml.parsers import expat
 
-from compactor.codecs.codecs import Limits, decompress, decompress_stream, detect_compression
-from compactor.codecs.parquet_footer import read_footer
-from compactor.codecs.parquet_schema import NoHiveType, hive_columns
+from compactor.encoding.codecs import Limits, decompress, decompress_stream, detect_compression
+from compactor.encoding.parquet_footer import read_footer
+from compactor.encoding.parquet_schema import NoHiveType, hive_columns
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError, UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 import zstandard
 
-from compactor.codecs.codecs import Limits, decompress, detect_compression
+from compactor.encoding.codecs import Limits, decompress, detect_compression
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
 from tests.hostile.outcomes import compacted, quarantined

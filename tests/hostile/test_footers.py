@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.codecs.parquet_footer import footer_bytes, parse_footer
+from compactor.encoding.parquet_footer import footer_bytes, parse_footer
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
 

@@ -12,9 +12,9 @@ from compactor.discovery.discover import discover
 from compactor.errors import TransientStoreError
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.outputs.restore import Wanted, find, restore
-from compactor.runs.given import PartitionRun
-from compactor.runs.partition import record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.partition_run import PartitionRun
+from compactor.runs.run_partition import record_partition
 from compactor.stores.list_parser import ListedPage
 from tests.hostile.names import NAMES, NAMES_A_COLUMN
 from tests.hostile.seeds import ENTRY

@@ -18,7 +18,7 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compactor.codecs.codecs import Limits, decompress, detect_compression
+from compactor.encoding.codecs import Limits, decompress, detect_compression
 from compactor.outputs.verify import check_commit
 from compactor.settings.fields import FIELDS
 from compactor.stores.list_parser import ListedPage

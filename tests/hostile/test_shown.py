@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
-from compactor.discovery.work import write_work
+from compactor.discovery.work_items import write_work
 from compactor.errors import IntegrityError
+from compactor.escaping import visible
 from compactor.report.page import render
 from compactor.report.report import RunIdentity, report
-from compactor.runs.given import PartitionRun
-from compactor.runs.partition import record_partition
-from compactor.runs.receipts import Counts
-from compactor.shown import visible
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.partition_run import PartitionRun
+from compactor.runs.run_partition import record_partition
 from compactor_cli import commands as cli
 from compactor_cli.console import print_error, print_line, print_table
 from tests.hostile.names import HOSTILE, RICH, TERMINAL

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from compactor.discovery.work import to_items_json
+from compactor.discovery.work_items import to_items_json
 from compactor.limits import USUAL
-from compactor.log.at_rest import NOBODY, Resting
+from compactor.log.resting import NOBODY, Resting
 from compactor.model import Skipped, SkipReason
 from tests.scale import workflow
 from tests.scale.account import Account, Invocation, account

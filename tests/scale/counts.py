@@ -16,7 +16,7 @@ from typing import Any, cast
 from unittest import mock
 
 from compactor.discovery.counting import Tally
-from compactor.log.at_rest import Resting
+from compactor.log.resting import Resting
 from compactor.model import Partition
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore

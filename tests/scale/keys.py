@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 
 SOURCE_BUCKET, LAKE_BUCKET = "source", "lake"
 ROOT = "logs/"

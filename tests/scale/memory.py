@@ -20,11 +20,11 @@ from unittest import mock
 
 from compactor.layout import commit_key
 from compactor.limits import USUAL
-from compactor.log.contents import Contents
+from compactor.log.content_index import Contents
 from compactor.log.digests import Digests
 from compactor.log.log import CommitLog
 from compactor.log.state import LogState
-from compactor.report import gathered
+from compactor.report import receipt_totals as gathered
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 from tests.scale.account import Account, Invocation, account

@@ -13,9 +13,9 @@ from unittest import mock
 import pytest
 
 from compactor.discovery import parallel
-from compactor.discovery.work import Discovery, write_work
-from compactor.runs import receipts
-from compactor.runs.receipts import Counts, Receipt
+from compactor.discovery.work_items import Discovery, write_work
+from compactor.runs import partition_receipts as receipts
+from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor.stores import listing
 from tests.scale import bodies, cases, memory, meter, table, wire, workflow

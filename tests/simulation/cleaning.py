@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compactor.cleaning import receipts as clean_up_receipts
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning import clean_up_receipts
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from tests.simulation.processes import Process
 from tests.simulation.world import World

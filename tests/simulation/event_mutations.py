@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 from compactor.registry.items import Item, ItemState, Mark
 from compactor.registry.registering import _Wanted
-from compactor.runs.registered import _Judge
+from compactor.runs.registered_objects import _Judge
 from tests.support.memory_registry import MemoryRegistry
 
 
@@ -79,7 +79,7 @@ EVENT_MUTATIONS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "the name of an execution": _each_name_is_new,
     "items before heads": _heads_before_items,
     "a mark only of what the log names": _in(
-        "compactor.runs.registered._Judge.__call__", _marked_unseen
+        "compactor.runs.registered_objects._Judge.__call__", _marked_unseen
     ),
     "the condition of a mark": _in(f"{_TABLE}.MemoryRegistry.mark", _mark_anyway),
     "the condition of a rest": _in(f"{_TABLE}.MemoryRegistry.rest", _rest_anyway),

@@ -24,11 +24,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import current_thread, main_thread
 
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.errors import CompactorError
+from compactor.orchestration.reconcile import Reconciliation, reconcile
 from compactor.registry.items import OPEN_STATES
 from compactor.registry.starting import Looked
-from compactor.whole.reconcile import Reconciliation, reconcile
 from tests.simulation.processes import without_threads
 from tests.support.event_world import EventWorld
 from tests.support.memory_store import Call, Crashed

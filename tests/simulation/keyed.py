@@ -28,10 +28,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from compactor.catalogs.keyed import KeyedCatalog
 from compactor.errors import IntegrityError
 from compactor.model import Partition
-from compactor.tables.merged import look_at_merge
-from compactor.tables.port import TableCatalog
-from compactor.tables.publish import record_publish
-from compactor.tables.upserts import POSITION, SOURCE_KEY, key_of, merge_keys
+from compactor.sinks.merged_tables import look_at_merge
+from compactor.sinks.table_catalog import TableCatalog
+from compactor.sinks.table_publisher import record_publish
+from compactor.sinks.upserts import POSITION, SOURCE_KEY, key_of, merge_keys
 from compactor_spark.upsert.tables import SparkUpserts
 from tests.simulation.choices import Choices
 from tests.simulation.explored import Explored, explore_in_batches, explored

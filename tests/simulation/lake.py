@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from unittest.mock import patch
 
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.registry.registering import Registration
 from compactor.registry.starting import Looked
 from compactor.settings.settings import CleanUpMode

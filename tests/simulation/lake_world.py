@@ -16,21 +16,21 @@ from functools import lru_cache, partial
 from itertools import count
 from unittest.mock import patch
 
-from compactor.cleaning.work import find_due
+from compactor.cleaning.clean_up_list import find_due
 from compactor.clock import NoDeadline
 from compactor.discovery.resume import Part
 from compactor.errors import TransientStoreError
 from compactor.model import Partition
+from compactor.orchestration.discovery_step import begin
+from compactor.orchestration.reconcile import Reconciliation, reconcile
 from compactor.registry.items import OPEN_STATES
 from compactor.registry.registering import register
 from compactor.registry.starting import start_due
 from compactor.registry.streams import Stream, parse_streams
-from compactor.runs.earlier import open_earlier
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
-from compactor.tables.publish import record_publish
-from compactor.whole.begin import begin
-from compactor.whole.reconcile import Reconciliation, reconcile
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.prior_listing import open_earlier
+from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.sinks.table_publisher import record_publish
 from tests.simulation.choices import Choices
 from tests.simulation.faults import DIES, Client, Fault, faults_of
 from tests.simulation.ledger import DATA, LAKE, SOURCE, Violation, records_in

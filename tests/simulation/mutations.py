@@ -16,7 +16,7 @@ from compactor.log.entries import Commit
 from compactor.model import CompactionPlan
 from compactor.outputs.publish import publish
 from compactor.runs.group_work import GroupWork
-from compactor.runs.resting import RestNotes
+from compactor.runs.resting_partitions import RestNotes
 from tests.simulation.faults import Guard
 
 
@@ -77,19 +77,19 @@ def _trust_our_clock() -> Iterator[None]:
 
 @contextmanager
 def _keep_no_record() -> Iterator[None]:
-    with patch("compactor.cleaning.partition.write_record", lambda *_: True):
+    with patch("compactor.cleaning.clean_partition.write_record", lambda *_: True):
         yield
 
 
 @contextmanager
 def _know_no_contents() -> Iterator[None]:
-    with patch("compactor.log.contents.Contents.marks", lambda *_: frozenset()):
+    with patch("compactor.log.content_index.Contents.marks", lambda *_: frozenset()):
         yield
 
 
 @contextmanager
 def _forget_what_others_wrote() -> Iterator[None]:
-    with patch("compactor.log.contents.Contents.has_key_of", lambda *_: False):
+    with patch("compactor.log.content_index.Contents.has_key_of", lambda *_: False):
         yield
 
 
@@ -110,7 +110,7 @@ def _compare_numbers_alone() -> Iterator[None]:
 
 @contextmanager
 def _forget_that_time_passes() -> Iterator[None]:
-    with patch("compactor.runs.resting.RestNotes._until", lambda *_: inf):
+    with patch("compactor.runs.resting_partitions.RestNotes._until", lambda *_: inf):
         yield
 
 
@@ -128,14 +128,14 @@ def _look_no_further_than_the_window() -> Iterator[None]:
 
 @contextmanager
 def _leave_a_record_unseen() -> Iterator[None]:
-    with patch("compactor.runs.resting.RestNotes._decision", _nothing_to_do):
+    with patch("compactor.runs.resting_partitions.RestNotes._decision", _nothing_to_do):
         yield
 
 
 @contextmanager
 def _take_any_listing() -> Iterator[None]:
     with (
-        patch("compactor.planning.listing.require_order", lambda *_: None),
+        patch("compactor.planning.partition_listing.require_order", lambda *_: None),
         patch("compactor.log.log.require_each_once", lambda *_: None),
     ):
         yield

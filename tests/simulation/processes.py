@@ -4,8 +4,8 @@ Each runs unchanged code of the product in greenlets. A request hands control to
 which decides who goes on, and what becomes of the request. So a schedule is decided by its
 choices alone, and can be played again.
 
-What the product does beside other work (:mod:`compactor.beside`) is a strand of its process: which
-of its strands goes on is a choice, too.
+What the product does in the background (:mod:`compactor.process.background`) is a strand of its
+process: which of its strands goes on is a choice, too.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def without_threads() -> Iterator[None]:
         patch("compactor.discovery.parallel.ThreadPoolExecutor", Inline),
         patch("compactor.outputs.parts.ThreadPoolExecutor", Inline),
         patch("compactor.outputs.pending.ThreadPoolExecutor", Inline),
-        patch("compactor.beside.ThreadPoolExecutor", OneStrand),
-        patch("compactor.tables.leftover.ThreadPoolExecutor", Inline),
+        patch("compactor.process.background.ThreadPoolExecutor", OneStrand),
+        patch("compactor.sinks.unnamed_outputs.ThreadPoolExecutor", Inline),
     ):
         yield

@@ -15,9 +15,12 @@ from random import Random
 import pytest
 
 from compactor.errors import CompactorError, ObjectMissing
-from compactor.readers import gate, look, old_lists, refresh, states
+from compactor.readers import clean_up_gate as gate
+from compactor.readers import expired_lists as old_lists
+from compactor.readers import partition_view as look
+from compactor.readers import refresh, states
+from compactor.readers.expired_lists import drop_old_lists
 from compactor.readers.manifests import MANIFEST_NAME
-from compactor.readers.old_lists import drop_old_lists
 from tests.simulation.wrong_orders import deleting_before_the_switch, switching_before_the_commit
 from tests.support.examples import PARTITION
 from tests.support.memory_readers import SYMLINK, MemoryReaders, planned, read

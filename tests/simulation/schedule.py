@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.errors import IntegrityError
 from compactor.limits import WorkerLimits
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.outputs.slices import is_unproven
 from compactor.outputs.verify import check_commit
-from compactor.runs.receipts import Receipt
+from compactor.runs.partition_receipts import Receipt
 from tests.simulation.choices import Choices
 from tests.simulation.cleaning import cleaner
 from tests.simulation.faults import SPOILED, Fault, Guard

@@ -17,22 +17,22 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
-from compactor.cleaning import receipts as clean_up_receipts
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
+from compactor.cleaning import clean_up_receipts
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.log.entries import Output
-from compactor.log.stored import StoredLog, all_logs
+from compactor.log.log_reader import StoredLog, all_logs
 from compactor.model import Partition
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
-from compactor.tables.contents import FileSet, TableChange
-from compactor.tables.entries import TableLogState
-from compactor.tables.history import Snapshot
-from compactor.tables.leftover import Leftover
-from compactor.tables.port import TableCatalog
-from compactor.tables.proof import TableProof
-from compactor.tables.publish import Publishing, record_publish
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.sinks.contents import FileSet, TableChange
+from compactor.sinks.named_history import Snapshot
+from compactor.sinks.table_catalog import TableCatalog
+from compactor.sinks.table_entries import TableLogState
+from compactor.sinks.table_proof import TableProof
+from compactor.sinks.table_publisher import Publishing, record_publish
+from compactor.sinks.unnamed_outputs import Leftover
 from tests.simulation.choices import Choices
 from tests.simulation.explored import Explored, explore_in_batches, explored
 from tests.simulation.faults import DIES, PAGE_SIZE, Client, Fault, Guard, faults_of
@@ -574,7 +574,7 @@ class TableSchedule(Schedule):
         self.tell("a publisher with an older list, that does not look again")
         with (
             _look_at_the_log_once(),
-            patch("compactor.tables.leftover.all_logs", lambda *_: logs),
+            patch("compactor.sinks.unnamed_outputs.all_logs", lambda *_: logs),
         ):
             self._finish(self.world.publisher())
 
@@ -659,7 +659,7 @@ unchanged = TableMutation()
 @contextmanager
 def _number_without_look() -> Iterator[None]:
     """An entry is written over what has its number: no look at what others named."""
-    with patch("compactor.tables.publish._overtaken", lambda *_: False):
+    with patch("compactor.sinks.table_publisher._overtaken", lambda *_: False):
         yield
 
 
@@ -671,19 +671,19 @@ def _rebuild_what_the_table_deleted() -> Iterator[None]:
 
 @contextmanager
 def _delete_without_table() -> Iterator[None]:
-    with patch("compactor.tables.proof.TableProof.has", lambda *_: True):
+    with patch("compactor.sinks.table_proof.TableProof.has", lambda *_: True):
         yield
 
 
 @contextmanager
 def _name_what_is_not_readable() -> Iterator[None]:
-    with patch("compactor.tables.leftover.is_published", lambda *_: True):
+    with patch("compactor.sinks.unnamed_outputs.is_published", lambda *_: True):
         yield
 
 
 @contextmanager
 def _look_at_the_log_once() -> Iterator[None]:
-    with patch("compactor.tables.leftover._replaced_since", lambda *_: []):
+    with patch("compactor.sinks.unnamed_outputs._replaced_since", lambda *_: []):
         yield
 
 
@@ -694,20 +694,20 @@ def _believe_earlier_lists() -> Iterator[None]:
     def overtaken(one: Leftover, state: TableLogState) -> bool:
         return state.reached(one.path) >= min(output.sequence for output in one.outputs)
 
-    with patch("compactor.tables.publish._overtaken", overtaken):
+    with patch("compactor.sinks.table_publisher._overtaken", overtaken):
         yield
 
 
 @contextmanager
 def _take_each_replacement_for_another_output() -> Iterator[None]:
-    with patch("compactor.tables.leftover._is_same", lambda *_: False):
+    with patch("compactor.sinks.unnamed_outputs._is_same", lambda *_: False):
         yield
 
 
 @contextmanager
 def _take_what_was_set_aside_for_given() -> Iterator[None]:
     """And believe an output that stands, for otherwise the table's own files tell."""
-    names = "compactor.tables.entries.TableLogState.names"
+    names = "compactor.sinks.table_entries.TableLogState.names"
     with (
         patch(names, lambda state, path, sequence: sequence <= state.reached(path)),
         _believe_outputs_that_stand(),
@@ -717,7 +717,7 @@ def _take_what_was_set_aside_for_given() -> Iterator[None]:
 
 @contextmanager
 def _pass_void_commits_alone() -> Iterator[None]:
-    with patch("compactor.tables.leftover._settled", lambda *_: True):
+    with patch("compactor.sinks.unnamed_outputs._settled", lambda *_: True):
         yield
 
 
@@ -741,7 +741,7 @@ def _take_changes_for_rewrites() -> Iterator[None]:
     def fault_of(change: TableChange, one: FileSet) -> str:
         return "" if one.removed_rows == one.added_rows else f"{change.at} removed it"
 
-    with patch("compactor.tables.contents._fault_of", fault_of):
+    with patch("compactor.sinks.contents._fault_of", fault_of):
         yield
 
 
@@ -753,19 +753,19 @@ def _believe_rewrites() -> Iterator[None]:
         del one
         return "" if change.rewrites else f"{change.at} removed it"
 
-    with patch("compactor.tables.contents._fault_of", fault_of):
+    with patch("compactor.sinks.contents._fault_of", fault_of):
         yield
 
 
 @contextmanager
 def _stop_at_the_first_rewrite() -> Iterator[None]:
-    with patch("compactor.tables.contents._first_fault", lambda *_: ""):
+    with patch("compactor.sinks.contents._first_fault", lambda *_: ""):
         yield
 
 
 @contextmanager
 def _believe_what_nothing_tells_of() -> Iterator[None]:
-    with patch("compactor.tables.contents._UNKNOWN", ""):
+    with patch("compactor.sinks.contents._UNKNOWN", ""):
         yield
 
 

@@ -20,10 +20,10 @@ from greenlet import getcurrent, greenlet
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError
 from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
-from compactor.outputs.reading_time import ReadingTime
+from compactor.outputs.group_deadline import ReadingTime
 from compactor.ports import SourceBody
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.stores.retries import READ_RESERVE_SECONDS, RESERVE_SECONDS
 from tests.simulation.processes import without_threads
 from tests.support.examples import NOW, PARTITION, settings

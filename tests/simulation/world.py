@@ -12,7 +12,7 @@ import zstandard
 
 from compactor.discovery.counting import Count
 from compactor.discovery.fleet import Fleet
-from compactor.discovery.places import rests_of
+from compactor.discovery.location_checks import rests_of
 from compactor.errors import (
     CompactorError,
     IntegrityError,
@@ -23,13 +23,13 @@ from compactor.errors import (
 from compactor.formats.csv_evidence import CsvDialect
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import decode_commit
-from compactor.log.seen import SeenState
+from compactor.log.process_cache import SeenState
 from compactor.model import PASSING_REASONS
+from compactor.orchestration.discovery_step import committed_in
 from compactor.planning.dialects import Dialects
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
-from compactor.whole.begin import committed_in
 from tests.simulation.choices import Choices
 from tests.simulation.contents import MENU, contents
 from tests.simulation.faults import PAGE_SIZE, Client, Fault, Guard

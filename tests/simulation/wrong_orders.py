@@ -13,10 +13,11 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
 from compactor.ports import ObjectStore
-from compactor.readers import look, refresh
-from compactor.readers.records import read_marker
+from compactor.readers import partition_view as look
+from compactor.readers import refresh
 from compactor.readers.refresh import Refreshing
 from compactor.readers.states import Held
+from compactor.readers.switch_records import read_marker
 from compactor.runs.group_work import GroupWork
 from compactor.settings.settings import Settings
 

@@ -7,8 +7,8 @@ from itertools import count
 
 from compactor.clock import NoDeadline
 from compactor.outputs.group import store_group
-from compactor.runs.given import PartitionRun
-from compactor.runs.receipts import Receipt
+from compactor.runs.partition_receipts import Receipt
+from compactor.runs.partition_run import PartitionRun
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.oversized import Budget, OversizedPartition, PlannedGroup
 from compactor_spark.tasks import answer_for

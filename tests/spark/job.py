@@ -19,10 +19,10 @@ import pyspark
 
 from compactor import layout
 from compactor.discovery.discover import discover
-from compactor.discovery.work import Discovery, WorkItem, write_work
+from compactor.discovery.work_items import Discovery, WorkItem, write_work
 from compactor.model import Partition
-from compactor.runs import receipts
-from compactor.runs.receipts import Receipt
+from compactor.runs import partition_receipts as receipts
+from compactor.runs.partition_receipts import Receipt
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_dev import IMPORT_ROOTS

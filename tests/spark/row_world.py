@@ -23,11 +23,11 @@ from compactor.log.log import CommitLog
 from compactor.model import ObjectGroup, Partition
 from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
-from compactor.planning.listing import take_listing
+from compactor.planning.partition_listing import take_listing
 from compactor.planning.plan import Knowledge, plan
-from compactor.runs.given import PartitionRun
-from compactor.runs.progress import PartitionProgress
-from compactor.runs.window import Window
+from compactor.runs.partition_progress import PartitionProgress
+from compactor.runs.partition_run import PartitionRun
+from compactor.runs.planning_window import Window
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 from compactor_dev import IMPORT_ROOTS

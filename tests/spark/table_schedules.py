@@ -32,9 +32,9 @@ from compactor.errors import TransientStoreError
 from compactor.log.entries import Output
 from compactor.log.identity import read_identity
 from compactor.model import Partition
+from compactor.sinks.table_catalog import TableCatalog, TableFile, TableState
+from compactor.sinks.table_publisher import Publishing, record_publish
 from compactor.table_formats.file_io import properties_of
-from compactor.tables.port import TableCatalog, TableFile, TableState
-from compactor.tables.publish import Publishing, record_publish
 from tests.support.directory_store import DirectoryStore
 from tests.support.examples import settings as settings_of
 from tests.support.memory_store import Call, Crashed

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.report.report import RunIdentity, report
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.embedded import EmbeddedS3

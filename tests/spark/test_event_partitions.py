@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.errors import TransientStoreError
 from compactor.model import SkipReason
-from compactor.runs.receipts import Receipt
+from compactor.runs.partition_receipts import Receipt
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import answer_to
 from tests.support.event_world import EventWorld

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from compactor.clock import NoDeadline, SystemClock
-from compactor.runs.given import PartitionRun
+from compactor.runs.partition_run import PartitionRun
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.cluster import Cluster, python_workers
 from tests.spark.gate import Gate, Request

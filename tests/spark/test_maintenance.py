@@ -24,6 +24,7 @@ from compactor_spark.maintain.iceberg_snapshots import RUN, WHAT
 from compactor_spark.maintain.job import require_floors
 from compactor_spark.maintain.rows import sums_of
 from compactor_tables.lease import LeaseLost
+from compactor_tables.maintenance_receipts import MaintenanceReceipt
 from compactor_tables.metadata.measured_delta import measure_delta
 from compactor_tables.orders import (
     CHECKPOINT,
@@ -40,7 +41,6 @@ from compactor_tables.orders import (
     Order,
     PartitionOrder,
 )
-from compactor_tables.receipts import MaintenanceReceipt
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pyiceberg")

@@ -23,8 +23,8 @@ from compactor_spark.maintain.engines import Tables
 from compactor_spark.maintain.iceberg import IcebergTable
 from compactor_spark.maintain.job import Maintenance
 from compactor_spark.opening import table_name, table_session
+from compactor_tables.maintenance_receipts import MaintenanceReceipt
 from compactor_tables.orders import REWRITE, Order
-from compactor_tables.receipts import MaintenanceReceipt
 from tests.spark.gate import Gate, Request
 from tests.spark.maintenance_world import day
 from tests.support.embedded import find_embedded

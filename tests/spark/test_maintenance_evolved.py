@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compactor.settings.policies import read_policies
+from compactor_tables.maintenance_receipts import GAVE_WAY
 from compactor_tables.orders import DELETES, REWRITE, Order
-from compactor_tables.planning import TablePlan, plan_table
-from compactor_tables.receipts import GAVE_WAY
+from compactor_tables.table_planning import TablePlan, plan_table
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("pyiceberg")

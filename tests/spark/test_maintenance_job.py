@@ -15,6 +15,7 @@ from compactor.stores.s3 import S3Store, make_client
 from compactor_local.embedded import EmbeddedS3
 from compactor_spark import maintain_tables, opening
 from compactor_spark.opening import table_name, table_session
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt
 from compactor_tables.orders import (
     CHECKPOINT,
     EXPIRE,
@@ -26,7 +27,6 @@ from compactor_tables.orders import (
     PartitionOrder,
     write_order,
 )
-from compactor_tables.receipts import MaintenanceReceipt, read_receipt
 from tests.support.embedded import find_embedded
 from tests.support.table_engines import small_session
 

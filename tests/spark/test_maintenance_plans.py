@@ -20,8 +20,8 @@ from compactor.sizes import MIB
 from compactor_tables.measures import TableMeasure
 from compactor_tables.metadata.measured_delta import measure_delta
 from compactor_tables.metadata.measured_iceberg import measured
-from compactor_tables.packing import Rewrite
-from compactor_tables.planning import plan_table
+from compactor_tables.rewrite_packing import Rewrite
+from compactor_tables.table_planning import plan_table
 from tests.support.maintained_tables import BUCKET, COLUMNS, TEN, TableToMake, shelve
 from tests.support.memory_store import ManualClock, MemoryStore
 

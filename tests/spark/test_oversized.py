@@ -16,8 +16,8 @@ from compactor.limits import WorkerLimits
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
-from compactor.runs.receipts import Receipt
-from compactor.whole.begin import Begun, begin
+from compactor.orchestration.discovery_step import Begun, begin
+from compactor.runs.partition_receipts import Receipt
 from compactor_spark import oversized
 from compactor_spark.oversized import Budget, OversizedPartition
 from tests.spark.driver_world import DriverWorld, answer_to

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor.codecs.parquet_footer import read_footer
-from compactor.codecs.parquet_schema import hive_columns
+from compactor.encoding.parquet_footer import read_footer
+from compactor.encoding.parquet_schema import hive_columns
 from tests.spark.row_world import RowWorld
 
 OF_ALL_TYPES = """

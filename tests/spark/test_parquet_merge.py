@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compactor import layout
-from compactor.codecs.parquet_footer import ParquetFooter, read_footer
+from compactor.encoding.parquet_footer import ParquetFooter, read_footer
 from compactor.errors import IntegrityError, InvalidInput, SourceChanged
 from compactor.log.columnar import Columnar
 from compactor.log.entries import Commit

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.invocation import kept_store
 from compactor.log.log import CommitLog
 from compactor.report.report import RunIdentity, report

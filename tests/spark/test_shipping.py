@@ -93,9 +93,9 @@ import json, sys, time
 deps, app, given = sys.argv[1:]
 sys.path[:0] = [deps, app]
 import botocore, isal, msgspec, pycurl, zlib_ng, zstandard
-import compactor.runs.partition as core
+import compactor.runs.run_partition as core
 from compactor.model import Partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
 
@@ -140,7 +140,7 @@ def test_a_bare_python_compacts_with_what_the_bundle_holds(
     status, objects, paths = json.loads(ended.stdout)
     assert (status, objects) == ("done", 5)
     assert all(path.startswith(f"{unpacked}/deps/") for path in paths[:-1])
-    assert paths[-1] == f"{bundle.application}/compactor/runs/partition.py"
+    assert paths[-1] == f"{bundle.application}/compactor/runs/run_partition.py"
     assert sorted(job.readable()) == [0, 1, 2, 3, 4]
 
 

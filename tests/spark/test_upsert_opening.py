@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from compactor.runs.receipts import Receipt
+from compactor.runs.partition_receipts import Receipt
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
+from compactor.sinks.table_catalog import TableFile
+from compactor.sinks.table_receipts import TableReceipt
+from compactor.sinks.upserts import UpsertCounts
 from compactor.stores.s3 import make_client
-from compactor.tables.port import TableFile
-from compactor.tables.receipts import TableReceipt
-from compactor.tables.upserts import UpsertCounts
 from compactor_spark.opening import delta_settings, iceberg_settings
 from compactor_spark.outcome import Outcome
 from compactor_spark.upsert.merging import StagedOutputs

@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.tables.port import TableFile
-from compactor.tables.publish import Publishing, publish_table
-from compactor.tables.receipts import TableReceipt
-from compactor.tables.upserts import UpsertKey
+from compactor.sinks.table_catalog import TableFile
+from compactor.sinks.table_publisher import Publishing, publish_table
+from compactor.sinks.table_receipts import TableReceipt
+from compactor.sinks.upserts import UpsertKey
 from compactor_spark.upsert.delta import DeltaTables
 from compactor_spark.upsert.engines import Seen
 from compactor_spark.upsert.iceberg import IcebergTables

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor.tables.port import TableFile
-from compactor.tables.upserts import POSITION, SOURCE_KEY, UpsertKey
+from compactor.sinks.table_catalog import TableFile
+from compactor.sinks.upserts import POSITION, SOURCE_KEY, UpsertKey
 from compactor_spark.upsert.engines import Engine
 from compactor_spark.upsert.tables import SparkUpserts
 

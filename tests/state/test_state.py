@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor.log.stored import all_logs
+from compactor.log.log_reader import all_logs
 from compactor.report.report import RunIdentity, report
 from compactor.settings.settings import Settings
 from compactor_cli.commands import clean_up, ls, main, plan, restore, verify

@@ -20,12 +20,12 @@ from collections.abc import Container, Iterator
 from contextlib import suppress
 from typing import Any
 
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
-from compactor.cleaning.work import find_due, write_due
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_list import find_due, write_due
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
-from compactor.discovery.work import write_work
+from compactor.discovery.work_items import write_work
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
@@ -36,8 +36,8 @@ from compactor.outputs.publish import publish
 from compactor.planning.packing import make_group
 from compactor.probe.probe import ensure_asked
 from compactor.report.report import RunIdentity, report
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from tests.support.examples import limited
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 from tests.support.parquet_example import PARQUET

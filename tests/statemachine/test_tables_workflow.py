@@ -30,8 +30,8 @@ from compactor_local.tables_model import (
     TABLES_HANDLERS,
 )
 from compactor_tables.lease import Leases
-from compactor_tables.receipts import read_receipt
-from compactor_tables.report import TablesReport, read_report
+from compactor_tables.maintenance_receipts import read_receipt
+from compactor_tables.maintenance_report import TablesReport, read_report
 from tests.statemachine.fake_tables import services
 from tests.support.embedded import find_embedded
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactor.settings.tables import TableAddress
-from compactor_tables.written import Touched
+from compactor_tables.touched_partitions import Touched
 from tests.support.memory_store import MemoryStore
 
 BUCKET = "lake"
@@ -63,16 +63,16 @@ class FakeAthena:
         return f"{number}"
 
     def metadata_uri(self, table: TableAddress) -> str:
-        """See :class:`compactor_tables.ports.Catalog`."""
+        """See :class:`compactor_tables.service_ports.Catalog`."""
         return f"s3://{BUCKET}/t/metadata/{self.version}.metadata.json"
 
     def rows(self, query_id: str) -> Sequence[Sequence[str]]:
-        """See :class:`compactor_tables.ports.Queries`."""
+        """See :class:`compactor_tables.service_ports.Queries`."""
         same = ("7", "AB")
         return [[side, *self.counts.get(side, same)] for side in ("before", "after")]
 
     def touched(self, metadata_uri: str, snapshot_id: str) -> Sequence[Touched]:
-        """See :class:`compactor_tables.ports.Writes`."""
+        """See :class:`compactor_tables.service_ports.Writes`."""
         return self.wrote.get(snapshot_id, [])
 
     def run(self, sql: str, token: str, at: float) -> dict[str, Any]:

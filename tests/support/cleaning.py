@@ -9,7 +9,7 @@ from typing import Any
 
 from compactor.log.encoding import encode_commit
 from compactor.log.entries import Commit
-from compactor.log.stored import one_log
+from compactor.log.log_reader import one_log
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import Deletion, Refused
 from tests.support.examples import PARTITION

@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from compactor.settings.tables import parse_table
-from compactor_tables.receipts import DONE, MaintenanceReceipt, RewrittenPartition
+from compactor_tables.maintenance_receipts import DONE, MaintenanceReceipt, RewrittenPartition
 from tests.support.memory_store import MemoryStore
 
 BUCKET, PREFIX = "lake", "gold/orders/"

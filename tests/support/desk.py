@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 from compactor import layout
-from compactor.discovery.work import WorkItem, to_items_json
+from compactor.discovery.work_items import WorkItem, to_items_json
 from compactor.ports import Deadline
 from compactor.report.report import RunIdentity, RunReport, report, report_on
-from compactor.runs import receipts
-from compactor.runs.receipts import Receipt
+from compactor.runs import partition_receipts as receipts
+from compactor.runs.partition_receipts import Receipt
 from compactor.settings.settings import Settings
 from tests.support.examples import settings
 from tests.support.memory_store import ManualClock, MemoryStore

@@ -14,25 +14,25 @@ from msgspec import inspect as msgspec_inspect
 from msgspec.inspect import Field
 
 from compactor.attributes import Attributes
-from compactor.cleaning.receipts import CleanUpCounts, CleanUpReceipt, Undeleted
-from compactor.cleaning.records import CleanUpRecord
-from compactor.cleaning.report import CleanUpReport
-from compactor.cleaning.work import DueWork
+from compactor.cleaning.clean_up_list import DueWork
+from compactor.cleaning.clean_up_receipts import CleanUpCounts, CleanUpReceipt, Undeleted
+from compactor.cleaning.clean_up_records import CleanUpRecord
+from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.counting import Tally
+from compactor.discovery.location_checks import NamedLevels
 from compactor.discovery.pieces import Partitions, Piece
-from compactor.discovery.places import NamedLevels
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.fingerprint import Seen
+from compactor.inventory.inventory_pieces import SortedPart, TakenPiece
 from compactor.inventory.pages import InventoryIndex, ListedPage, PageLine
-from compactor.inventory.pieces import SortedPart, TakenPiece
 from compactor.log import encoding
-from compactor.log.at_rest import Resting, RestRecord
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
 from compactor.log.left_alone import LeftAlone
 from compactor.log.manifest import Columns
 from compactor.log.rejects import Waiting
+from compactor.log.resting import Resting, RestRecord
 from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine, RunTotals
 from compactor.log.witness import Witness
@@ -45,17 +45,18 @@ from compactor.model import (
     StoredPart,
     TableDialect,
 )
+from compactor.orchestration.reconcile_rounds import Round
 from compactor.planning.dialects import PinnedDialect
-from compactor.probe.records import ProbeRecord
+from compactor.probe.probe_records import ProbeRecord
 from compactor.readers.outcome import Outcome as ReadersOutcome
 from compactor.readers.outcome import Outcomes as ReadersOutcomes
-from compactor.readers.records import ReadersMarker, SwitchRecord
+from compactor.readers.switch_records import ReadersMarker, SwitchRecord
 from compactor.report.cost import RunCost
-from compactor.report.left import DiscoveryLine
 from compactor.report.report import RunReport
-from compactor.runs.place import Own, Place
-from compactor.runs.receipts import Counts, Receipt
-from compactor.tables.entries import (
+from compactor.report.run_records import DiscoveryLine
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.resume_point import Own, Place
+from compactor.sinks.table_entries import (
     Acceptance,
     NamedOutput,
     PublishedMark,
@@ -64,20 +65,19 @@ from compactor.tables.entries import (
     TableCheckpoint,
     TableEntry,
 )
-from compactor.tables.log import TableHint
-from compactor.tables.receipts import TableReceipt
-from compactor.tables.upserts import UpsertCounts, UpsertKey
-from compactor.whole.rounds import Round
-from compactor_tables.history import Looks
-from compactor_tables.holder import Holder
+from compactor.sinks.table_log import TableHint
+from compactor.sinks.table_receipts import TableReceipt
+from compactor.sinks.upserts import UpsertCounts, UpsertKey
 from compactor_tables.lease import Lease
-from compactor_tables.looks import Look, Maintained
+from compactor_tables.lease_holder import Holder
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, Position, RewrittenPartition
+from compactor_tables.maintenance_report import TablesReport, Totals
+from compactor_tables.observation_history import Looks
+from compactor_tables.observations import Look, Maintained
 from compactor_tables.optimizers import OptimizerLooks
 from compactor_tables.orders import Condition as OrderCondition
 from compactor_tables.orders import Order, PartitionOrder
 from compactor_tables.outcomes import Foretold, Outcome
-from compactor_tables.receipts import MaintenanceReceipt, Position, RewrittenPartition
-from compactor_tables.report import TablesReport, Totals
 from compactor_tables.superseded import Superseded
 
 # What is encoded, or decoded, as a JSON object, by its heading in the document.

@@ -14,16 +14,16 @@ from typing import Any
 
 from compactor.clock import NoDeadline
 from compactor.discovery.resume import Part
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
+from compactor.orchestration.discovery_step import begin
 from compactor.registry.items import OPEN_STATES, Item
 from compactor.registry.registering import Registration, register
 from compactor.registry.starting import Looked, start_due
 from compactor.registry.streams import Stream, parse_streams
-from compactor.runs.earlier import open_earlier
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.prior_listing import open_earlier
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
-from compactor.whole.begin import begin
 from tests.support.examples import NOW
 from tests.support.memory_registry import MemoryExecutions, MemoryRegistry
 from tests.support.memory_store import ManualClock, MemoryStore

@@ -31,8 +31,8 @@ from compactor_tables.handlers import (
     runtime,
 )
 from compactor_tables.lease import Leases
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.orders import Order, PartitionOrder, read_order
-from compactor_tables.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from tests.support.maintained_tables import DeltaLines, added
 from tests.support.memory_hooks import Call, Crashed
 from tests.support.memory_store import ManualClock, MemoryStore

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from compactor.errors import TableConflict
 from compactor.settings.tables import KEYS_SUFFIX
-from compactor.tables.upserts import DELETED, ENTRY, POSITION, SOURCE_KEY, UpsertCounts, UpsertKey
+from compactor.sinks.upserts import DELETED, ENTRY, POSITION, SOURCE_KEY, UpsertCounts, UpsertKey
 from compactor_spark.upsert.engines import Seen, Token
 from compactor_spark.upsert.winners import Outputs
 from tests.support.memory_tables import (

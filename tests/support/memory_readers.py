@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from compactor.errors import AlreadyExists
-from compactor.readers.port import CatalogChange, CatalogEntry, Values
+from compactor.readers.reader_catalog import CatalogChange, CatalogEntry, Values
 from tests.support.memory_store import MemoryStore
 from tests.support.world import records_in
 
@@ -23,7 +23,7 @@ _MOST = 100
 
 @dataclass
 class MemoryReaders:
-    """Implements :class:`compactor.readers.port.ReaderCatalog`.
+    """Implements :class:`compactor.readers.reader_catalog.ReaderCatalog`.
 
     Attributes:
         before_change: called before partitions are changed: whatever others do meanwhile.

@@ -24,7 +24,13 @@ from compactor.registry.items import (
     supersedes,
     withdraws,
 )
-from compactor.registry.ports import ExecutionState, Registered, Started, StreamIdentity, Withdrawn
+from compactor.registry.registry_ports import (
+    ExecutionState,
+    Registered,
+    Started,
+    StreamIdentity,
+    Withdrawn,
+)
 
 Hook = Callable[[str], None]
 
@@ -41,7 +47,7 @@ class _Head:
 
 
 class MemoryRegistry:
-    """Implements :class:`compactor.registry.ports.Registry`; for one thread at a time."""
+    """Implements :class:`compactor.registry.registry_ports.Registry`; for one thread at a time."""
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, str, str], Item] = {}
@@ -172,7 +178,7 @@ class MemoryRegistry:
 
 @dataclass
 class MemoryExecutions:
-    """Implements :class:`compactor.registry.ports.Executions`, as Step Functions keeps names.
+    """Implements :class:`.registry_ports.Executions`, as Step Functions keeps names.
 
     Attributes:
         now: gives the time.

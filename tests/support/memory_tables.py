@@ -14,9 +14,9 @@ from enum import StrEnum
 from typing import Any
 
 from compactor.errors import TableConflict, TransientStoreError
-from compactor.tables.contents import Contents, CurrentFiles, FileSet, History, TableChange
-from compactor.tables.history import Restored, Snapshot, restored_before, rolled_back
-from compactor.tables.port import Holdings, TableFile, TableState
+from compactor.sinks.contents import Contents, CurrentFiles, FileSet, History, TableChange
+from compactor.sinks.named_history import Restored, Snapshot, restored_before, rolled_back
+from compactor.sinks.table_catalog import Holdings, TableFile, TableState
 from tests.support.memory_store import MemoryStore
 
 Reader = Callable[[bytes], Sequence[int]]
@@ -480,7 +480,7 @@ def ancestors_of(table: IcebergTable | DeltaTable) -> Iterator[tuple[int, Files]
 
 
 def holdings_of(table: IcebergTable | DeltaTable, outputs: Collection[str]) -> Holdings:
-    """Which of these outputs a table has; see :class:`compactor.tables.port.Holdings`."""
+    """Which of these outputs a table has; see :class:`compactor.sinks.table_catalog.Holdings`."""
     number: int | None = 0
     seen: set[str] = set()
     for at, files in ancestors_of(table):
@@ -501,7 +501,7 @@ def now_at(table: IcebergTable | DeltaTable) -> int | None:
 
 @dataclass
 class MemoryCatalog:
-    """Implements :class:`compactor.tables.port.TableCatalog`.
+    """Implements :class:`compactor.sinks.table_catalog.TableCatalog`.
 
     Attributes:
         table: in memory.

@@ -18,8 +18,8 @@ import boto3
 import duckdb
 import pytest
 
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client

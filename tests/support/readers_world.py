@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from compactor.cleaning.partition import record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_partition import record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
-from compactor.readers.gate import ReaderGate
+from compactor.readers.clean_up_gate import ReaderGate
 from compactor.readers.outcome import Outcome
 from compactor.readers.refresh import Refreshing, refresh
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.run_partition import PartitionRun, record_partition
 from tests.support.examples import PARTITION
 from tests.support.memory_readers import TABLE, MemoryReaders, shown
 from tests.support.world import World

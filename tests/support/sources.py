@@ -13,9 +13,9 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit
-from compactor.planning.listing import take_listing
+from compactor.planning.partition_listing import take_listing
 from compactor.planning.plan import Knowledge, plan
-from compactor.runs.receipts import Receipt
+from compactor.runs.partition_receipts import Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import MemoryStore
 from tests.support.records import Made, Records, all_records, read_object

@@ -17,17 +17,17 @@ from typing import Any
 
 import zstandard
 
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
-from compactor.cleaning.work import find_due, write_due
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_list import find_due, write_due
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
-from compactor.discovery.work import write_work
+from compactor.discovery.work_items import write_work
 from compactor.log.log import CommitLog
 from compactor.model import Partition, QuarantineReason, StoredPart
 from compactor.report.report import RunIdentity, RunReport, report
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from tests.support.memory_bucket import Stored, stored
 from tests.support.memory_store import ManualClock, MemoryStore

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 from compactor.clock import NoDeadline
-from compactor.tables.log import TableLog
-from compactor.tables.publish import Publishing, record_publish
-from compactor.tables.receipts import TableReceipt
+from compactor.sinks.table_log import TableLog
+from compactor.sinks.table_publisher import Publishing, record_publish
+from compactor.sinks.table_receipts import TableReceipt
 from tests.support.memory_store import Crashed
 from tests.support.memory_tables import ADDRESS, DeltaTable, IcebergTable, MemoryCatalog
 from tests.support.world import World, records_in

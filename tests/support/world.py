@@ -12,12 +12,12 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from compactor.log.log import CommitLog
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call, ManualClock, MemoryStore

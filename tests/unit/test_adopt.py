@@ -15,7 +15,7 @@ from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.log import CommitLog
 from compactor.log.manifest import identities
 from compactor.outputs.verify import check_commit
-from compactor.runs.given import PartitionRun
+from compactor.runs.partition_run import PartitionRun
 from compactor.verification.adopt import Adoption, adopt, begin, find_outputs
 from compactor_cli import commands as cli
 from compactor_cli.commands import adopt as command_module

@@ -9,11 +9,11 @@ from unittest.mock import patch
 
 import pytest
 
-from compactor.beside import Beside
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.log.log import CommitLog
 from compactor.log.schemes import source_roots
 from compactor.model import QuarantineReason
+from compactor.process.background import Background
 from tests.support.cleaning import LINE
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call
@@ -228,9 +228,9 @@ def test_an_error_of_what_goes_on_beside_is_raised_at_the_end_of_the_block() -> 
         raise InvalidInput("depth", 1, "3")
 
     done: list[str | None] = []
-    with pytest.raises(InvalidInput), Beside(refuse):
+    with pytest.raises(InvalidInput), Background(refuse):
         done.append("the block")
-    with pytest.raises(InvalidInput), Beside(lambda: None, refuse) as beside:
+    with pytest.raises(InvalidInput), Background(lambda: None, refuse) as beside:
         done.append(beside.result())
     assert done == ["the block", None]
 
@@ -250,7 +250,7 @@ def test_the_error_of_the_block_goes_first_and_nothing_goes_on_behind_it(
         begun.wait(_SECONDS)
         raise error
 
-    with pytest.raises(type(error)), Beside(work):
+    with pytest.raises(type(error)), Background(work):
         fail()
     assert ended.is_set()
 
@@ -261,6 +261,6 @@ def test_nothing_is_done_behind_work_that_failed() -> None:
     def refuse() -> None:
         raise IntegrityError("no")
 
-    with pytest.raises(IntegrityError), Beside(refuse, lambda: done.append("behind")):
+    with pytest.raises(IntegrityError), Background(refuse, lambda: done.append("behind")):
         pass
     assert not done

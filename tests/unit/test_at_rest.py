@@ -14,15 +14,15 @@ import pytest
 
 from compactor import layout
 from compactor.discovery.discover import Discovery, discover
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.errors import TransientStoreError
 from compactor.limits import WorkerLimits
-from compactor.log import at_rest
-from compactor.log.at_rest import RestRecord, read_rest
+from compactor.log import resting as at_rest
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
+from compactor.log.resting import RestRecord, read_rest
 from compactor.model import PASSING_REASONS, QuarantineReason, Skipped
-from compactor.whole.begin import committed_in
+from compactor.orchestration.discovery_step import committed_in
 from compactor_cli.commands.plan import forecast
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call

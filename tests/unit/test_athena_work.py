@@ -10,11 +10,11 @@ from compactor.errors import IntegrityError
 from compactor.settings.uris import parse_location
 from compactor_tables.athena import MOST_TRIES
 from compactor_tables.athena_work import AthenaWork
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, Position, read_receipt
 from compactor_tables.measures import PartitionValue
 from compactor_tables.orders import Condition, Order, PartitionOrder
-from compactor_tables.receipts import MaintenanceReceipt, Position, read_receipt
 from compactor_tables.snapshots import read_state
-from compactor_tables.written import Touched
+from compactor_tables.touched_partitions import Touched
 from tests.support.athena_tables import CONFLICT, MORE_OPTIMIZE, MORE_VACUUM, FakeAthena
 from tests.support.memory_store import ManualClock, MemoryStore
 

@@ -14,7 +14,7 @@ from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped
 from compactor.report.page import render
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
 from compactor_dev.browser import Browser, missing, open_browser
 from tests.support.desk import HOSTILE, Desk
 

@@ -21,10 +21,10 @@ from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.outputs.publish import is_published
 from compactor.ports import ObjectStore
-from compactor.tables.entries import TableLogState
-from compactor.tables.leftover import leftovers
-from compactor.tables.log import Draft, TableLog
-from compactor.tables.port import TableFile
+from compactor.sinks.table_catalog import TableFile
+from compactor.sinks.table_entries import TableLogState
+from compactor.sinks.table_log import Draft, TableLog
+from compactor.sinks.unnamed_outputs import leftovers
 from compactor_tables.metadata.measuring import measure_table
 from tests.support.parquet_outputs import parquet
 from tests.support.table_places import Place, lake_on_aws
@@ -136,7 +136,7 @@ def test_a_commit_that_is_replaced_while_a_publisher_looks_is_in_the_table_once(
         replace_commit(place, 1)
         return is_published(output, store)
 
-    monkeypatch.setattr("compactor.tables.leftover.is_published", replaced)
+    monkeypatch.setattr("compactor.sinks.unnamed_outputs.is_published", replaced)
     place.publish()
     place.commit(A, id=[3])
     assert place.publish().faults == []
@@ -152,7 +152,7 @@ def test_of_a_commit_and_its_replacement_that_two_publishers_name_one_is_in(plac
     def overtaken(log: TableLog, state: TableLogState, draft: Draft) -> bool:
         monkeypatch.undo()
         with monkeypatch.context() as patch:
-            patch.setattr("compactor.tables.publish.leftovers", lambda *_: older)
+            patch.setattr("compactor.sinks.table_publisher.leftovers", lambda *_: older)
             place.publish()
         return append(log, state, draft)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from compactor.cleaning.partition import record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
-from compactor.cleaning.work import find_due
+from compactor.cleaning.clean_partition import record_clean_up
+from compactor.cleaning.clean_up_list import find_due
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.log.encoding import encode_commit
 from compactor.model import Format, SourceObject
 from compactor.ports import Deletion, ObjectHead

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning.partition import record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt, decode, earlier
+from compactor.cleaning.clean_partition import record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt, decode, earlier
 from compactor.errors import IntegrityError, TransientStoreError
 from tests.support.cleaning import (
     commits,

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor.cleaning import receipts as clean_up_receipts
-from compactor.cleaning import report as clean_up_reports
-from compactor.cleaning.receipts import SHOWN_REFUSALS, CleanUpReceipt
-from compactor.cleaning.work import DueWork, write_due
+from compactor.cleaning import clean_up_receipts
+from compactor.cleaning import clean_up_report as clean_up_reports
+from compactor.cleaning.clean_up_list import DueWork, write_due
+from compactor.cleaning.clean_up_receipts import SHOWN_REFUSALS, CleanUpReceipt
 from compactor.layout import partition_at
 from compactor.report.page import render
 from compactor.report.report import RunReport
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
 from compactor_cli.summary import Summary, print_summary
 from compactor_handlers import report as handler
 from tests.support.desk import HOSTILE, RUN, Desk, Page

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compactor.cleaning.clean_partition import record_clean_up
+from compactor.cleaning.clean_up_list import DueWork, find_due, read_due, stream_due, write_due
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.cleaning.orphans import find_orphans
-from compactor.cleaning.partition import record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
-from compactor.cleaning.work import DueWork, find_due, read_due, stream_due, write_due
 from compactor.destination import Destination
 from compactor.errors import InvalidInput
 from compactor.log.log import CommitLog
-from compactor.log.stored import all_logs, each_log, one_log
+from compactor.log.log_reader import all_logs, each_log, one_log
 from tests.support.cleaning import DAY, LINE, compact_more, old_world, records
 from tests.support.examples import NOW, PARTITION
 from tests.support.examples import settings as settings_of

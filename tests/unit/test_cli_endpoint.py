@@ -12,14 +12,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from compactor.errors import TransientStoreError
-from compactor.settings.settings import Settings
-from compactor_cli.commands import endpoint, main, workflow
-from compactor_cli.commands.failures import Failure
+from compactor_cli.commands import endpoint, main
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import execute
-from compactor_cli.whole import Machine
-from compactor_local.model import WorkflowProgress, WorkflowResult
-from tests.support.memory_store import MemoryStore
 
 PLACES = ("s3://source/logs/", "s3://lake/compacted/")
 COMMANDS = {
@@ -158,35 +152,3 @@ def test_a_run_whose_endpoint_dies_says_so_once_while_it_goes_on(capsys, monkeyp
     err += capsys.readouterr().err
     assert err.startswith(f"compactor: {gone} has stopped answering (")
     assert err.count("\n") == 1
-
-
-class NoStore(MemoryStore):
-    def get(self, bucket: str, key: str) -> bytes:
-        raise TransientStoreError("GET report.json: 9 tries in 20.0 s")
-
-
-def run_that_ends(monkeypatch: pytest.MonkeyPatch, status: str) -> workflow.EndedRun:
-    result = WorkflowResult(
-        status=status,
-        output=None,
-        error="TransientStoreError",
-        cause='{"errorMessage": "LIST s3://lake: refused"}',
-        seconds=1.0,
-        progress=WorkflowProgress(),
-        worker_peak_bytes=0,
-        workers_replaced=0,
-        events=(),
-    )
-    monkeypatch.setattr(workflow, "run_workflow", lambda *_, **__: result)
-    given = {"s3_source_uri": PLACES[0], "s3_destination_uri": PLACES[1]}
-    return execute(given, Settings.from_input(given), NoStore(), Machine(1, "http://127.0.0.1:1"))
-
-
-def test_a_run_that_failed_is_told_by_its_own_cause_not_by_its_missing_report(monkeypatch):
-    with pytest.raises(Failure, match=r"^TransientStoreError: LIST s3://lake: refused$"):
-        run_that_ends(monkeypatch, "FAILED").check()
-
-
-def test_a_run_that_succeeded_and_whose_report_cannot_be_read_says_that(monkeypatch):
-    with pytest.raises(TransientStoreError, match=r"report\.json"):
-        run_that_ends(monkeypatch, "SUCCEEDED")

@@ -13,7 +13,7 @@ import pytest
 
 from compactor.invocation import kept_store
 from compactor.model import SourceObject
-from compactor.whole.reconcile import Reconciliation
+from compactor.orchestration.reconcile import Reconciliation
 from compactor_cli.commands import main
 from compactor_cli.commands.replay import Replayed, replay
 from compactor_handlers import events

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from compactor.model import Skipped
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
 from compactor_cli import commands as cli
 from tests.support.deployed import LAKE, Deployed, deployed
 from tests.support.desk import Desk, Page

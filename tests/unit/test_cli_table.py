@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from compactor.catalogs.readers import open_readers
-from compactor.readers import old_lists
+from compactor.readers import expired_lists as old_lists
 from compactor_cli.commands import main
 from tests.support.moto_server import moto_server
 

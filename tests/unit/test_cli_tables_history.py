@@ -14,19 +14,19 @@ from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
 from compactor_machine.spark_submit import SparkMissing
-from compactor_tables import places
-from compactor_tables.history import keep_look
+from compactor_tables import document_keys as places
 from compactor_tables.lease import Leases
-from compactor_tables.looks import Look
-from compactor_tables.orders import read_order
-from compactor_tables.receipts import (
+from compactor_tables.maintenance_receipts import (
     DONE,
     LEFT,
     MaintenanceReceipt,
     RewrittenPartition,
     write_receipt,
 )
-from compactor_tables.watching import Watched, note_maintenance
+from compactor_tables.observation_history import keep_look
+from compactor_tables.observations import Look
+from compactor_tables.observing import Watched, note_maintenance
+from compactor_tables.orders import read_order
 from tests.support.memory_store import ManualClock, MemoryStore
 
 STATE = parse_location("s3://lake/_maintenance/")

@@ -15,7 +15,7 @@ from compactor_cli.commands import tables_run, tables_status
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.stack import Stack
-from compactor_tables.report import TablesReport, report_on
+from compactor_tables.maintenance_report import TablesReport, report_on
 from tests.support.memory_store import ManualClock, MemoryStore
 
 MACHINE = "arn:aws:states:us-east-1:123456789012:stateMachine:s3-compactor-tables"

@@ -13,7 +13,7 @@ from compactor.errors import InvalidInput
 from compactor.limits import USUAL
 from compactor.log.entries import Commit
 from compactor.model import QuarantineReason, StoredPart
-from compactor.runs.receipts import Receipt
+from compactor.runs.partition_receipts import Receipt
 from compactor_cli import commands as cli
 from compactor_cli.commands import verify
 from tests.support.cleaning import (

@@ -10,10 +10,10 @@ import pytest
 from compactor.clock import NoDeadline
 from compactor.errors import TransientStoreError
 from compactor.log.log import CommitLog
-from compactor.outputs.reading_time import CLOSING_SECONDS, KEPT_SECONDS, ReadingTime
+from compactor.outputs.group_deadline import CLOSING_SECONDS, KEPT_SECONDS, ReadingTime
 from compactor.ports import Deadline
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.run_partition import PartitionRun, record_partition
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, MemoryStore
 from tests.support.world import World

@@ -17,15 +17,15 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor.codecs.codecs import (
+from compactor.encoding.codecs import (
     Limits,
     decompress,
     decompress_at_once,
     decompress_stream,
     detect_compression,
 )
-from compactor.codecs.decoders import Input
-from compactor.codecs.encoders import BLOCK_BYTES, encoder
+from compactor.encoding.decoders import Input
+from compactor.encoding.encoders import BLOCK_BYTES, encoder
 from compactor.errors import UnreadableSource
 from compactor.model import Compression, QuarantineReason
 

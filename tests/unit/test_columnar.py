@@ -11,27 +11,27 @@ from typing import Any
 import pytest
 
 from compactor import layout
-from compactor.cleaning.partition import record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_partition import record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.discovery.rejected import with_rejected
-from compactor.discovery.work import Discovery
+from compactor.discovery.work_items import Discovery
 from compactor.errors import CommitConflict, IntegrityError, InvalidInput
 from compactor.formats import framer_for
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
+from compactor.log.log_reader import all_logs
 from compactor.log.manifest import ManifestRow
 from compactor.log.rejects import RejectsSeen, Waiting, describe
 from compactor.log.slices import SliceFacts
-from compactor.log.stored import all_logs
 from compactor.model import Compression, Format, Signature
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import publish
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit, check_heads, check_pending
 from compactor.planning.packing import make_group
-from compactor.runs.receipts import Counts, count_commits
+from compactor.runs.partition_receipts import Counts, count_commits
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.parquet_example import PARQUET
 from tests.support.world import World

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from compactor.log.contents import UNREAD_MARK, Contents, mark_of, overwritten
+from compactor.log.content_index import UNREAD_MARK, Contents, mark_of, overwritten
 from compactor.log.manifest import ManifestRow
 from compactor.planning.packing import make_group
 from tests.support.examples import settings, source

@@ -34,8 +34,8 @@ checkpoint = encode_checkpoint(state)
 """
 _RECEIPTS = """
 import msgspec
-from compactor.cleaning.receipts import CleanUpReceipt, decode as decode_clean_up
-from compactor.runs.receipts import Receipt, decode as decode_receipt
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt, decode as decode_clean_up
+from compactor.runs.partition_receipts import Receipt, decode as decode_receipt
 receipt = msgspec.json.encode(Receipt("p", "r", "done"))
 clean_up = msgspec.json.encode(CleanUpReceipt("p", "r"))
 """

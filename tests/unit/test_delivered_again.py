@@ -19,12 +19,12 @@ from compactor.log.encoding import (
 )
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
-from compactor.log.stored import one_log
+from compactor.log.log_reader import one_log
 from compactor.model import PASSING_REASONS, QuarantineReason
 from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from compactor_cli.source_check import Sources
 from tests.support.cleaning import DAY, rewrite
@@ -168,7 +168,7 @@ def test_content_of_equal_size_is_no_equal_content() -> None:
 
 
 def test_what_only_looks_the_same_by_its_mark_is_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("compactor.log.contents.mark_of", "compactor.outputs.again.mark_of"):
+    for name in ("compactor.log.content_index.mark_of", "compactor.outputs.known_contents.mark_of"):
         monkeypatch.setattr(name, lambda plain_bytes, crc32: 77)
     made = world()
     deliver(made, 1, b'{"id": "record-100"}\n')

@@ -9,7 +9,7 @@ import pytest
 
 from compactor import layout
 from compactor.discovery.discover import discover, write_work
-from compactor.discovery.work import Discovery, WorkItem, to_items_json
+from compactor.discovery.work_items import Discovery, WorkItem, to_items_json
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.encoding import encode_commit
 from compactor.log.entries import Commit

@@ -10,11 +10,11 @@ import pytest
 
 from compactor.errors import TransientStoreError
 from compactor.settings.uris import parse_location
-from compactor_tables import places
+from compactor_tables import document_keys as places
 from compactor_tables.handlers import end_table
 from compactor_tables.handlers.runtime import RunOfTables
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.orders import Order, write_order
-from compactor_tables.receipts import MaintenanceReceipt, read_receipt, write_receipt
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 
 pytest.importorskip("deltalake")

@@ -15,11 +15,11 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.invocation import kept_store
 from compactor.model import SourceObject
-from compactor.registry.ports import ExecutionState
+from compactor.orchestration.reconcile import Reconciliation
+from compactor.registry.registry_ports import ExecutionState
 from compactor.stores.executions import StateMachine
 from compactor.stores.registry import DynamoRegistry
 from compactor.stores.registry_rows import create_table
-from compactor.whole.reconcile import Reconciliation
 from compactor_handlers import compact_partition, discover, events, register, sweep
 from tests.support.dynamodb import client_at
 from tests.support.inventory import PLACE, inventory_of

@@ -9,9 +9,9 @@ from compactor.log.log import CommitLog
 from compactor.model import Partition, SkipReason
 from compactor.registry.items import ItemState
 from compactor.registry.starting import HELD_SECONDS, is_busy
-from compactor.runs.earlier import open_pending
-from compactor.runs.partition import record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.prior_listing import open_pending
+from compactor.runs.run_partition import record_partition
 from tests.support.event_world import EventWorld
 from tests.support.memory_store import Crashed
 

@@ -15,8 +15,8 @@ from compactor.cleaning.expiry import Expiry, expire, find_expired
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.log.log import CommitLog
+from compactor.orchestration.discovery_step import begin
 from compactor.settings.settings import Settings
-from compactor.whole.begin import begin
 from compactor_cli.chosen import Wish, search
 from compactor_cli.commands.verify import check
 from compactor_cli.restored_files import Targets

@@ -9,7 +9,7 @@ import pytest
 from compactor.discovery import fleet
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.speed import SPEEDS, WorkerSpeed
-from compactor.discovery.work import Largest
+from compactor.discovery.work_items import Largest
 from compactor.settings.settings import Settings
 
 _PLACES = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}

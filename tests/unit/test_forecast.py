@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pytest
 
 from compactor.destination import LOG_METADATA
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.model import SkipReason

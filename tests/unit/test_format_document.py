@@ -13,26 +13,26 @@ import msgspec
 import pytest
 
 from compactor import layout
-from compactor.cleaning.work import read_due
+from compactor.cleaning.clean_up_list import read_due
+from compactor.discovery.location_checks import NamedLevels
 from compactor.discovery.pieces import Partitions, Piece, Pieces
-from compactor.discovery.places import NamedLevels
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.log import identity, schemes
 from compactor.log.identity import LogIdentity
 from compactor.log.schemes import Scheme
 from compactor.model import Partition, Skipped
-from compactor.report.left import SparkErrorLine
+from compactor.report.run_records import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri, parse_location
-from compactor_tables import places
-from compactor_tables.history import keep_look
-from compactor_tables.looks import Look, Maintained
+from compactor_tables import document_keys as places
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, write_receipt
+from compactor_tables.maintenance_report import report_on
+from compactor_tables.observation_history import keep_look
+from compactor_tables.observations import Look, Maintained
 from compactor_tables.orders import Order, write_order
 from compactor_tables.outcomes import outcome_of, write_outcome
-from compactor_tables.receipts import MaintenanceReceipt, write_receipt
-from compactor_tables.report import report_on
 from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.document_tables import (
     NUMBERED,
@@ -247,7 +247,7 @@ class _NoFiles:
 def test_what_a_publisher_leaves_has_the_fields_that_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("compactor.tables.log._ENTRIES_A_CHECKPOINT", 1)
+    monkeypatch.setattr("compactor.sinks.table_log._ENTRIES_A_CHECKPOINT", 1)
     tables = Tables("iceberg")
     tables.compact("a.json")
     tables.publish()

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor.codecs.codecs import Limits, decompress, decompress_stream
-from compactor.codecs.encoders import encoder
+from compactor.encoding.codecs import Limits, decompress, decompress_stream
+from compactor.encoding.encoders import encoder
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.delimited import RecordCounter

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from compactor.errors import AlreadyExists, InvalidInput, TransientStoreError
 from compactor.readers.formats import SYMLINK_INPUT, Reading, descriptor_of, table_descriptor
-from compactor.readers.port import CatalogChange
+from compactor.readers.reader_catalog import CatalogChange
 from compactor.readers.states import Shown
 from compactor.settings.readers import parse_reader_table
 from compactor.stores.glue_reader import GlueReader

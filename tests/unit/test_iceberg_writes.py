@@ -8,7 +8,7 @@ import pytest
 
 from compactor.errors import TransientStoreError
 from compactor_tables.measures import PartitionValue
-from compactor_tables.written import Touched
+from compactor_tables.touched_partitions import Touched
 from tests.support.memory_store import Call
 
 pytest.importorskip("pyiceberg")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from compactor.errors import TransientStoreError, UnreadableSource
-from compactor.outputs import inflating
-from compactor.outputs.inflating import inflated
+from compactor.outputs import inflation as inflating
+from compactor.outputs.inflation import inflated
 from compactor.ports import SourceBody
 from tests.support.examples import settings, source
 

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.inventory import pages, taking
-from compactor.inventory.listing import InventoryListing, open_listing
+from compactor.inventory.inventory_listing import InventoryListing, open_listing
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.rows import Row
 from compactor.inventory.taking import take_inventory
 from compactor.model import SkipReason, SourceObject
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.orchestration.discovery_step import Begun, begin
+from compactor.orchestration.messages import Desk, Order
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
-from compactor.whole.begin import Begun, begin
-from compactor.whole.orders import Desk, Order
 from compactor_cli.commands import main
 from compactor_cli.commands import plan as plan_command
 from tests.support.cleaning import LINE

@@ -16,12 +16,12 @@ from compactor.clock import NoDeadline
 from compactor.discovery.resume import Part
 from compactor.errors import IntegrityError, ObjectMissing
 from compactor.inventory import pages, taking
-from compactor.inventory.listing import InventoryListing
+from compactor.inventory.inventory_listing import InventoryListing
 from compactor.inventory.pages import DirectoryShelf, RunShelf
 from compactor.inventory.taking import take_inventory, take_on
 from compactor.model import SourceObject
+from compactor.orchestration.discovery_step import Begun, begin
 from compactor.ports import ObjectStore
-from compactor.whole.begin import Begun, begin
 from tests.support.document_tables import table_of
 from tests.support.examples import NOW
 from tests.support.examples import settings as settings_of

@@ -19,11 +19,11 @@ from compactor.model import SourceObject
 from compactor.planning.packing import pack
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.tables import parse_table
-from compactor.tables.merged import is_behind
-from compactor.tables.port import TableState
-from compactor.tables.publish import Publishing, record_publish
-from compactor.tables.receipts import TableReceipt, read_receipt, write_receipt
-from compactor.tables.upserts import KEYS_OF, UpsertCounts
+from compactor.sinks.merged_tables import is_behind
+from compactor.sinks.table_catalog import TableState
+from compactor.sinks.table_publisher import Publishing, record_publish
+from compactor.sinks.table_receipts import TableReceipt, read_receipt, write_receipt
+from compactor.sinks.upserts import KEYS_OF, UpsertCounts
 from compactor_cli import summary
 from compactor_cli.commands import options, verify
 from compactor_handlers import publish_table

@@ -17,15 +17,15 @@ import pytest
 from compactor.errors import TransientStoreError
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor_tables import places
-from compactor_tables.holder import (
+from compactor_tables import document_keys as places
+from compactor_tables.lease import LEASE_SECONDS, Lease, LeaseHeld, LeaseLost, Leases
+from compactor_tables.lease_holder import (
     HOLDER_VARIABLE,
     Holder,
     given_holder,
     has_ended,
     this_process,
 )
-from compactor_tables.lease import LEASE_SECONDS, Lease, LeaseHeld, LeaseLost, Leases
 from tests.support.document_tables import table_of
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -74,7 +74,7 @@ def test_the_same_run_goes_on_with_its_lease(leases: Leases, clock: ManualClock)
 def another_process() -> Iterator[tuple[subprocess.Popen[bytes], Holder]]:
     """A process of this machine, and how it tells of itself."""
     told = (
-        "import msgspec, sys; from compactor_tables.holder import this_process;"
+        "import msgspec, sys; from compactor_tables.lease_holder import this_process;"
         "print(msgspec.json.encode(this_process()).decode(), flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -8,6 +8,7 @@ from collections.abc import Container
 
 import pytest
 
+from compactor.escaping import shown_bytes
 from compactor.limits import WorkerLimits
 from compactor.log.encoding import (
     decode_checkpoint,
@@ -20,8 +21,7 @@ from compactor.log.log import CommitLog
 from compactor.log.state import LogState
 from compactor.model import QuarantineReason, Skipped
 from compactor.outputs.detection import decided_by
-from compactor.runs.receipts import Counts, Receipt
-from compactor.shown import shown_bytes
+from compactor.runs.partition_receipts import Counts, Receipt
 from compactor_cli.summary import Summary, print_summary
 from tests.support.desk import Desk, Page
 from tests.support.examples import PARTITION, settings

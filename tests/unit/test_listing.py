@@ -10,8 +10,8 @@ import pytest
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import WorkerLimits
 from compactor.model import Listing, SourceObject
-from compactor.planning.listing import Onward, take_listing
-from compactor.runs.window import Window
+from compactor.planning.partition_listing import Onward, take_listing
+from compactor.runs.planning_window import Window
 from tests.support.examples import PARTITION
 from tests.support.memory_store import ManualClock, MemoryStore
 

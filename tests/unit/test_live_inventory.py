@@ -25,14 +25,14 @@ from compactor.catalogs import live_inventory, opening
 from compactor.catalogs.live_inventory import open_live
 from compactor.catalogs.opening import open_inventory
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
-from compactor.inventory.listing import InventoryListing
+from compactor.inventory.inventory_listing import InventoryListing
 from compactor.inventory.pages import DirectoryShelf, RunShelf
 from compactor.inventory.taking import take_inventory, take_on
 from compactor.model import SourceObject
+from compactor.orchestration.discovery_step import Begun, begin
+from compactor.orchestration.reconcile import Reconciliation
 from compactor.settings.settings import Settings
 from compactor.stores.s3 import S3Store, make_client
-from compactor.whole.begin import Begun, begin
-from compactor.whole.reconcile import Reconciliation
 from compactor_cli.commands import main
 from compactor_cli.commands import plan as plan_command
 from compactor_cli.commands import reconcile as reconcile_command

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning.work import find_due
+from compactor.cleaning.clean_up_list import find_due
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
-from compactor.discovery.work import write_work
+from compactor.discovery.work_items import write_work
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.encoding import decode_commit, encode_commit
 from compactor.log.log import CommitLog
-from compactor.log.stored import all_logs, one_log
+from compactor.log.log_reader import all_logs, one_log
 from compactor.model import Partition
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.verification.adopt import find_outputs
 from tests.support.cleaning import DAY, LINE, left, old_world, one_key

@@ -15,11 +15,11 @@ from compactor.errors import InvalidInput
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor.stores.s3 import S3Store, make_client
-from compactor_tables import places
+from compactor_tables import document_keys as places
 from compactor_tables.aws.glue_catalog import GlueCatalog
-from compactor_tables.finding import find_tables
 from compactor_tables.orders import read_order
 from compactor_tables.request import read_request
+from compactor_tables.table_discovery import find_tables
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.moto_server import moto_server
 
@@ -132,7 +132,7 @@ def test_delta_tables_are_found_by_their_logs_and_none_is_looked_into(store):
 
 
 def test_where_there_is_too_much_else_a_longer_prefix_is_asked_for(store, monkeypatch):
-    monkeypatch.setattr("compactor_tables.finding._MOST_PREFIXES", 5)
+    monkeypatch.setattr("compactor_tables.table_discovery._MOST_PREFIXES", 5)
     for number in range(5):
         store.seed("lake", f"raw/{number}/x", b"", last_modified=1.0)
     with pytest.raises(InvalidInput, match="a longer prefix: below it are more than 5 others"):

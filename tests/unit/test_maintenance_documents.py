@@ -7,14 +7,14 @@ import pytest
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor_tables import places
-from compactor_tables.orders import Condition, Order, PartitionOrder, read_order, write_order
-from compactor_tables.receipts import (
+from compactor_tables import document_keys as places
+from compactor_tables.maintenance_receipts import (
     MaintenanceReceipt,
     RewrittenPartition,
     read_receipt,
     write_receipt,
 )
+from compactor_tables.orders import Condition, Order, PartitionOrder, read_order, write_order
 from compactor_tables.request import read_request
 from tests.support.memory_store import MemoryStore
 

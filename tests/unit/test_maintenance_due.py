@@ -10,9 +10,10 @@ from compactor.ports import RunTime
 from compactor.settings.policies import Rule, read_policies
 from compactor.settings.schedules import QuietHours, parse_every
 from compactor_tables.advising import advise
-from compactor_tables.due import is_due
+from compactor_tables.due_tables import is_due
 from compactor_tables.latency import LatencySource, estimated_seconds
-from compactor_tables.looks import (
+from compactor_tables.measures import DataFile, PartitionMeasure, TableMeasure
+from compactor_tables.observations import (
     AVERAGED,
     History,
     Look,
@@ -20,8 +21,7 @@ from compactor_tables.looks import (
     by_day,
     look_of,
 )
-from compactor_tables.measures import DataFile, PartitionMeasure, TableMeasure
-from compactor_tables.watching import with_latency
+from compactor_tables.observing import with_latency
 
 NOW = 1_795_000_000.0
 DAY, HOUR = 86_400.0, 3_600.0

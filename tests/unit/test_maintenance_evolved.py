@@ -21,7 +21,7 @@ from pyiceberg.types import DecimalType, LongType, NestedField, StringType, Time
 from compactor.settings.policies import read_policies
 from compactor_tables.metadata.measuring import measure_table
 from compactor_tables.orders import Condition
-from compactor_tables.planning import TablePlan, plan_table
+from compactor_tables.table_planning import TablePlan, plan_table
 from tests.support.maintained_tables import IcebergLake, Named
 
 SCHEMA = Schema(

@@ -9,8 +9,15 @@ from compactor.ports import RunTime
 from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor_tables import places
-from compactor_tables.history import (
+from compactor_tables import document_keys as places
+from compactor_tables.maintenance_receipts import (
+    DONE,
+    FAILED,
+    MaintenanceReceipt,
+    RewrittenPartition,
+)
+from compactor_tables.measures import DataFile, PartitionMeasure, TableMeasure
+from compactor_tables.observation_history import (
     FOLDED_AT,
     KEPT,
     MOST_SUMMED,
@@ -18,10 +25,8 @@ from compactor_tables.history import (
     keep_look,
     read_history,
 )
-from compactor_tables.looks import History, Look, Maintained
-from compactor_tables.measures import DataFile, PartitionMeasure, TableMeasure
-from compactor_tables.receipts import DONE, FAILED, MaintenanceReceipt, RewrittenPartition
-from compactor_tables.watching import Watched, note_maintenance, watch
+from compactor_tables.observations import History, Look, Maintained
+from compactor_tables.observing import Watched, note_maintenance, watch
 from tests.support.memory_store import Crashed, ManualClock, MemoryStore
 
 STATE = parse_location("s3://state/maintenance/")
@@ -122,7 +127,7 @@ def test_looks_of_one_second_are_summed_up_together(store: MemoryStore) -> None:
 def test_the_oldest_of_a_very_long_history_go(store: MemoryStore) -> None:
     old = [Look(at=NOW - (MOST_SUMMED + 9 - n) * DAY, run_id="o") for n in range(MOST_SUMMED)]
     filled(store, FOLDED_AT + 1)
-    from compactor_tables import history
+    from compactor_tables import observation_history as history
 
     body = history._encoded(TABLE, [o.__class__(at=o.at, looks=2) for o in old])
     stamp = history._stamp(NOW - 400 * HOUR)

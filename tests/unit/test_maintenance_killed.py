@@ -16,11 +16,11 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
 
-from compactor_tables.history import read_history
 from compactor_tables.lease import LEASE_SECONDS
-from compactor_tables.report import TablesReport, read_report
+from compactor_tables.maintenance_report import TablesReport, read_report
+from compactor_tables.observation_history import read_history
+from compactor_tables.observing import Watched
 from compactor_tables.undoing import find_undoable
-from compactor_tables.watching import Watched
 from tests.support.killed_tables import (
     BUCKET,
     DAY,

@@ -15,10 +15,10 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyiceberg")
 pytest.importorskip("deltalake")
 
-from compactor_tables.history import read_history
 from compactor_tables.lease import LEASE_SECONDS
-from compactor_tables.receipts import MaintenanceReceipt
-from compactor_tables.report import read_report
+from compactor_tables.maintenance_receipts import MaintenanceReceipt
+from compactor_tables.maintenance_report import read_report
+from compactor_tables.observation_history import read_history
 from tests.support.killed_athena import PARTITIONS, TABLE, AthenaWorld
 from tests.support.killed_tables import DAY, STATE
 from tests.support.memory_hooks import Crashed

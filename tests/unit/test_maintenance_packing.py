@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compactor.sizes import GIB, MIB
 from compactor_tables.measures import DataFile, histogram
-from compactor_tables.packing import DeltaPacking, IcebergPacking, Rewrite, into_number
+from compactor_tables.rewrite_packing import DeltaPacking, IcebergPacking, Rewrite, into_number
 
 ICEBERG = IcebergPacking(target_bytes=512 * MIB)
 DELTA = DeltaPacking(target_bytes=128 * MIB)

@@ -20,9 +20,9 @@ from compactor_tables.measures import (
     TableMeasure,
 )
 from compactor_tables.orders import Condition
-from compactor_tables.packing import Rewrite
-from compactor_tables.planning import TablePlan, plan_table
-from compactor_tables.written import may_share_rows
+from compactor_tables.rewrite_packing import Rewrite
+from compactor_tables.table_planning import TablePlan, plan_table
+from compactor_tables.touched_partitions import may_share_rows
 
 # 2026-11-10 12:00 UTC.
 NOW = 1_794_312_000.0

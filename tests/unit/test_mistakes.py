@@ -11,8 +11,8 @@ import pytest
 from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput
 from compactor.model import Partition
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from compactor_cli.chosen import named
 from compactor_cli.commands import (

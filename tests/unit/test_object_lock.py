@@ -6,8 +6,8 @@ import boto3
 import pytest
 
 from compactor.clock import NoDeadline
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.stores.s3 import S3Store, make_client
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compactor.discovery.discover import discover
 from compactor.errors import InvalidInput
-from compactor.log.at_rest import read_rest
+from compactor.log.resting import read_rest
 from compactor.model import SkipReason
 from compactor.planning.key_rules import KeyRules
 from compactor.planning.plan import Knowledge, plan

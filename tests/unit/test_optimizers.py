@@ -13,7 +13,8 @@ import pytest
 from compactor.errors import AlreadyExists, ObjectMissing, TransientStoreError
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import parse_location
-from compactor_tables import places
+from compactor_tables import document_keys as places
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt
 from compactor_tables.optimizers import (
     MOST_LOOKS,
     OptimizerWork,
@@ -22,7 +23,6 @@ from compactor_tables.optimizers import (
     wanted,
 )
 from compactor_tables.orders import Order
-from compactor_tables.receipts import MaintenanceReceipt, read_receipt
 from tests.support.document_tables import table_of
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -35,7 +35,7 @@ ROLE = "arn:aws:iam::123456789012:role/optimizers"
 
 @dataclass
 class FakeGlue:
-    """Implements :class:`compactor_tables.ports.Optimizers`."""
+    """Implements :class:`compactor_tables.service_ports.Optimizers`."""
 
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
     history: dict[str, list[dict[str, Any]]] = field(default_factory=dict)

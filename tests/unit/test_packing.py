@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.codecs.output_encoding import (
+from compactor.encoding.output_encoding import (
     ASSUMED_RATIO,
     COMPRESSED_TARGET_BYTES,
     PLAIN_TARGET_BYTES,
@@ -16,7 +16,7 @@ from compactor.codecs.output_encoding import (
     stored_bytes,
     target_bytes,
 )
-from compactor.codecs.source_class import PackingClass, packing_class
+from compactor.encoding.source_class import PackingClass, packing_class
 from compactor.limits import WorkerLimits
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.planning.packing import copied, make_group, pack

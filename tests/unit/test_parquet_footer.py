@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.codecs.parquet_footer import ParquetFooter, footer_bytes, parse_footer, read_footer
+from compactor.encoding.parquet_footer import ParquetFooter, footer_bytes, parse_footer, read_footer
 from compactor.errors import UnreadableSource
 from tests.support.parquet_example import PARQUET
 

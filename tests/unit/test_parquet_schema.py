@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from compactor.codecs.parquet_footer import read_footer
-from compactor.codecs.parquet_schema import NoHiveType, hive_columns
+from compactor.encoding.parquet_footer import read_footer
+from compactor.encoding.parquet_schema import NoHiveType, hive_columns
 from compactor.errors import UnreadableSource
 
 

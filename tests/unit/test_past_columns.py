@@ -14,7 +14,7 @@ import pytest
 
 from compactor.catalogs.iceberg_history import past_columns
 from compactor.model import Partition
-from compactor.tables.log import TableLog
+from compactor.sinks.table_log import TableLog
 from tests.support.table_places import Place, lake_on_aws
 
 pytest.importorskip("pyiceberg")

@@ -12,10 +12,10 @@ import pytest
 from compactor import layout
 from compactor.limits import WorkerLimits
 from compactor.model import Skipped
-from compactor.runs import receipts
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.place import Own
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs import partition_receipts as receipts
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.resume_point import Own
+from compactor.runs.run_partition import PartitionRun, record_partition
 from tests.support.examples import PARTITION
 from tests.support.world import World
 from tests.unit.test_receipts import Groups, call, carried, comparable
@@ -58,7 +58,7 @@ def test_calls_of_one_run_list_what_is_left_and_not_what_is_done() -> None:
     again = many(200)
     with (
         patch.object(receipts, "read", return_value=None),
-        patch("compactor.runs.partition.read", return_value=None),
+        patch("compactor.runs.run_partition.read", return_value=None),
     ):
         to_its_end(again)
     assert listed(world) < listed(again) / 2

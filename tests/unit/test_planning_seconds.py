@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.planning.packing import make_group
-from compactor.planning.seconds import ATHENA, Engine, Stored, outputs_of, seconds, sources_of
+from compactor.planning.query_seconds import ATHENA, Engine, Stored, outputs_of, seconds, sources_of
 from compactor.sizes import GIB, MIB
 from tests.support.examples import settings, source
 

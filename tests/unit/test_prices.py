@@ -14,7 +14,7 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.prices import DEFAULT_REGION, Price, Prices, every_price, prices_for, prices_from
 from compactor_tables import costs
-from compactor_tables.packing import Rewrite
+from compactor_tables.rewrite_packing import Rewrite
 
 _ROOT = Path(__file__).parents[2]
 # These stand for other things, too, as any figure with one digit does.

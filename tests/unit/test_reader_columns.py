@@ -20,8 +20,8 @@ from compactor.readers.columns import found_in
 from compactor.readers.ddl import create_table
 from compactor.readers.files import as_polars, as_text
 from compactor.readers.formats import LOGS, Reading, log_of, require_exact, table_descriptor
-from compactor.readers.making import table_input
 from compactor.readers.states import Held
+from compactor.readers.table_creation import table_input
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World

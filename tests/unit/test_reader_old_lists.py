@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from compactor.errors import InvalidInput
+from compactor.readers.expired_lists import OldLists, drop_old_lists
 from compactor.readers.manifests import manifests_below
-from compactor.readers.old_lists import OldLists, drop_old_lists
-from compactor.readers.port import CatalogEntry
+from compactor.readers.reader_catalog import CatalogEntry
 from tests.support.examples import PARTITION
 from tests.support.readers_world import Lake
 

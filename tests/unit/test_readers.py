@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning.partition import decide
+from compactor.cleaning.clean_partition import decide
 from compactor.clock import NoDeadline
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.log.at_rest import read_rest
+from compactor.log.resting import read_rest
 from compactor.model import Partition
-from compactor.readers.gate import ReaderGate, ask
+from compactor.readers.clean_up_gate import ReaderGate, ask
 from compactor.readers.outcome import Outcome
-from compactor.readers.port import CatalogEntry
+from compactor.readers.reader_catalog import CatalogEntry
 from compactor.readers.refresh import LIMIT_SECONDS, Refreshing, refresh
-from compactor.runs.given import PartitionRun
-from compactor.runs.partition import record_partition
-from compactor.runs.receipts import Counts
-from compactor.runs.receipts import read as read_receipt
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.partition_receipts import read as read_receipt
+from compactor.runs.partition_run import PartitionRun
+from compactor.runs.run_partition import record_partition
 from compactor_cli.commands import clean_up
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_readers import planned, read, shown

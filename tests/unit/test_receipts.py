@@ -14,9 +14,9 @@ from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.state import SHOWN_QUARANTINED
 from compactor.model import Partition
-from compactor.runs import receipts
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts, Receipt, counts_from
+from compactor.runs import partition_receipts as receipts
+from compactor.runs.partition_receipts import Counts, Receipt, counts_from
+from compactor.runs.run_partition import PartitionRun, record_partition
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_store import Call, MemoryStore
 from tests.support.world import World

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
+from compactor.orchestration.reconcile import Reconciled, Reconciliation, reconcile
 from tests.support.event_world import EventWorld
 
 

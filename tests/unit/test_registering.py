@@ -9,7 +9,7 @@ import pytest
 
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.registry.items import Batch, Item, Removal
-from compactor.registry.ports import Registered, Withdrawn
+from compactor.registry.registry_ports import Registered, Withdrawn
 from tests.support.event_world import EventWorld
 from tests.support.memory_registry import MemoryRegistry
 from tests.support.s3_events import notification, record

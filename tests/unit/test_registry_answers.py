@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsE
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import Partition
 from compactor.registry.items import Item, ItemState, Mark
-from compactor.registry.ports import ExecutionState
+from compactor.registry.registry_ports import ExecutionState
 from compactor.stores.executions import StateMachine
 from compactor.stores.registry import DynamoRegistry
 

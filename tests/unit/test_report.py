@@ -14,10 +14,10 @@ from compactor import layout
 from compactor.errors import failure_text
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped, SkipReason
-from compactor.report import gathered
+from compactor.report import receipt_totals as gathered
 from compactor.report.report import total
-from compactor.runs import receipts
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs import partition_receipts as receipts
+from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import Settings
 from compactor_cli.summary import Summary
 from tests.support.desk import RUN, Desk, Page, item

@@ -8,17 +8,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from compactor.cleaning import receipts as clean_up_receipts
-from compactor.cleaning.receipts import CleanUpCounts, CleanUpReceipt
-from compactor.cleaning.work import DueWork
+from compactor.cleaning import clean_up_receipts
+from compactor.cleaning.clean_up_list import DueWork
+from compactor.cleaning.clean_up_receipts import CleanUpCounts, CleanUpReceipt
 from compactor.errors import IntegrityError
 from compactor.layout import partition_at
 from compactor.log.left_alone import LeftAlone
 from compactor.model import Skipped
-from compactor.report import gathered
+from compactor.report import receipt_totals as gathered
 from compactor.report.report import RunReport
-from compactor.report.so_far import SO_FAR_NAME
-from compactor.runs.receipts import Counts
+from compactor.report.report_progress import SO_FAR_NAME
+from compactor.runs.partition_receipts import Counts
 from tests.support.desk import RUN, Desk
 
 PATHS = tuple(f"{number:02}/" for number in range(40))

@@ -12,11 +12,11 @@ from compactor.log.size_counts import SizeCounts
 from compactor.log.state import QuarantineLine
 from compactor.model import QuarantineReason, Skipped, SkipReason
 from compactor.report.html import human_seconds
-from compactor.report.nothing import nothing_to_do
+from compactor.report.idle_reasons import nothing_to_do
 from compactor.report.page import render
 from compactor.report.remedies import FAILURES, LEFT_ALONE
 from compactor.report.view import OPEN_ROWS, verify_command
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
 from compactor.sizes import human_bytes
 from tests.support.desk import HOSTILE, Desk, Page
 

@@ -7,10 +7,10 @@ import re
 from functools import partial
 from pathlib import Path
 
+from compactor.orchestration.in_process import ThisProcess
+from compactor.orchestration.messages import Desk
+from compactor.orchestration.run import Given, run_whole
 from compactor.ports import ObjectStore
-from compactor.whole.here import ThisProcess
-from compactor.whole.orders import Desk
-from compactor.whole.run import Given, run_whole
 from tests.support.examples import NOW, settings
 from tests.support.memory_hooks import Call
 from tests.support.memory_store import ManualClock, MemoryStore

@@ -9,8 +9,8 @@ import pytest
 from compactor.clock import NoDeadline
 from compactor.limits import WorkerLimits
 from compactor.model import Partition
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor_cli import restored_objects
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import MemoryStore

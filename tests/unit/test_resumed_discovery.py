@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from compactor.discovery import joined
 from compactor.discovery.discover import discover, write_work
+from compactor.discovery.location_checks import NamedLevels
 from compactor.discovery.pieces import Partitions, Piece, Pieces
-from compactor.discovery.places import NamedLevels
 from compactor.discovery.resume import Ask, Part, discover_on
-from compactor.discovery.work import Discovery, Joined
+from compactor.discovery.work_items import Discovery, Joined
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.model import Partition, Skipped
 from compactor.ports import Deadline
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from tests.support.examples import limited
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore

@@ -10,7 +10,7 @@ from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import QuarantineReason
 from compactor.probe.rights import missing_rights
 from compactor_cli.commands import main, run
-from compactor_cli.commands.workflow import EndedRun, RunEnd
+from compactor_cli.one_run import EndedRun, RunEnd
 from tests.support.examples import settings
 from tests.support.memory_store import Call
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal

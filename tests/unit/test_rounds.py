@@ -13,12 +13,12 @@ import pytest
 from compactor import layout
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
-from compactor.inventory.listing import InventoryListing
+from compactor.inventory.inventory_listing import InventoryListing
 from compactor.inventory.pages import DirectoryShelf, RunShelf
 from compactor.inventory.taking import take_inventory, take_on
+from compactor.orchestration.reconcile import Reconciled, Reconciliation, reconcile
+from compactor.orchestration.reconcile_rounds import Round, go_on, read_round
 from compactor.registry.streams import inventoried as inventoried_as
-from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
-from compactor.whole.rounds import Round, go_on, read_round
 from tests.support.document_tables import table_of
 from tests.support.event_world import EventWorld
 from tests.support.inventory import BUCKET, PLACE, URI, inventory_of
@@ -30,7 +30,7 @@ BATCH = 10
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> EventWorld:
     """Nothing that events told of; objects in three partitions, one with more than a batch."""
-    monkeypatch.setattr("compactor.whole.reconcile._COMPARED_AT_ONCE", BATCH)
+    monkeypatch.setattr("compactor.orchestration.reconcile._COMPARED_AT_ONCE", BATCH)
     made = EventWorld()
     for name in ("a/1.json", "a/2.json", "c/1.json", "c/2.json"):
         made.put(name)

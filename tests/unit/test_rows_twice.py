@@ -15,7 +15,7 @@ from compactor.log.manifest import ManifestRow
 from compactor.log.slices import SliceFacts
 from compactor.model import Compression, ObjectGroup, SourceObject
 from compactor.outputs.pending import PendingOutput
-from compactor.outputs.rows_twice import read_rows_again
+from compactor.outputs.row_recount import read_rows_again
 from tests.support.examples import settings
 from tests.support.memory_store import MemoryStore
 

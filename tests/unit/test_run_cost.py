@@ -13,11 +13,11 @@ from compactor.clock import NoDeadline
 from compactor.money import RunWork, cost_of, total
 from compactor.prices import prices_for
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
-from compactor.report.gathered import Gathered
+from compactor.report.receipt_totals import Gathered
 from compactor.report.report import total as total_of
-from compactor.runs.given import Paid, PartitionRun
-from compactor.runs.partition import record_partition
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.runs.partition_run import Paid, PartitionRun
+from compactor.runs.run_partition import record_partition
 from compactor_handlers import report as handler
 from tests.support.desk import RUN, Desk
 from tests.support.examples import PARTITION

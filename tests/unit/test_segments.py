@@ -22,7 +22,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from isal import igzip
 
-from compactor.codecs.encoders import Encoder, SegmentEncoder, encoder
+from compactor.encoding.encoders import Encoder, SegmentEncoder, encoder
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Compression
 from compactor.outputs import segments

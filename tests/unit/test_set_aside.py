@@ -108,7 +108,7 @@ def test_nothing_is_written_while_nothing_fits(tables):
 
 
 def test_a_checkpoint_keeps_what_was_set_aside(tables, monkeypatch):
-    monkeypatch.setattr("compactor.tables.log._ENTRIES_A_CHECKPOINT", 1)
+    monkeypatch.setattr("compactor.sinks.table_log._ENTRIES_A_CHECKPOINT", 1)
     poison = with_poison(tables)
     tables.publish()
     state = tables.load()

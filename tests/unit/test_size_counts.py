@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from compactor.log.size_counts import SizeCounts, least_bytes
 from compactor.report.charts import histogram
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
 from tests.support.desk import Desk, Page
 
 SIZES = st.lists(st.integers(0, 5 << 40), max_size=30)

@@ -6,8 +6,8 @@ import zlib
 
 import pytest
 
-from compactor.codecs.checksums import parts_crc32
 from compactor.conditions import StoreTraits
+from compactor.encoding.checksums import parts_crc32
 from compactor.errors import SourceChanged
 from compactor.model import SourceObject, StoredPart
 from tests.support.s3_requests import ETAG, MIB, SOURCE, only, sources, store_on

@@ -16,7 +16,7 @@ from compactor.settings.policies import read_policies
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_tables import superseded
-from compactor_tables.receipts import DONE, MaintenanceReceipt, RewrittenPartition
+from compactor_tables.maintenance_receipts import DONE, MaintenanceReceipt, RewrittenPartition
 from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, InvalidInput, TableConflict, TransientStoreError
 from compactor.settings.settings import CleanUpMode
-from compactor.tables.accept import Look, accept, given_by, look_at
-from compactor.tables.entries import Acceptance, NamedOutput, TableEntry
-from compactor.tables.history import Restored
+from compactor.sinks.accept import Look, accept, given_by, look_at
+from compactor.sinks.named_history import Restored
+from compactor.sinks.table_entries import Acceptance, NamedOutput, TableEntry
 from compactor_cli import commands as cli
 from compactor_cli.commands import tables_accept
 from tests.support.cleaning import DAY
@@ -228,7 +228,7 @@ def test_of_a_table_that_is_taken_as_it_is_the_sources_of_missing_outputs_stay(t
 
 
 def test_what_is_missing_is_remembered_by_checkpoints(tables, monkeypatch):
-    monkeypatch.setattr("compactor.tables.log._ENTRIES_A_CHECKPOINT", 1)
+    monkeypatch.setattr("compactor.sinks.table_log._ENTRIES_A_CHECKPOINT", 1)
     as_is(tables)
     tables.compact("c.json")
     tables.publish()
@@ -699,7 +699,7 @@ def walked(kind: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("guard", "instead"),
     [
-        ("compactor.tables.accept.given_by", lambda *_: ({}, {})),
+        ("compactor.sinks.accept.given_by", lambda *_: ({}, {})),
         ("tests.support.memory_tables.MemoryCatalog._conditional", False),
     ],
 )

@@ -14,16 +14,16 @@ import pyarrow as pa
 import pytest
 
 from compactor.catalogs.delta_contents import delta_contents
-from compactor.cleaning.partition import CleanUpRun, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import InvalidInput
 from compactor.model import Partition, SourceObject
 from compactor.settings.settings import CleanUpMode
 from compactor.settings.uris import parse_location
+from compactor.sinks.table_catalog import TableFile
 from compactor.stores.s3 import make_client
 from compactor.table_formats.iceberg_manifests import Reading
-from compactor.tables.port import TableFile
 from tests.support.aws_server import aws_server
 from tests.support.maintained_tables import BUCKET, DeltaLines, added
 from tests.support.memory_store import ManualClock, MemoryStore

@@ -12,8 +12,8 @@ import pytest
 
 from compactor.errors import InvalidInput
 from compactor.model import Partition
+from compactor.sinks.table_log import TableLog
 from compactor.table_formats.dates import applied, text_of
-from compactor.tables.log import TableLog
 from compactor_tables.metadata.measured_iceberg import Names
 from compactor_tables.metadata.measuring import measure_table
 from tests.support.examples import settings

@@ -19,8 +19,8 @@ import pytest
 from compactor.catalogs.delta import DeltaCatalog
 from compactor.errors import InvalidInput
 from compactor.model import Partition
-from compactor.tables.log import TableLog
-from compactor.tables.publish import check_table
+from compactor.sinks.table_log import TableLog
+from compactor.sinks.table_publisher import check_table
 from tests.support.table_places import Place, lake_on_aws
 
 duckdb = pytest.importorskip("duckdb")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.tables.history import Restored, Snapshot, restored_before, rolled_back
+from compactor.sinks.named_history import Restored, Snapshot, restored_before, rolled_back
 
 # 1 <- 2 (ours) <- 3; and 4, made on 1 after a rollback.
 TABLE = {

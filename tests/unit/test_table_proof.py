@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from compactor import layout
-from compactor.cleaning.partition import CleanUpRun, decide, record_clean_up
-from compactor.cleaning.receipts import CleanUpReceipt
+from compactor.cleaning.clean_partition import CleanUpRun, decide, record_clean_up
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline
-from compactor.log.seen import SeenState
+from compactor.log.process_cache import SeenState
 from compactor.settings.settings import CleanUpMode
 from compactor_cli import commands as cli
 from compactor_cli.commands import adopt, verify

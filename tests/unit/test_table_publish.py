@@ -18,13 +18,13 @@ from compactor.errors import (
     TransientStoreError,
 )
 from compactor.log.entries import Commit
-from compactor.log.stored import read_entry
-from compactor.tables.entries import NamedOutput, Reached
-from compactor.tables.log import Draft, TableLog
-from compactor.tables.port import TableState
-from compactor.tables.publish import check_table
-from compactor.tables.receipts import read_receipt
-from compactor.whole.again import RETRIES
+from compactor.log.log_reader import read_entry
+from compactor.orchestration.partition_retry import RETRIES
+from compactor.sinks.table_catalog import TableState
+from compactor.sinks.table_entries import NamedOutput, Reached
+from compactor.sinks.table_log import Draft, TableLog
+from compactor.sinks.table_publisher import check_table
+from compactor.sinks.table_receipts import read_receipt
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, Crashed
 from tests.support.memory_tables import ADDRESS, IcebergTable, MemoryCatalog, unanswered
@@ -125,7 +125,7 @@ def test_a_commit_of_the_table_takes_no_more_outputs_than_it_should(tables):
 
 
 def test_the_table_log_is_summed_up_and_goes_on(tables, monkeypatch):
-    monkeypatch.setattr("compactor.tables.log._ENTRIES_A_CHECKPOINT", 2)
+    monkeypatch.setattr("compactor.sinks.table_log._ENTRIES_A_CHECKPOINT", 2)
     for number in range(5):
         tables.compact(f"{number}.json")
         tables.publish()

@@ -16,11 +16,11 @@ from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.invocation import kept_store
+from compactor.orchestration.partition_retry import RETRIES
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
+from compactor.sinks.table_catalog import TableFile
 from compactor.stores.s3 import S3Store, make_client
-from compactor.tables.port import TableFile
-from compactor.whole.again import RETRIES
 from compactor_handlers import discover, publish_table, report
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_tables import ADDRESS, IcebergTable, MemoryCatalog

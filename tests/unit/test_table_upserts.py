@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.tables.upserts import (
+from compactor.sinks.upserts import (
     UpsertCounts,
     UpsertKey,
     fault_between,

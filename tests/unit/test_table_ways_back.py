@@ -14,8 +14,8 @@ import pytest
 from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.model import Partition
-from compactor.tables.accept import Look, accept, look_at
-from compactor.tables.publish import Publishing
+from compactor.sinks.accept import Look, accept, look_at
+from compactor.sinks.table_publisher import Publishing
 from tests.support.table_places import Place, lake_on_aws
 
 pytest.importorskip("pyiceberg")

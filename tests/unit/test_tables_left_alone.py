@@ -23,15 +23,15 @@ from compactor.discovery.forecast import Forecast
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.limits import WorkerLimits
 from compactor.model import Listing, Partition, SkipReason
-from compactor.planning.listing import take_listing
+from compactor.orchestration.in_process import ThisProcess
+from compactor.orchestration.messages import Desk
+from compactor.orchestration.run import Ended, Given, run_whole
+from compactor.planning.partition_listing import take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import KeyPage
 from compactor.scanning.scan import scan
 from compactor.settings.settings import Settings
-from compactor.whole.here import ThisProcess
-from compactor.whole.orders import Desk
-from compactor.whole.run import Ended, Given, run_whole
 from tests.support.directory_store import DirectoryStore
 from tests.support.event_world import EventWorld
 from tests.support.examples import LONG_AGO, NOW, settings

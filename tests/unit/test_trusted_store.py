@@ -9,7 +9,7 @@ import pytest
 
 from compactor.conditions import Condition
 from compactor.errors import InvalidInput
-from compactor.whole.begin import asked_store
+from compactor.orchestration.discovery_step import asked_store
 from compactor_handlers import runtime
 from tests.support.examples import NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore

@@ -15,7 +15,7 @@ import pytest
 from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import QuarantineReason, StoredPart
-from compactor.outputs import plain
+from compactor.outputs import plain_content as plain
 from tests.support.examples import NOW
 from tests.support.memory_store import Call
 from tests.support.records import Made, lines_of_json

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from compactor.cleaning.records import check_record
+from compactor.cleaning.clean_up_records import check_record
 from compactor.decoding import numbered, require_version
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.schemes import check_scheme
-from compactor.probe import records as probe_records
+from compactor.probe import probe_records
 from compactor.report.report import RunIdentity, report
 from compactor_cli.commands import ls, main
 from compactor_cli.deployed.reports import report_below

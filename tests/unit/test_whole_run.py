@@ -15,13 +15,13 @@ import pytest
 from compactor import layout
 from compactor.discovery.discover import Discovery
 from compactor.errors import IntegrityError, InvalidInput, SourceChanged, TransientStoreError
+from compactor.orchestration.in_process import ThisProcess
+from compactor.orchestration.messages import DONE, FAILED, MORE, Answer, Desk, Order, Task
+from compactor.orchestration.partition_retry import LOST, RETRIES, STOPPED
+from compactor.orchestration.run import Ended, Given, run_whole
+from compactor.orchestration.run_progress import RunProgress
+from compactor.orchestration.workers import Observer
 from compactor.ports import ObjectStore
-from compactor.whole.again import LOST, RETRIES, STOPPED
-from compactor.whole.here import ThisProcess
-from compactor.whole.orders import DONE, FAILED, MORE, Answer, Desk, Order, Task
-from compactor.whole.ports import Observer
-from compactor.whole.progress import RunProgress
-from compactor.whole.run import Ended, Given, run_whole
 from compactor_cli.summary import Summary
 from compactor_machine.installed import definition
 from tests.support.examples import LONG_AGO, NOW, settings

@@ -12,9 +12,9 @@ from compactor import layout
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError
 from compactor.log.log import CommitLog
-from compactor.log.stored import one_log
+from compactor.log.log_reader import one_log
 from compactor.outputs.publish import publish
-from compactor.runs.given import PartitionRun
+from compactor.runs.partition_run import PartitionRun
 from compactor.verification.adopt import Adoption, adopt
 from tests.support.examples import PARTITION
 from tests.support.memory_hooks import Crashed

@@ -14,7 +14,7 @@ from compactor.discovery.speed import (
     WorkerSpeed,
     speed_for,
 )
-from compactor_dev.bench import speeds
+from compactor_dev.bench import speeds, worker
 from compactor_dev.bench.datasets import SETS
 from compactor_dev.bench.worker_results import WORKER, Measurement, Results
 
@@ -111,6 +111,22 @@ def test_the_table_of_the_module_can_be_rewritten(tmp_path) -> None:
     # The table is all that changed.
     speeds.write_speeds(module, SPEEDS)
     assert module.read_text() == source
+
+
+def test_documents_show_each_set_that_was_measured(tmp_path, monkeypatch) -> None:
+    page, module = tmp_path / "performance.md", tmp_path / "speed.py"
+    page.write_text("before\n<!-- bench -->\nold\n<!-- /bench -->\nafter\n", encoding="utf-8")
+    module.write_text(Path(worker_speed.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    monkeypatch.setattr(worker, "_PAGE", page)
+    monkeypatch.setattr(worker, "_SPEEDS", module)
+    worker._write(every_set(per_object=1.995e-4, per_byte=1.15e-8))
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(
+        "before\n<!-- bench -->\n**20,000 x 4 KB JSON lines, gzip**\n\n| Candidate"
+    )
+    assert text.count("| **s3-compactor worker** | 25 ms |") == 6
+    assert text.endswith("<!-- /bench -->\nafter\n")
+    assert module.read_text(encoding="utf-8").count("per_million_objects=200") == 3
 
 
 def test_every_pair_names_known_sets_that_differ_in_size_alone() -> None:

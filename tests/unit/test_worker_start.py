@@ -18,11 +18,11 @@ NOT_NEEDED = [
     # tables, and the table for readers
     "compactor.catalogs.delta",
     "compactor.catalogs.iceberg",
-    "compactor.readers.port",
+    "compactor.readers.reader_catalog",
     "compactor.readers.refresh",
     "compactor.readers.states",
     "compactor.stores.glue_reader",
-    "compactor.tables",
+    "compactor.sinks",
     # exports, restoring
     "compactor.outputs.mapping",
     "compactor.outputs.restore",
@@ -36,7 +36,7 @@ NOT_NEEDED = [
     "compactor.probe.questions",
     "compactor.report",
     "compactor.scanning",
-    "compactor.whole",
+    "compactor.orchestration",
     # libraries
     "aws_xray_sdk",
     "boto3",
@@ -81,7 +81,7 @@ def test_what_every_partition_needs_is_imported_before_its_first_request() -> No
         "compactor.log.log",
         "compactor.outputs.compact",
         "compactor.outputs.verify",
-        "compactor.runs.partition",
+        "compactor.runs.run_partition",
         "compactor.second_reading",
         "compactor.stores.s3",
         "pycurl",

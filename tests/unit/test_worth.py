@@ -13,10 +13,10 @@ from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.errors import InvalidInput
 from compactor.limits import WorkerLimits
-from compactor.log.at_rest import looked_by
+from compactor.log.resting import looked_by
 from compactor.model import Skipped, SkipReason
-from compactor.runs.partition import PartitionRun, record_partition
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Crashed

@@ -14,7 +14,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from compactor.catalogs.parquet import bounds_of
 from compactor.catalogs.partitions import partition_of
-from compactor.tables.port import TableFile
+from compactor.sinks.table_catalog import TableFile
 
 
 class DataFiles:

@@ -35,14 +35,14 @@ from compactor.catalogs.delta_history import DeltaHistory
 from compactor.catalogs.misfits import noted, require_no_past
 from compactor.catalogs.parquet import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
+from compactor.escaping import visible
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
-from compactor.shown import visible
+from compactor.sinks.named_history import Restored, restored_before
+from compactor.sinks.table_catalog import Holdings, TableContents, TableFile, TableState
 from compactor.table_formats.answers import translated
-from compactor.tables.history import Restored, restored_before
-from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 
 MARK = "s3-compactor"
 # Versions looked back for our own: where others write more than the second, nothing is known.
@@ -52,7 +52,7 @@ _CREATED_AT_ONCE = ("already exists", "AlreadyExists")
 
 
 class DeltaCatalog:
-    """Implements :class:`compactor.tables.port.TableCatalog`.
+    """Implements :class:`compactor.sinks.table_catalog.TableCatalog`.
 
     Args:
         address: of the table.

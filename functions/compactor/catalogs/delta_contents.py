@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
+from compactor.sinks.contents import Contents, CurrentFiles, FileSet, History, TableChange
 from compactor.table_formats.delta_actions import Add, Line, Protocol, Remove
 from compactor.table_formats.delta_log import DeltaLog, rows_of
-from compactor.tables.contents import Contents, CurrentFiles, FileSet, History, TableChange
 
 _ABSOLUTE = re.compile(r"s3[an]?://(.*)", re.DOTALL)
 

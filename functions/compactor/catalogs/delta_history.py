@@ -13,9 +13,9 @@ from compactor.catalogs.delta_columns import names_of
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
+from compactor.sinks.table_catalog import Holdings
 from compactor.table_formats.delta_actions import Line, lines_of_json
 from compactor.table_formats.delta_log import LOG
-from compactor.tables.port import Holdings
 
 _READERS = 16
 
@@ -110,7 +110,7 @@ class DeltaHistory:
     def holdings(
         self, version: int, application: str, files: Any, outputs: Collection[str]
     ) -> Holdings:
-        """Which outputs a table has; see :class:`compactor.tables.port.TableCatalog`.
+        """Which outputs a table has; see :class:`compactor.sinks.table_catalog.TableCatalog`.
 
         Args:
             version: the present one.

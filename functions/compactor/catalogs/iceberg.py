@@ -48,14 +48,14 @@ from compactor.catalogs.partitions import (
     spec_refusal,
 )
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.escaping import visible
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
-from compactor.shown import visible
+from compactor.sinks.named_history import Snapshot, rolled_back
+from compactor.sinks.table_catalog import Holdings, TableContents, TableFile, TableState
 from compactor.table_formats.answers import translated
 from compactor.table_formats.iceberg_catalogs import iceberg_catalog
-from compactor.tables.history import Snapshot, rolled_back
-from compactor.tables.port import Holdings, TableContents, TableFile, TableState
 
 PREFIX = "s3-compactor."
 _FORMAT_VERSION = 2
@@ -64,7 +64,7 @@ _MESSAGE = re.compile(r"^ +(.*) \[type=", re.MULTILINE)
 
 
 class IcebergCatalog:
-    """Implements :class:`compactor.tables.port.TableCatalog`.
+    """Implements :class:`compactor.sinks.table_catalog.TableCatalog`.
 
     Args:
         address: of the table.

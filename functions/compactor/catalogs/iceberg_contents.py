@@ -12,9 +12,9 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from compactor.errors import TransientStoreError
 from compactor.settings.uris import S3Uri
+from compactor.sinks.contents import Contents, CurrentFiles, FileSet, History, TableChange
 from compactor.table_formats.answers import translated
 from compactor.table_formats.iceberg_manifests import Deletes, Entry, Reading
-from compactor.tables.contents import Contents, CurrentFiles, FileSet, History, TableChange
 
 _DELETED, _ADDED = ManifestEntryStatus.DELETED, ManifestEntryStatus.ADDED
 _Place = tuple[int, object]

@@ -13,14 +13,14 @@ from pyiceberg.table.name_mapping import MappedField, NameMapping
 from pyiceberg.table.snapshots import Snapshot
 
 from compactor.errors import TransientStoreError
-from compactor.tables.port import Holdings
+from compactor.sinks.table_catalog import Holdings
 
 # A cherry-picked snapshot is a copy of a commit, and says nothing of those before it.
 _COPY_OF = "source-snapshot-id"
 
 
 def holdings(table: Table, number_property: str, outputs: Collection[str]) -> Holdings:
-    """Which outputs a table has; see :class:`compactor.tables.port.TableCatalog`.
+    """Which outputs a table has; see :class:`compactor.sinks.table_catalog.TableCatalog`.
 
     Args:
         table: as it was loaded.

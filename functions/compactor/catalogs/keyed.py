@@ -11,12 +11,18 @@ from dataclasses import replace
 from typing import NoReturn
 
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.tables.port import Holdings, TableCatalog, TableContents, TableFile, TableState
-from compactor.tables.upserts import KEYS_OF, fault_between
+from compactor.sinks.table_catalog import (
+    Holdings,
+    TableCatalog,
+    TableContents,
+    TableFile,
+    TableState,
+)
+from compactor.sinks.upserts import KEYS_OF, fault_between
 
 
 class KeyedCatalog:
-    """Implements :class:`compactor.tables.port.TableCatalog`, but for all that writes.
+    """Implements :class:`compactor.sinks.table_catalog.TableCatalog`, but for all that writes.
 
     Args:
         rows: the table that people read.

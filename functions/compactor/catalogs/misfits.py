@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from compactor.catalogs.parquet import nulls_in
 from compactor.errors import InvalidInput
-from compactor.tables.port import TableFile
+from compactor.sinks.table_catalog import TableFile
 
 
 class Misfit(NamedTuple):

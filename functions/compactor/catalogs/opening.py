@@ -9,8 +9,8 @@ from compactor.inventory.source import Inventory, open_delivered
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import DELTA, TableAddress
+from compactor.sinks.table_catalog import TableCatalog
 from compactor.table_formats.installed import require_installed
-from compactor.tables.port import TableCatalog
 
 _READS_TABLES = ("pyiceberg", "pyarrow")
 

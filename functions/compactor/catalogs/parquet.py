@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor.codecs.parquet_footer import MAGIC, TRAILER_BYTES, footer_bytes
+from compactor.encoding.parquet_footer import MAGIC, TRAILER_BYTES, footer_bytes
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, UnreadableSource
 from compactor.ports import ObjectStore
-from compactor.tables.port import TableFile
+from compactor.sinks.table_catalog import TableFile
 
 _READERS = 16
 # Holds the footer of most outputs, which is read in one go.

@@ -38,10 +38,10 @@ from pyiceberg.types import (
 
 from compactor.catalogs.parquet import Spread, spread
 from compactor.errors import InvalidInput
+from compactor.escaping import visible
 from compactor.settings.partitioning import PartitionBy
-from compactor.shown import visible
+from compactor.sinks.table_catalog import TableFile
 from compactor.table_formats.dates import applied, text_of
-from compactor.tables.port import TableFile
 
 _FIELD = "table_partitioning"
 _FIRST_FIELD_ID = 1000

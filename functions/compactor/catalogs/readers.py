@@ -9,7 +9,7 @@ from compactor.errors import InvalidInput
 from compactor.settings.readers import parse_reader_table
 
 if TYPE_CHECKING:
-    from compactor.readers.port import ReaderCatalog
+    from compactor.readers.reader_catalog import ReaderCatalog
 
 
 @lru_cache(8)

@@ -1,11 +1,13 @@
 """Clean-up: long after the commit, the sources it names are deleted, and nothing else.
 
-partition  the order of its steps, in one worker
-work       which partitions have something to clean up
-due        what becomes of each entry of a log
-proof      that an output is what its commit says
-decide     the verb: exactly the sources of one commit, by key and ETag
-records    what is left beside the log once a commit is done with
-receipts   what was done to one partition; report: to all of them
-orphans    uploads that nobody can publish any more
+clean_partition    one partition's clean-up in one worker: the order of its steps
+clean_up_list      which partitions have something to clean up, and their list on S3
+due                what is to be done about each entry of a log
+decide             the verb: exactly the sources of one commit, by key and ETag
+output_proof       proves that an output is what its commit says
+deletions          what was deleted so far, by records and receipts
+clean_up_records   one record for each commit that is done with
+clean_up_receipts  what was done to one partition; clean_up_report: to all of them
+orphans            uploads that nobody can publish any more
+expiry             files of runs that ended long ago, and replaced checkpoints
 """

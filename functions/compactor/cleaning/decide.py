@@ -1,6 +1,6 @@
 """Clean up: long after the commit, delete exactly the sources it names.
 
-What may be deleted is decided here, from the log and the clocks; :mod:`compactor.cleaning.proof`
+What may be deleted is decided here, from the log and the clocks; :mod:`.output_proof`
 proves in between that an output is what its commit says.
 """
 
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 
-from compactor.cleaning.records import CleanUpRecord, check_record
-from compactor.cleaning.work import retention_seconds
+from compactor.cleaning.clean_up_list import retention_seconds
+from compactor.cleaning.clean_up_records import CleanUpRecord, check_record
 from compactor.formats import spec_of
+from compactor.log.completeness import require_unbroken
 from compactor.log.entries import Commit, output_digest, same_log
-from compactor.log.stored import StoredLog, every_entry
-from compactor.log.whole import require_unbroken
+from compactor.log.log_reader import StoredLog, every_entry
 from compactor.model import SourceObject
 from compactor.ports import ObjectHead, ObjectStore, Refused
 from compactor.settings.settings import CleanUpMode, Settings

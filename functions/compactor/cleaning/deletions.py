@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from compactor import layout
-from compactor.cleaning import receipts
-from compactor.cleaning.records import read_record
+from compactor.cleaning import clean_up_receipts as receipts
+from compactor.cleaning.clean_up_records import read_record
 from compactor.layout import partition_at
 from compactor.log.entries import Commit
-from compactor.log.stored import StoredLog
+from compactor.log.log_reader import StoredLog
 from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

@@ -11,29 +11,29 @@ from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.catalogs.readers import open_readers
 from compactor.cleaning import decide as cleanup
-from compactor.cleaning import proof
+from compactor.cleaning import output_proof as proof
 from compactor.cleaning.decide import Entry, Survey
 from compactor.destination import Destination
 from compactor.errors import IntegrityError
 from compactor.layout import partition_at
+from compactor.log.completeness import not_whole, unnamed_outputs
 from compactor.log.entries import Commit, Output, output_digest
 from compactor.log.identity import require_identity
-from compactor.log.seen import SeenState
-from compactor.log.stored import (
+from compactor.log.log_reader import (
     StoredLog,
     every_entry,
     one_log,
     read_checkpoint,
     read_entry,
 )
-from compactor.log.whole import not_whole, unnamed_outputs
+from compactor.log.process_cache import SeenState
 from compactor.model import Partition, SourceObject
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import Clock, Deadline, ObjectHead, ObjectStore
-from compactor.readers.gate import ReaderGate
+from compactor.readers.clean_up_gate import ReaderGate
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
-from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
+from compactor.sinks.table_proof import OpenCatalog, TableProof, look_at_table
 
 CLOUDTRAIL_WARNING = (
     "sources of CloudTrail: aws cloudtrail validate-logs needs the originals, so validate them"

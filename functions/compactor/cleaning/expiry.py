@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from compactor import layout
 from compactor.cleaning.decide import earlier_clock
 from compactor.decoding import require_version
-from compactor.discovery.work import DISCOVERY_NAME, require_known_run
+from compactor.discovery.work_items import DISCOVERY_NAME, require_known_run
 from compactor.errors import CompactorError, IntegrityError, ObjectMissing
 from compactor.inventory.pages import LISTING_VERSION
 from compactor.limits import KEEP_RUNS_DAYS
-from compactor.log.stored import replaced_checkpoints
+from compactor.log.log_reader import replaced_checkpoints
 from compactor.model import SourceObject, is_run_id
 from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings

@@ -16,13 +16,13 @@ import msgspec
 
 from compactor import layout
 from compactor.discovery.fleet import Fleet
-from compactor.discovery.places import NamedLevels, in_named_levels
+from compactor.discovery.location_checks import NamedLevels, in_named_levels
 from compactor.discovery.search import skipped_of
 from compactor.discovery.speed import speed_for
-from compactor.discovery.work import WorkItem, blaming
+from compactor.discovery.work_items import WorkItem, blaming
 from compactor.errors import TransientStoreError
 from compactor.fingerprint import Fingerprint
-from compactor.log.at_rest import NOBODY, Resting, Rests
+from compactor.log.resting import NOBODY, Resting, Rests
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, SourceObject
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore, SummedPage

@@ -6,17 +6,22 @@ from collections.abc import Iterable
 
 from compactor.discovery.counting import Committed, Count, Tally
 from compactor.discovery.fleet import Fleet
+from compactor.discovery.location_checks import (
+    NamedLevels,
+    check_places,
+    refuse_named_levels,
+    rests_of,
+)
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.places import NamedLevels, check_places, refuse_named_levels, rests_of
 from compactor.discovery.search import Search, dates_of
-from compactor.discovery.work import (
+from compactor.discovery.work_items import (
     Discovery,
     WorkItem,
     WorkLists,
     to_items_json,
     write_work,
 )
-from compactor.log.at_rest import NOBODY
+from compactor.log.resting import NOBODY
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

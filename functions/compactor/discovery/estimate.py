@@ -23,11 +23,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from compactor.codecs.output_encoding import output_compression, stored_bytes
-from compactor.codecs.source_class import packing_class
 from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet, processors_of
 from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_for
-from compactor.discovery.work import Largest, WorkItem
+from compactor.discovery.work_items import Largest, WorkItem
+from compactor.encoding.output_encoding import output_compression, stored_bytes
+from compactor.encoding.source_class import packing_class
 from compactor.model import CompactionPlan, Compression, ObjectGroup
 from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
 from compactor.settings.settings import Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from compactor.discovery.speed import MEASURED_PROCESSORS, SPEEDS
-from compactor.discovery.work import Largest
+from compactor.discovery.work_items import Largest
 from compactor.settings.settings import Settings
 
 # Lambda gives processors in proportion to memory, and one at this size ("Configure Lambda function

@@ -12,7 +12,7 @@ import msgspec
 from compactor.discovery.worth import Worth
 from compactor.log.identity import outputs_among
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Partition, Skipped, SkipReason
-from compactor.planning.listing import Onward, take_listing
+from compactor.planning.partition_listing import Onward, take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore

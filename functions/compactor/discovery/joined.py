@@ -6,10 +6,10 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 
+from compactor.discovery.location_checks import NamedLevels, refuse_named_levels
 from compactor.discovery.pieces import Partitions, Pieces
-from compactor.discovery.places import NamedLevels, refuse_named_levels
 from compactor.discovery.rejected import Rejected
-from compactor.discovery.work import (
+from compactor.discovery.work_items import (
     ITEMS_NAME,
     OVERSIZED_NAME,
     Joined,
@@ -20,7 +20,7 @@ from compactor.discovery.work import (
 )
 from compactor.errors import AlreadyExists, ObjectMissing
 from compactor.layout import run_key
-from compactor.log.at_rest import NOBODY
+from compactor.log.resting import NOBODY
 from compactor.model import SHOWN_EXAMPLES, Skipped, StoredPart
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

@@ -18,11 +18,11 @@ import msgspec
 
 from compactor.decoding import decoder, numbered, require_version
 from compactor.discovery.counting import Tally
-from compactor.discovery.places import NamedLevels
-from compactor.discovery.work import RUN_VERSION, WorkItem
+from compactor.discovery.location_checks import NamedLevels
+from compactor.discovery.work_items import RUN_VERSION, WorkItem
 from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing
 from compactor.layout import run_key
-from compactor.log.at_rest import NOBODY, Resting
+from compactor.log.resting import NOBODY, Resting
 from compactor.model import Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

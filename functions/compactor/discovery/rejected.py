@@ -10,7 +10,7 @@ import msgspec
 
 from compactor import layout
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.work import Discovery, WorkItem
+from compactor.discovery.work_items import Discovery, WorkItem
 from compactor.errors import IntegrityError
 from compactor.log.log import CommitLog
 from compactor.log.rejects import schema_digest

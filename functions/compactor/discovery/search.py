@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.work import blaming
+from compactor.discovery.work_items import blaming
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

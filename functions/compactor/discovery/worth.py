@@ -13,10 +13,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compactor.codecs.output_encoding import output_compression, stored_bytes, target_bytes
-from compactor.codecs.source_class import packing_class
 from compactor.discovery.estimate import alone
-from compactor.discovery.work import WorkItem
+from compactor.discovery.work_items import WorkItem
+from compactor.encoding.output_encoding import output_compression, stored_bytes, target_bytes
+from compactor.encoding.source_class import packing_class
 from compactor.model import (
     SHOWN_EXAMPLES,
     CompactionPlan,
@@ -26,7 +26,7 @@ from compactor.model import (
     SkipReason,
 )
 from compactor.money import RunWork, Shape, Verdict, verdict
-from compactor.planning.seconds import outputs_of
+from compactor.planning.query_seconds import outputs_of
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for
 from compactor.settings.settings import CleanUpMode, Settings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from compactor.errors import UnreadableSource
+from compactor.escaping import shown_bytes
 from compactor.formats.characters import Reading, ascii_of
 from compactor.formats.json_documents import document_in, is_delta_action
 from compactor.formats.json_text import (
@@ -20,7 +21,6 @@ from compactor.formats.refusal import refused
 from compactor.formats.spec import Detected, FormatSpec, Look
 from compactor.formats.undelimited import first_odd_line
 from compactor.model import Format, QuarantineReason
-from compactor.shown import shown_bytes
 
 _BLANKS = b" \t\r\n"
 _RECORD_SEPARATOR = 0x1E

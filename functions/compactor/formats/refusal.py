@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compactor.errors import UnreadableSource
+from compactor.escaping import shown_bytes
 from compactor.model import QuarantineReason
-from compactor.shown import shown_bytes
 
 _REMEDIES = {
     QuarantineReason.UNKNOWN_FORMAT: 'set format: "text" to join such sources line by line',

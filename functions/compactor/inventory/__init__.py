@@ -4,7 +4,7 @@ source     what an inventory is to whoever takes it, and the one that S3 deliver
 manifest   what S3 says of such an inventory, checked
 rows       the objects of one of its files
 taking     the verb: all files -> pages in the order of keys, in as many calls as it takes
-pieces     what such calls leave for one another
+inventory_pieces     what such calls leave for one another
 pages      those pages, and their index; where they lie
-listing    the pages as a listing of the source
+inventory_listing    the pages as a listing of the source
 """

@@ -17,7 +17,8 @@ from math import inf
 
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError
-from compactor.inventory.listing import InventoryListing
+from compactor.inventory.inventory_listing import InventoryListing
+from compactor.inventory.inventory_pieces import SortedPart, TakenPiece, add_piece, read_pieces
 from compactor.inventory.pages import (
     InventoryIndex,
     PageLine,
@@ -29,7 +30,6 @@ from compactor.inventory.pages import (
     sorted_name,
     write_index,
 )
-from compactor.inventory.pieces import SortedPart, TakenPiece, add_piece, read_pieces
 from compactor.inventory.rows import UNLISTED, Row
 from compactor.inventory.source import Inventory, Opens, open_delivered
 from compactor.ports import Deadline, ObjectStore

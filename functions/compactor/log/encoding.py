@@ -10,7 +10,7 @@ from isal import igzip
 
 from compactor.decoding import decoder, require_version
 from compactor.log import manifest
-from compactor.log.contents import Contents
+from compactor.log.content_index import Contents
 from compactor.log.digests import Digests, split_digests
 from compactor.log.entries import KEPT_RUNS, Commit, Output
 from compactor.log.manifest import Columns

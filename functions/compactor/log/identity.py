@@ -22,7 +22,7 @@ from compactor.decoding import require_version
 from compactor.destination import LOG_METADATA, output_name
 from compactor.errors import AlreadyExists, IntegrityError, InvalidInput, ObjectMissing
 from compactor.layout import IDENTITY_NAME, PARTITIONS, identity_key
-from compactor.log.stored import some_entries
+from compactor.log.log_reader import some_entries
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import STATE_ROOT, Settings

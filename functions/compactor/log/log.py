@@ -9,16 +9,16 @@ from functools import partial
 from compactor import layout
 from compactor.destination import Destination
 from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, TransientStoreError
+from compactor.log.completeness import not_whole, require_unbroken, unnamed_outputs
 from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, output_digest, require_each_once
 from compactor.log.identity import WAY_OUT, claim_identity, read_identity, require_identity
 from compactor.log.log_objects import LogObjects, Outline
+from compactor.log.log_reader import every_entry, read_checkpoint, read_entry
 from compactor.log.manifest import identities
+from compactor.log.process_cache import SeenState
 from compactor.log.schemes import number_of_scheme, remember_scheme
-from compactor.log.seen import SeenState
 from compactor.log.state import LogState
-from compactor.log.stored import every_entry, read_checkpoint, read_entry
-from compactor.log.whole import not_whole, require_unbroken, unnamed_outputs
 from compactor.log.witness import Witness, leave_witness, read_witness, require_witness
 from compactor.model import Partition, SourceObject
 from compactor.ports import ObjectStore

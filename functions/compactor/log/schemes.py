@@ -24,7 +24,7 @@ from compactor.errors import (
 )
 from compactor.layout import SCHEMES, scheme_copy_key, scheme_key, schemes_prefix
 from compactor.log.identity import WAY_OUT
-from compactor.log.stored import some_entries
+from compactor.log.log_reader import some_entries
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri

@@ -15,7 +15,7 @@ from math import inf
 import msgspec
 
 from compactor.log import left_alone, manifest
-from compactor.log.contents import Contents
+from compactor.log.content_index import Contents
 from compactor.log.digests import Digests
 from compactor.log.entries import NOTHING, Commit, output_digest, same_log
 from compactor.log.left_alone import BY_SETTINGS, WAITS, LeftAlone

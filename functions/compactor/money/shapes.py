@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from compactor.model import SourceObject
-from compactor.planning.seconds import Stored
+from compactor.planning.query_seconds import Stored
 from compactor.settings.storage_classes import STANDARD
 
 #: Of what is smaller, IA and Glacier IR bill so many bytes; Intelligent-Tiering lets it stay in its

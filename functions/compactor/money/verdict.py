@@ -18,7 +18,7 @@ from compactor.money.running import RunWork, cost_of
 from compactor.money.shapes import Shape
 from compactor.money.storage import a_month, known, to_move, to_read_once, to_scan
 from compactor.money.telling import lines_of, rows_of
-from compactor.planning.seconds import ATHENA, seconds
+from compactor.planning.query_seconds import ATHENA, seconds
 from compactor.prices import Price, Prices
 from compactor.settings.storage_classes import STANDARD
 

@@ -1,13 +1,20 @@
-"""One group of sources from its first GET to an output that readers see.
+"""One group of sources, from its first GET to a published output.
 
-compact     the verb: one group in, one pending output out; open_output: while it is written
-plain       the decompressed content of one source; detection: what format it is
-copies      sources whose bytes S3 copies; again: those whose content is committed already
-denied      sources that may not be read; twice: those that are read a second time
-pending     an output that is stored and cannot be read yet, and its writer; parts: of its upload
-reading_time  how long it is read for
-group       what is done with one group before its commit
-verify      what went in came out
-publish     the verb: a committed output is made readable; confirm: and is what was hashed
-restore     the verb: a source is given back; slices, ranges: from its output, or a part of it
+compact           the verb: one group in, one pending output out; open_output: while it is written
+group             read, store and verify one group, before its commit
+group_deadline    how long sources are read for one output
+plain_content     the decompressed content of one source; inflation: in a thread of its own
+detection         its format, by settings and first bytes
+lone_documents    the same by its neighbours; shared_lines: first lines that several sources share
+copies            sources whose bytes S3 copies
+known_contents    sources whose content a commit has already
+denied_prefixes   whether one source or a whole prefix may not be read
+attribute_reads   Content-Encoding, user metadata and tags of sources
+second_pass       what is read a second time; row_recount: the same for rows
+pending           PendingOutput: stored, not readable; parts: of its upload
+segments          how an output is encoded, by several threads
+verify            what went in came out
+publish           the verb: a committed output becomes readable; confirm: it is what was hashed
+restore           the verb: a source's content; slices, ranges: its part of an output
+mapping           which output holds which source (pure)
 """

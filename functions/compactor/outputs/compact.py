@@ -9,10 +9,10 @@ from functools import partial
 from typing import NamedTuple
 
 from compactor.attributes import Attributes
-from compactor.codecs.encoders import encoder
-from compactor.codecs.output_encoding import output_compression
-from compactor.codecs.source_class import as_learned
 from compactor.destination import Destination
+from compactor.encoding.encoders import encoder
+from compactor.encoding.output_encoding import output_compression
+from compactor.encoding.source_class import as_learned
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
 from compactor.formats import Detected, content_type, extension_for, framer_for
 from compactor.log.manifest import ManifestRow
@@ -26,19 +26,19 @@ from compactor.model import (
     Signature,
     SourceObject,
 )
-from compactor.outputs import plain
-from compactor.outputs.again import compared, compared_whole
-from compactor.outputs.beside_bytes import KeptAttributes, require_not_encrypted, without_tags
+from compactor.outputs import plain_content as plain
+from compactor.outputs.attribute_reads import KeptAttributes, require_not_encrypted, without_tags
 from compactor.outputs.copies import copied_signature, copy_whole
-from compactor.outputs.denied import Denials
+from compactor.outputs.denied_prefixes import Denials
 from compactor.outputs.detection import detector
-from compactor.outputs.inflating import Plain, inflated
-from compactor.outputs.neighbours import Found, Neighbours, Settled
+from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.inflation import Plain, inflated
+from compactor.outputs.known_contents import compared, compared_whole
+from compactor.outputs.lone_documents import Found, Neighbours, Settled
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
-from compactor.outputs.reading_time import ReadingTime
+from compactor.outputs.second_pass import sample_for, table_of
 from compactor.outputs.shared_lines import SharedLines
-from compactor.outputs.twice import sample_for, table_of
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from compactor.codecs.codecs import detect_compression
-from compactor.codecs.encoders import encoder
-from compactor.codecs.source_class import packing_class
 from compactor.destination import Destination
+from compactor.encoding.codecs import detect_compression
+from compactor.encoding.encoders import encoder
+from compactor.encoding.source_class import packing_class
 from compactor.errors import UnreadableSource
 from compactor.formats import SPECS, Decide
 from compactor.limits import WorkerLimits

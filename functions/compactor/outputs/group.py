@@ -10,9 +10,9 @@ from compactor.errors import CommitConflict, ObjectMissing, TransientStoreError
 from compactor.log.entries import Commit, Output
 from compactor.model import ObjectGroup
 from compactor.outputs.compact import compact
+from compactor.outputs.group_deadline import ReadingTime
 from compactor.outputs.pending import PendingOutput
-from compactor.outputs.reading_time import ReadingTime
-from compactor.outputs.twice import read_again
+from compactor.outputs.second_pass import read_again
 from compactor.outputs.verify import check_pending
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore

@@ -9,7 +9,7 @@ from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
 from compactor.log.slices import Kept, SliceFacts
 from compactor.model import Compression, Signature, SourceObject, TableDialect
-from compactor.outputs import plain
+from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import passing_check
 from compactor.outputs.pending import OutputWriter, Tally
 from compactor.second_reading import Sample

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from isal import isal_zlib
 
-from compactor.codecs.checksums import parts_crc32
-from compactor.codecs.encoders import Encoder
+from compactor.encoding.checksums import parts_crc32
+from compactor.encoding.encoders import Encoder
 from compactor.errors import CopyRefused
 from compactor.limits import USUAL, WorkerLimits
-from compactor.log.contents import overwritten
+from compactor.log.content_index import overwritten
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import (

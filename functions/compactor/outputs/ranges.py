@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from compactor.codecs.codecs import Limits, decompress_stream
-from compactor.codecs.decoders import inflate_from_point
+from compactor.encoding.codecs import Limits, decompress_stream
+from compactor.encoding.decoders import inflate_from_point
 from compactor.errors import IntegrityError, ObjectMissing
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, cast
 
 from isal import isal_zlib
 
-from compactor.codecs.encoders import Encoder, SegmentEncoder, Segments
+from compactor.encoding.encoders import Encoder, SegmentEncoder, Segments
 from compactor.formats.lines import count_newlines
 from compactor.limits import WorkerLimits
 from compactor.process.processors import processors

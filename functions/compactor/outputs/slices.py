@@ -6,7 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 
-from compactor.codecs.codecs import Limits, decompress_stream
+from compactor.encoding.codecs import Limits, decompress_stream
 from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from compactor.codecs.checksums import parts_crc32
-from compactor.codecs.parquet_footer import read_footer
+from compactor.encoding.checksums import parts_crc32
+from compactor.encoding.parquet_footer import read_footer
 from compactor.errors import IntegrityError, ObjectMissing, UnreadableSource
 from compactor.formats import spec_of
 from compactor.log.columnar import Columnar

@@ -2,6 +2,6 @@
 
 plan     the verb: listing and log in, object groups out
 packing  which sources share an output, and the identity of a group
-listing  the listing of one partition, taken in bounded memory
-seconds  how long query engines take over sources and outputs: a model
+partition_listing  the listing of one partition, taken in bounded memory
+query_seconds  how long query engines take over sources and outputs: a model
 """

@@ -18,8 +18,8 @@ from typing import TypeVar
 import msgspec
 
 from compactor import layout
-from compactor.codecs.codecs import beginning
 from compactor.decoding import decoder, require_version
+from compactor.encoding.codecs import beginning
 from compactor.errors import AlreadyExists, IntegrityError, SourceChanged, UnreadableSource
 from compactor.formats.csv_evidence import (
     CsvDialect,

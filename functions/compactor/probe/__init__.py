@@ -2,6 +2,6 @@
 
 probe      the verb
 questions  each condition, tried on objects of its own
-records    the answers, remembered below the state prefix
+probe_records    the answers, remembered below the state prefix
 rights     which the role of a run lacks, all at once
 """

@@ -23,8 +23,8 @@ from compactor.conditions import (
 from compactor.errors import AlreadyExists
 from compactor.layout import probe_prefix
 from compactor.ports import ObjectStore
-from compactor.probe import records as probe_records
-from compactor.probe.records import ProbeRecord
+from compactor.probe import probe_records
+from compactor.probe.probe_records import ProbeRecord
 from compactor.settings.uris import S3Uri
 
 REMEMBERED_SECONDS = 86_400.0

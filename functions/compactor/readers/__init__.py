@@ -1,6 +1,12 @@
-"""What query engines read: one table over sources and outputs, in which each record is once.
+"""One table over sources and outputs, in which query engines see each record once.
 
-``states`` decides what a partition of the table shows, ``refresh`` lets the catalog say so, and
-``gate`` keeps clean-up from what the catalog still names. ``partitions``, ``columns``, ``formats``
-and ``making`` say what the table is; ``ddl`` and ``files`` tell it to engines without the catalog.
+states            what a partition of the table shows: sources, outputs, or a list of both (pure)
+refresh           lets the catalog show it
+partition_view    what can be read in a partition now, by its log and two listings
+clean_up_gate     which sources the catalog still names, for clean-up
+table_creation    makes the table, or checks the one that is there
+partitions        its partition columns; columns, parquet_columns: the others; formats: SerDes
+manifests         lists of objects as Athena reads them; expired_lists: those no longer shown
+ddl, files        the same for engines without the catalog
+reader_catalog    the port: what is asked of the catalog
 """

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable
 
 from compactor.errors import IntegrityError, InvalidInput
+from compactor.escaping import visible
 from compactor.model import Partition
 from compactor.settings.readers import manifests_of
 from compactor.settings.settings import Settings
-from compactor.shown import visible
 
 MANIFEST_NAME = "manifest"
 _SWITCH = re.compile(r"[0-9a-f]{32}")

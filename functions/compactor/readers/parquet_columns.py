@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from compactor.codecs.parquet_footer import read_footer
-from compactor.codecs.parquet_schema import NoHiveType, hive_columns
+from compactor.encoding.parquet_footer import read_footer
+from compactor.encoding.parquet_schema import NoHiveType, hive_columns
 from compactor.errors import UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore

@@ -20,15 +20,15 @@ from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.model import Partition
 from compactor.ports import Clock, ObjectStore
 from compactor.readers.formats import descriptor_of
-from compactor.readers.look import look
-from compactor.readers.making import require_table
 from compactor.readers.manifests import MANIFEST_NAME, encode_manifest, manifest_prefix
 from compactor.readers.outcome import Outcome
+from compactor.readers.partition_view import look
 from compactor.readers.partitions import NoColumn, PartitionColumns, keys_of
-from compactor.readers.port import CatalogChange, CatalogEntry, ReaderCatalog, Values
-from compactor.readers.records import SwitchRecord, claim_marker, leave_switch
-from compactor.readers.shows import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
+from compactor.readers.reader_catalog import CatalogChange, CatalogEntry, ReaderCatalog, Values
+from compactor.readers.shown_location import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
 from compactor.readers.states import Decision, Held, Shown, decide
+from compactor.readers.switch_records import SwitchRecord, claim_marker, leave_switch
+from compactor.readers.table_creation import require_table
 from compactor.settings.settings import CleanUpMode, Settings
 
 #: From the look at a partition to its switch, seconds.

@@ -16,7 +16,7 @@ from compactor.model import Partition, SkipReason, SourceObject
 from compactor.planning.key_rules import KeyRules
 from compactor.registry.events import ForeignMessage, Happened, ObjectEvent, decode
 from compactor.registry.items import Batch, Item, Removal, latest
-from compactor.registry.ports import Registry
+from compactor.registry.registry_ports import Registry
 from compactor.registry.streams import Stream
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from compactor.codecs.output_encoding import COMPRESSED_TARGET_BYTES
+from compactor.encoding.output_encoding import COMPRESSED_TARGET_BYTES
 from compactor.model import Partition
 from compactor.registry.items import Batch, Item, ItemState
-from compactor.registry.ports import Executions, ExecutionState, Registry, Started
+from compactor.registry.registry_ports import Executions, ExecutionState, Registry, Started
 from compactor.registry.streams import Stream
 
 # An execution that goes on for longer does not keep others from being started.

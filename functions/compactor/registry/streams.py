@@ -16,7 +16,7 @@ from typing import Any
 from compactor import layout
 from compactor.errors import InvalidInput
 from compactor.model import Partition
-from compactor.registry.ports import StreamIdentity
+from compactor.registry.registry_ports import StreamIdentity
 from compactor.settings.settings import Settings
 from compactor.settings.windows import expand, matches, wildcards_of
 

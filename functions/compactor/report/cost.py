@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from compactor import layout
-from compactor.cleaning.report import CleanUpReport
+from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
 from compactor.money import RunWork, cost_of, shown, total
@@ -26,7 +26,7 @@ from compactor.money.running import (
 )
 from compactor.ports import ObjectStore
 from compactor.prices import prices_for
-from compactor.runs.receipts import Counts
+from compactor.runs.partition_receipts import Counts
 from compactor.settings.settings import Settings
 
 _ENDINGS = ("spark-result.json", "spark-error.json")

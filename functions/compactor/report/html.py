@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape as html_escape
 
-from compactor.shown import visible
+from compactor.escaping import visible
 
 
 def human_seconds(seconds: float) -> str:

@@ -1,6 +1,6 @@
 """The report as one page, self-contained and without scripts.
 
-Templates are rendered with autoescape, and every text is made :func:`compactor.shown.visible`
+Templates are rendered with autoescape, and every text is made :func:`compactor.escaping.visible`
 first: what comes from outside becomes no markup, and nothing in it is hidden.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from compactor.escaping import visible
 from compactor.report import sentences, view
 from compactor.report.charts import histogram
+from compactor.report.cost_figures import HEADS, Spent, spent
 from compactor.report.html import human_seconds
-from compactor.report.spent import HEADS, Spent, spent
-from compactor.shown import visible
 from compactor.sizes import human_bytes
 
 _NO_SIZES: Mapping[str, Any] = {"before": (), "after": ()}

@@ -12,21 +12,25 @@ from typing import Any
 import msgspec
 
 from compactor import layout
-from compactor.cleaning.report import CleanUpReport, report_clean_up
+from compactor.cleaning.clean_up_report import CleanUpReport, report_clean_up
 from compactor.clock import NoDeadline
 from compactor.decoding import numbered
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.work import WorkItem
-from compactor.log.at_rest import NOBODY, Resting
+from compactor.discovery.work_items import WorkItem
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, headline
+from compactor.log.resting import NOBODY, Resting
 from compactor.log.size_counts import SizeCounts
 from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
 from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
-from compactor.report.gathered import Gathered, add_counts, add_expected
-from compactor.report.left import (
+from compactor.report.idle_reasons import nothing_to_do
+from compactor.report.page import render
+from compactor.report.receipt_totals import Gathered, add_counts, add_expected
+from compactor.report.rendering import Shown
+from compactor.report.report_progress import SoFar, Time, read_so_far, write_so_far
+from compactor.report.run_records import (
     DiscoveryLine,
     discovered_by,
     receipt_of,
@@ -34,16 +38,12 @@ from compactor.report.left import (
     with_ending,
     work_items,
 )
-from compactor.report.nothing import nothing_to_do
-from compactor.report.page import render
 from compactor.report.sentences import rejected_line
-from compactor.report.shown import Shown
 from compactor.report.skipped import hint_of
-from compactor.report.so_far import SoFar, Time, read_so_far, write_so_far
-from compactor.runs.receipts import Counts, Receipt
+from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import Settings
+from compactor.sinks.table_receipts import TableReceipt, read_receipt
 from compactor.sizes import human_bytes
-from compactor.tables.receipts import TableReceipt, read_receipt
 
 REPORT_VERSION = 1
 # Each waits for one receipt; reading 64 at once leaves a processor no time to wait.
@@ -59,7 +59,7 @@ class RunReport:
         status: ``succeeded``, or ``failed`` when any partition failed or was lost, or clean-up
             failed or found an output that is not proven.
         partitions: a receipt for every work item, failed ones included; of more than
-            :data:`compactor.report.gathered.SHOWN_PARTITIONS`, those that failed and the largest.
+            :data:`.receipt_totals.SHOWN_PARTITIONS`, those that failed and the largest.
             Partitions that went to Spark are among them.
         partition_count: how many work items there were.
         failed_count: how many of these failed.

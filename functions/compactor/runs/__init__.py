@@ -1,14 +1,24 @@
-"""The run of one partition: the order of the verbs, and the account of them.
+"""One partition's run: the order of the verbs, and its receipt.
 
-partition  from the listing to published outputs, in one worker
-given      what such a run is given, and what it did
-progress   how far it has come: what all workers share; window: what is planned at once
-unlike     sources that only look like what was compacted before
-recorder   its receipt, however it ends; receipts: what a receipt says
-place      where the next call of a run goes on in a partition
-listings   what tells it which objects there are; earlier: what was listed before the run
-registered what became of those that events told of
-unread     sources left alone for a reason that may pass
-memory     how a process that compacts keeps its memory
-resting    whether nothing is left to be done, written down for discovery
+run_partition         from the listing to published outputs, in one worker
+batches               several small partitions in one call
+partition_run         PartitionRun: the run's input; PartitionResult: what it did
+partition_progress    one call's parts, and how it finishes:
+  settling              publishes, rebuilds or voids what earlier runs committed
+  window_planner        lists a window of keys and plans it
+  group_work            compacts, verifies, commits and publishes one group
+  attempts              time and tries that are left
+  source_notes          what was learned of single sources
+claim                 checks of the log before anything is stored for it
+rebuilding            builds an output again whose upload was lost
+listings              where objects are learned from; prior_listing: what was listed before the run
+planning_window       a range of keys that is planned at once
+resume_point          where the next call of a run begins
+partition_receipts    what a receipt says; receipt_writer: writes it, on success or failure
+resting_partitions    whether nothing is left to do, recorded for discovery
+registered_objects    what became of objects that events announced
+reader_update         what query engines see of the partition afterwards
+lookalikes            sources that only look like the content of a commit
+recreated_sources     sources that were put again after their commit
+unreadable_sources    sources that may become readable without changing
 """

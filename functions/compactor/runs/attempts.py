@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compactor.errors import TransientStoreError
-from compactor.runs.given import PartitionRun
+from compactor.runs.partition_run import PartitionRun
 
 # A source may change while it is read, or another run may be first; then plan again.
 MAX_REPLANS = 20

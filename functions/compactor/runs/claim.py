@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from compactor.beside import Beside
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.state import LogState
+from compactor.process.background import Background
 
 
 class Claim:
@@ -60,7 +60,7 @@ class Claim:
             self._published_at, self._whole = state.last, True
         return min(state.unpublished.values(), key=lambda one: one.sequence, default=None)
 
-    def beside(self, *, whole: bool) -> Beside[str]:
+    def beside(self, *, whole: bool) -> Background[str]:
         """The same while a block goes on, and then whether the scheme is remembered.
 
         Raises:
@@ -68,4 +68,4 @@ class Claim:
             InvalidInput: likewise; or the destination was made of other partitions.
         """
         look = partial(self._log.look_at_scheme, self._state)
-        return Beside(partial(self.identity, whole=whole), look)
+        return Background(partial(self.identity, whole=whole), look)

@@ -8,20 +8,20 @@ from compactor.errors import CommitConflict, IntegrityError, InvalidInput, Nothi
 from compactor.log.entries import Commit
 from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
-from compactor.outputs.again import found_in
 from compactor.outputs.confirm import confirm
 from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, dropping, store_group
+from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.known_contents import found_in
 from compactor.outputs.publish import publish
-from compactor.outputs.reading_time import ReadingTime
 from compactor.planning.dialects import Dialects
 from compactor.runs import rebuilding
 from compactor.runs.attempts import Attempts
 from compactor.runs.claim import Claim
-from compactor.runs.given import PartitionResult, PartitionRun
-from compactor.runs.registered import NamedBy
+from compactor.runs.partition_run import PartitionResult, PartitionRun
+from compactor.runs.registered_objects import NamedBy
 from compactor.runs.source_notes import SourceNotes
-from compactor.runs.unread import known_as_denied, passing, without_known
+from compactor.runs.unreadable_sources import known_as_denied, passing, without_known
 
 # Any other error may hide a commit that was written: then the upload is needed.
 _NOT_WRITTEN = (CommitConflict, IntegrityError, InvalidInput)

@@ -8,12 +8,12 @@ from math import inf
 
 from compactor.log.state import LogState
 from compactor.model import SHOWN_EXAMPLES, Listing, Skipped, SkipReason
-from compactor.planning.listing import AsOf, Lists, Onward, take_listing
 from compactor.planning.markers import roots_in
+from compactor.planning.partition_listing import AsOf, Lists, Onward, take_listing
 from compactor.planning.surroundings import Surroundings
-from compactor.registry.listing import EventListing
-from compactor.runs.given import PartitionRun
-from compactor.runs.window import Window
+from compactor.registry.pending_listing import EventListing
+from compactor.runs.partition_run import PartitionRun
+from compactor.runs.planning_window import Window
 
 
 class Listings:

@@ -12,7 +12,7 @@ from compactor.errors import CommitConflict, IntegrityError
 from compactor.log.entries import Commit
 from compactor.log.state import LogState
 from compactor.model import ObjectGroup
-from compactor.runs.given import PartitionRun
+from compactor.runs.partition_run import PartitionRun
 
 
 @contextmanager
@@ -50,6 +50,6 @@ def is_given(commit: Commit, run: PartitionRun) -> bool:
     Raises:
         IntegrityError: the table log is not what it was.
     """
-    from compactor.tables.proof import is_given  # noqa: PLC0415 - see above
+    from compactor.sinks.table_proof import is_given  # noqa: PLC0415 - see above
 
     return is_given(run.settings, run.store, run.partition.path, commit.sequence)

@@ -13,8 +13,8 @@ from compactor.outputs.publish import publish, withdraw
 from compactor.runs import rebuilding
 from compactor.runs.attempts import Attempts
 from compactor.runs.claim import Claim
-from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.group_work import GroupWork
+from compactor.runs.partition_run import PartitionResult, PartitionRun
 
 
 class Settling:

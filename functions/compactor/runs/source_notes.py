@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from compactor.model import ObjectGroup, Quarantined, Signature, SourceObject
-from compactor.runs.given import PartitionResult
-from compactor.runs.unlike import Unlike
+from compactor.runs.lookalikes import Unlike
+from compactor.runs.partition_run import PartitionResult
 
 
 class SourceNotes:

@@ -7,20 +7,20 @@ from dataclasses import replace
 from functools import partial
 
 from compactor.discovery.worth import Worth
-from compactor.log.contents import Contents
+from compactor.log.content_index import Contents
 from compactor.log.identity import outputs_among
 from compactor.log.state import LogState
 from compactor.model import CompactionPlan, ObjectGroup, Skipped, SkipReason
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge, plan
-from compactor.runs.given import PartitionResult, PartitionRun
 from compactor.runs.listings import Listings
-from compactor.runs.place import Own, Passing
-from compactor.runs.registered import NamedBy
-from compactor.runs.resting import RestNotes
-from compactor.runs.returned import note_returned
+from compactor.runs.partition_run import PartitionResult, PartitionRun
+from compactor.runs.planning_window import Window
+from compactor.runs.recreated_sources import note_returned
+from compactor.runs.registered_objects import NamedBy
+from compactor.runs.resting_partitions import RestNotes
+from compactor.runs.resume_point import Own, Passing
 from compactor.runs.source_notes import SourceNotes
-from compactor.runs.window import Window
 
 
 class WindowPlanner:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from compactor.codecs.output_encoding import COMPRESSED_TARGET_BYTES, PLAIN_TARGET_BYTES
-from compactor.codecs.source_class import packing_class
+from compactor.encoding.output_encoding import COMPRESSED_TARGET_BYTES, PLAIN_TARGET_BYTES
+from compactor.encoding.source_class import packing_class
 from compactor.model import Compression, SourceObject
 from compactor.scanning.dates import Dated, is_unpadded, readings, stamped
 from compactor.scanning.figures import Quantiles

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import floor
 
-from compactor.codecs.codecs import beginning, detect_compression
+from compactor.encoding.codecs import beginning, detect_compression
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.model import Compression, Format, QuarantineReason, SourceObject
 from compactor.outputs.detection import Detector, detector

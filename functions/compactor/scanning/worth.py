@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from compactor.discovery.estimate import PASSES, of_functions, of_numbers
 from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, processors_of
 from compactor.discovery.speed import speed_for
-from compactor.discovery.work import Largest
+from compactor.discovery.work_items import Largest
 from compactor.limits import USUAL
 from compactor.money import Holding, RunWork, Shape
 from compactor.money.storage import KEYS_PER_LIST
-from compactor.planning.seconds import PART_BYTES
+from compactor.planning.query_seconds import PART_BYTES
 from compactor.scanning.choosing import Choice, Layout
 from compactor.scanning.scan import Seen
 from compactor.settings.settings import Settings

@@ -7,7 +7,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compactor.registry.ports import ExecutionState, Started
+from compactor.registry.registry_ports import ExecutionState, Started
 from compactor.stores.services import Thing, answers_of, service_client
 from compactor.stores.translate import refusal_of
 
@@ -20,7 +20,7 @@ _STATES = {
 
 
 class StateMachine:
-    """Implements :class:`compactor.registry.ports.Executions`.
+    """Implements :class:`compactor.registry.registry_ports.Executions`.
 
     Args:
         arn: of the state machine.

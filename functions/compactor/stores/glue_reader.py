@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from botocore.exceptions import ClientError
 
 from compactor.errors import AlreadyExists, TransientStoreError
-from compactor.readers.port import CatalogChange, CatalogEntry, Values, in_batches
+from compactor.readers.reader_catalog import CatalogChange, CatalogEntry, Values, in_batches
 from compactor.settings.tables import TableAddress
 from compactor.stores.services import Thing, answers_of, service_client
 from compactor.stores.translate import one_line, refusal_of
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class GlueReader:
-    """Implements :class:`compactor.readers.port.ReaderCatalog`.
+    """Implements :class:`compactor.readers.reader_catalog.ReaderCatalog`.
 
     Args:
         address: of the table.

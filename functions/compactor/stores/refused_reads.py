@@ -6,8 +6,8 @@ import re
 
 from compactor.conditions import StoreTraits
 from compactor.errors import CompactorError, SourceChanged, UnreadableSource
+from compactor.escaping import visible
 from compactor.model import QuarantineReason, SourceObject
-from compactor.shown import visible
 from compactor.stores.translate import Refusal, judged, worth_another_try
 
 # In refusals of GET that concern one object, whoever else may be read. SSE-C: the object was

@@ -23,7 +23,7 @@ from compactor.registry.items import (
     supersedes,
     withdraws,
 )
-from compactor.registry.ports import Registered, StreamIdentity, Withdrawn
+from compactor.registry.registry_ports import Registered, StreamIdentity, Withdrawn
 from compactor.stores.registry_rows import (
     INDEXED_BYTES,
     LONG,
@@ -53,7 +53,7 @@ _Out = TypeVar("_Out")
 
 
 class DynamoRegistry(DynamoTable):
-    """Implements :class:`compactor.registry.ports.Registry`; thread safe.
+    """Implements :class:`compactor.registry.registry_ports.Registry`; thread safe.
 
     Args:
         table: its name.

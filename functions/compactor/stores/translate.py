@@ -31,7 +31,7 @@ from compactor.errors import (
     TransientStoreError,
     no_credentials,
 )
-from compactor.shown import visible
+from compactor.escaping import visible
 
 _LONGEST_TEXT = 300
 #: What botocore raises where it finds no credentials, or a part of some.

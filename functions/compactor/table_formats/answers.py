@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
-from compactor.shown import visible
+from compactor.escaping import visible
 
 # Names, because each library has its own classes, and not all libraries are there.
 _LATER = frozenset(

@@ -18,9 +18,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from compactor.cleaning import proof
-from compactor.codecs.source_class import packing_class
+from compactor.cleaning import output_proof as proof
 from compactor.destination import OutputName, output_name
+from compactor.encoding.source_class import packing_class
 from compactor.errors import (
     CommitConflict,
     IntegrityError,
@@ -29,23 +29,23 @@ from compactor.errors import (
     TransientStoreError,
     UnreadableSource,
 )
-from compactor.log.contents import Contents
+from compactor.log.completeness import outputs_among
+from compactor.log.content_index import Contents
 from compactor.log.entries import Commit, Output
 from compactor.log.identity import WAY_OUT, restore_identity
 from compactor.log.log import CommitLog
+from compactor.log.log_reader import all_logs
 from compactor.log.schemes import remember_scheme
 from compactor.log.state import LogState
-from compactor.log.stored import all_logs
-from compactor.log.whole import outputs_among
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Signature, SourceObject
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import is_published, withdraw
 from compactor.planning.dialects import Dialects
-from compactor.planning.listing import Onward, take_listing
+from compactor.planning.partition_listing import Onward, take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.ports import ObjectHead, ObjectStore
-from compactor.runs.given import PartitionRun
+from compactor.runs.partition_run import PartitionRun
 from compactor.settings.settings import Settings
 from compactor.verification.rehearsal import Rehearsal
 
@@ -278,7 +278,7 @@ def find_outputs(settings: Settings, store: ObjectStore) -> dict[str, list[Sourc
     """Every output in a destination, of whatever stem, by the path it lies in.
 
     Raises:
-        InvalidInput: as :func:`compactor.log.whole.outputs_among`.
+        InvalidInput: as :func:`compactor.log.completeness.outputs_among`.
     """
     place = settings.destination
 

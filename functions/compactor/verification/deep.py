@@ -17,7 +17,7 @@ from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
 from compactor.model import Format
 from compactor.outputs import slices
-from compactor.outputs.twice import declared_by
+from compactor.outputs.second_pass import declared_by
 from compactor.ports import ObjectStore
 from compactor.second_reading import (
     HEADED,

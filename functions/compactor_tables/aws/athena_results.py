@@ -11,7 +11,7 @@ _MOST_ROWS = 1_000
 
 
 class AthenaResults:
-    """Implements :class:`compactor_tables.ports.Queries`.
+    """Implements :class:`compactor_tables.service_ports.Queries`.
 
     Args:
         client: of Athena.

@@ -12,7 +12,7 @@ _ICEBERG = "ICEBERG"
 
 
 class GlueCatalog:
-    """Implements :class:`compactor_tables.finding.IcebergTables`.
+    """Implements :class:`compactor_tables.table_discovery.IcebergTables`.
 
     Args:
         client: of Glue; by default one that is made when something is asked.

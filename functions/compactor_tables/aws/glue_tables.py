@@ -22,7 +22,7 @@ _PAGE = 100
 
 
 class GlueTables:
-    """Implements :class:`compactor_tables.ports.Catalog` and ``Optimizers`` there.
+    """Implements :class:`compactor_tables.service_ports.Catalog` and ``Optimizers`` there.
 
     Args:
         client: of Glue.

@@ -12,9 +12,9 @@ from compactor_tables.athena_work import AthenaWork
 from compactor_tables.costs import ATHENA_TIB
 from compactor_tables.handlers.runtime import CLOCK, RunOfTables, athena, glue, prices, table_of
 from compactor_tables.lease import Leases
+from compactor_tables.maintenance_receipts import Position
 from compactor_tables.metadata.iceberg_writes import IcebergWrites
-from compactor_tables.receipts import Position
-from compactor_tables.written import Touched
+from compactor_tables.touched_partitions import Touched
 
 # Of snapshots, which never change: warm calls for one table read each once.
 _written: dict[str, tuple[Touched, ...]] = {}

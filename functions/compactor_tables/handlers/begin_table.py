@@ -10,8 +10,8 @@ from compactor.decoding import decoder
 from compactor.errors import IntegrityError
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor_tables.handlers.runtime import CLOCK, RunOfTables, StoredRequest, glue, table_of
-from compactor_tables.holder import given_holder
 from compactor_tables.lease import LeaseHeld, Leases
+from compactor_tables.lease_holder import given_holder
 from compactor_tables.optimizers import switched_on
 
 NONE, GLUE = "none", "glue"

@@ -10,10 +10,10 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor.errors import CompactorError, failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.tables import DELTA
-from compactor_tables.ending import Ending
 from compactor_tables.handlers.runtime import CLOCK, RunOfTables, table_of, tell_table
+from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.outcomes import Outcome, outcome_of
-from compactor_tables.receipts import MaintenanceReceipt, read_receipt, write_receipt
+from compactor_tables.table_end import Ending
 from compactor_tables.worklist import read_stored_request
 
 _NOTHING_FORETOLD: dict[str, Any] = {"engine": "none", "reason": "it was not planned"}

@@ -8,9 +8,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor_tables.aws.glue_catalog import GlueCatalog
-from compactor_tables.finding import find_tables
 from compactor_tables.handlers.runtime import table_store
 from compactor_tables.request import read_request
+from compactor_tables.table_discovery import find_tables
 from compactor_tables.worklist import write_worklist
 
 

@@ -12,14 +12,14 @@ from aws_lambda_powertools.metrics import MetricUnit
 from compactor.clock import SystemClock
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.tables import parse_table
-from compactor_tables import places
-from compactor_tables.choosing import NONE
+from compactor_tables import document_keys as places
 from compactor_tables.costs import ENGINES
+from compactor_tables.engine_choice import NONE
 from compactor_tables.handlers.runtime import prices, table_store, tell_table
 from compactor_tables.metadata.measuring import measure_table
+from compactor_tables.observing import Watched, watch
 from compactor_tables.orders import Order, find_order, write_order
-from compactor_tables.planning import TablePlan, foretold_by, plan_table
-from compactor_tables.watching import Watched, watch
+from compactor_tables.table_planning import TablePlan, foretold_by, plan_table
 from compactor_tables.worklist import read_stored_request
 
 # Which engines there are: a JSON list of their names.

@@ -9,9 +9,9 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor.errors import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
-from compactor_tables import places
+from compactor_tables import document_keys as places
 from compactor_tables.handlers.runtime import RunOfTables
-from compactor_tables.report import report_on
+from compactor_tables.maintenance_report import report_on
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")

@@ -13,7 +13,7 @@ from compactor.settings.policies import Rule
 from compactor.settings.tables import DELTA, TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.table_formats.delta_log import LOG, DeltaLog
-from compactor_tables.receipts import MaintenanceReceipt
+from compactor_tables.maintenance_receipts import MaintenanceReceipt
 from compactor_tables.superseded import Live, SupersededFiles, Tagging
 
 _VERSION = re.compile(r"\d{20}\.json")

@@ -15,13 +15,13 @@ from compactor.ports import ObjectStore
 from compactor.table_formats.file_io import properties_of
 from compactor.table_formats.iceberg_manifests import Reading
 from compactor_tables.metadata.measured_iceberg import Names
-from compactor_tables.written import Touched
+from compactor_tables.touched_partitions import Touched
 
 _MOST_KNOWN = 5_000
 
 
 class IcebergWrites:
-    """Implements :class:`compactor_tables.ports.Writes`.
+    """Implements :class:`compactor_tables.service_ports.Writes`.
 
     Args:
         store: where the tables' files are.

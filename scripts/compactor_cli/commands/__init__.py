@@ -4,7 +4,7 @@
     generate   realistic logs to try it on                  ../generator/
     scan       what lies below a prefix                     scan, ../scanned.py
     plan       what a run would do                          plan
-    run        a run against any S3                         run, workflow, ../whole.py
+    run        a run against any S3                         run, ../one_run.py, ../whole.py
     probe      what a store honours                         probe
     verify     every commit checked against its output      verify
     ls         what can be given back                       ls
@@ -39,7 +39,7 @@ from importlib import import_module
 
 from compactor import __version__
 from compactor.errors import CompactorError, InvalidInput
-from compactor.shown import visible
+from compactor.escaping import visible
 from compactor_cli.commands.account import in_words, region_of_environment
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
 from compactor_cli.commands.parser import Parser, meant

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from compactor.cleaning.partition import Decision
+from compactor.cleaning.clean_partition import Decision
 from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.limits import KEEP_RUNS_DAYS

@@ -18,7 +18,6 @@ from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import EndedRun, execute, fetch_report
 from compactor_cli.console import Bar, print_error, print_line, print_table, progress
 from compactor_cli.demo_objects import (
     BUCKET,
@@ -29,6 +28,8 @@ from compactor_cli.demo_objects import (
     generated,
 )
 from compactor_cli.demo_query import Asked, ask_both
+from compactor_cli.demo_run import execute
+from compactor_cli.one_run import EndedRun, fetch_report
 from compactor_cli.pages import require_directory
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import Machine

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 
 from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
+from compactor.log.log_reader import one_log
 from compactor.log.manifest import ManifestRow
-from compactor.log.stored import one_log
 from compactor.outputs.restore import keeps_bytes
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any
 
+from compactor.escaping import visible
 from compactor.log.entries import Commit
+from compactor.log.log_reader import StoredLog, newest_first
 from compactor.log.manifest import ManifestRow
-from compactor.log.stored import StoredLog, newest_first
 from compactor.outputs.restore import keeps_bytes
 from compactor.ports import ObjectStore
-from compactor.shown import visible
 from compactor_cli import moments
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store

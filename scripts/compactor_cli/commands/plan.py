@@ -19,27 +19,27 @@ from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
 from compactor.discovery.estimate import expected
 from compactor.discovery.worth import judged
-from compactor.inventory.listing import InventoriedStore, InventoryListing
+from compactor.inventory.inventory_listing import InventoriedStore, InventoryListing
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
 from compactor.model import CompactionPlan, Skipped, SkipReason
 from compactor.money import Verdict
+from compactor.orchestration.discovery_step import committed_in, find_listed, find_pending
 from compactor.outputs.detection import decided_by
 from compactor.planning.dialects import Dialects
-from compactor.planning.listing import ListedStore
+from compactor.planning.partition_listing import ListedStore
 from compactor.planning.plan import Knowledge
-from compactor.planning.seconds import ATHENA, Stored, outputs_of, seconds, sources_of
+from compactor.planning.query_seconds import ATHENA, Stored, outputs_of, seconds, sources_of
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for, prices_from
-from compactor.report.nothing import nothing_to_do
+from compactor.report.idle_reasons import nothing_to_do
 from compactor.report.skipped import hint_of
-from compactor.runs.earlier import open_pending
+from compactor.runs.prior_listing import open_pending
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
 from compactor.stores.s3 import S3Store
-from compactor.whole.begin import committed_in, find_listed, find_pending
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table, progress

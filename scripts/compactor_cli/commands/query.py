@@ -13,9 +13,9 @@ from compactor.cleaning.decide import lies_in
 from compactor.errors import InvalidInput
 from compactor.log.columnar import Rejects
 from compactor.log.entries import Commit
+from compactor.log.log_reader import StoredLog
 from compactor.log.rejects import RejectsSeen
 from compactor.log.rejects import describe as describe_rejects
-from compactor.log.stored import StoredLog
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source

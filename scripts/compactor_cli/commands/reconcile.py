@@ -17,10 +17,10 @@ from compactor.catalogs.opening import open_inventory
 from compactor.errors import InvalidInput
 from compactor.inventory.pages import DirectoryShelf
 from compactor.inventory.taking import take_inventory
+from compactor.orchestration.reconcile import Reconciled, Reconciliation, reconcile
 from compactor.registry.streams import inventoried, parse_streams, table_and_stream
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
-from compactor.whole.reconcile import Reconciled, Reconciliation, reconcile
 from compactor_cli.commands import options
 from compactor_cli.commands.deployment import add_stack, find_deployment
 from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT

@@ -18,9 +18,9 @@ from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure
 from compactor_cli.commands.plan import find, forecast, headline_of
 from compactor_cli.commands.store import open_store
-from compactor_cli.commands.workflow import EndedRun, execute_here, fetch_report
 from compactor_cli.console import print_line
 from compactor_cli.idle import require_source, window_warning
+from compactor_cli.one_run import EndedRun, execute_here, fetch_report
 from compactor_cli.pages import require_directory
 from compactor_cli.rights import all_missing, telling_all_missing
 from compactor_cli.summary import print_summary

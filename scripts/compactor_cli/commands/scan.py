@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from compactor.errors import InvalidInput
-from compactor.inventory.listing import InventoriedStore, InventoryListing
+from compactor.inventory.inventory_listing import InventoriedStore, InventoryListing
 from compactor.model import Format
 from compactor.money import Verdict, verdict
 from compactor.prices import Prices, prices_for, prices_from

@@ -19,22 +19,22 @@ from compactor.discovery.parallel import Parallel
 from compactor.discovery.search import Search, dates_of
 from compactor.errors import InvalidInput
 from compactor.log.identity import read_identity
-from compactor.log.stored import each_log
+from compactor.log.log_reader import each_log
 from compactor.model import Format, Partition
 from compactor.ports import ObjectStore
 from compactor.readers import ddl, files
-from compactor.readers.look import look
-from compactor.readers.making import format_of, table_input
-from compactor.readers.old_lists import OldLists, drop_old_lists
+from compactor.readers.expired_lists import OldLists, drop_old_lists
 from compactor.readers.outcome import Outcome, Outcomes
+from compactor.readers.partition_view import look
+from compactor.readers.reader_status import Showing, showing
 from compactor.readers.refresh import Refreshing, refresh
-from compactor.readers.showing import Showing, showing
 from compactor.readers.states import Held
+from compactor.readers.table_creation import format_of, table_input
 from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.settings import Settings
+from compactor.sinks.table_log import TableLog, table_log_there
+from compactor.sinks.unnamed_outputs import leftovers
 from compactor.sizes import plural
-from compactor.tables.leftover import leftovers
-from compactor.tables.log import TableLog, table_log_there
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import EXIT_FAILED
 from compactor_cli.commands.store import open_store

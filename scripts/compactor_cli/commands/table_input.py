@@ -20,8 +20,8 @@ from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_error, progress
 from compactor_tables.aws.glue_catalog import GlueCatalog
-from compactor_tables.finding import find_tables
 from compactor_tables.request import REQUEST_FIELDS, MaintenanceRequest, read_request
+from compactor_tables.table_discovery import find_tables
 
 _INPUT_ACCEPTED = "a JSON document with the fields of a maintenance run"
 _POLICIES_ACCEPTED = "a JSON document with a list of rules"

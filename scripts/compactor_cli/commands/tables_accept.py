@@ -13,12 +13,12 @@ from compactor.errors import InvalidInput
 from compactor.log.identity import read_identity
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
+from compactor.sinks.accept import Look, accept, look_at
+from compactor.sinks.table_entries import NamedOutput
+from compactor.sinks.table_log import TableLog
+from compactor.sinks.table_proof import as_begun
+from compactor.sinks.table_publisher import Publishing
 from compactor.sizes import plural
-from compactor.tables.accept import Look, accept, look_at
-from compactor.tables.entries import NamedOutput
-from compactor.tables.log import TableLog
-from compactor.tables.proof import as_begun
-from compactor.tables.publish import Publishing
 from compactor_cli.commands import options
 from compactor_cli.commands.asking import is_agreed, require_answer
 from compactor_cli.commands.failures import Failure

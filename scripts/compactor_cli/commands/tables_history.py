@@ -21,8 +21,8 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table
 from compactor_tables.advising import Advice, advise
 from compactor_tables.latency import ESTIMATE
-from compactor_tables.looks import History, Look
-from compactor_tables.watching import Watched
+from compactor_tables.observations import History, Look
+from compactor_tables.observing import Watched
 
 _SHOWN_ROWS = 20
 _COLUMNS, _ROWS = 72, 8

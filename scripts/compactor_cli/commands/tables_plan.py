@@ -15,10 +15,10 @@ from compactor.sizes import human_bytes, plural
 from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options, table_input
 from compactor_cli.console import print_line, print_table
-from compactor_tables.choosing import NONE
 from compactor_tables.costs import ENGINES
+from compactor_tables.engine_choice import NONE
 from compactor_tables.metadata.measuring import measure_table
-from compactor_tables.planning import PartitionPlan, TablePlan, plan_table
+from compactor_tables.table_planning import PartitionPlan, TablePlan, plan_table
 
 _SHOWN_ROWS = 20
 _HEADS = (

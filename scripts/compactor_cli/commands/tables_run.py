@@ -26,8 +26,8 @@ from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from compactor_local.tables_model import TABLES_BRIDGES, TABLES_DEFINITION, TABLES_HANDLERS
 from compactor_machine.spark_jars import table_packages
-from compactor_tables.holder import HOLDER_VARIABLE, this_process
-from compactor_tables.report import TablesReport, read_report
+from compactor_tables.lease_holder import HOLDER_VARIABLE, this_process
+from compactor_tables.maintenance_report import TablesReport, read_report
 from compactor_tables.request import MaintenanceRequest, read_request
 
 _SUCCEEDED = "SUCCEEDED"

@@ -8,8 +8,8 @@ import msgspec
 
 from compactor.sizes import human_bytes, plural
 from compactor_cli.console import print_line, print_table
+from compactor_tables.maintenance_report import TablesReport
 from compactor_tables.outcomes import Outcome
-from compactor_tables.report import TablesReport
 
 _SHOWN_ROWS = 50
 

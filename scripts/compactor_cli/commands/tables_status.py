@@ -28,10 +28,10 @@ from compactor_cli.deployed import executions
 from compactor_cli.deployed.aws import Aws
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.stack import find_stack
-from compactor_tables import places
+from compactor_tables import document_keys as places
 from compactor_tables.lease import Lease, Leases
+from compactor_tables.maintenance_report import TablesReport, listed_tables, read_report
 from compactor_tables.outcomes import Outcome, read_outcome
-from compactor_tables.report import TablesReport, listed_tables, read_report
 
 # Runs of compaction lie beside those of maintenance; so many of the last are looked at.
 _LOOKED_AT = 200

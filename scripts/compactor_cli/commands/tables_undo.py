@@ -24,12 +24,12 @@ from compactor_machine.environment import engine_environment, opened_log
 from compactor_machine.spark_jars import table_packages
 from compactor_machine.spark_job import LocalSpark, order_arguments
 from compactor_machine.spark_submit import SparkMissing, find_spark
-from compactor_tables.holder import this_process
 from compactor_tables.lease import LeaseHeld, Leases
+from compactor_tables.lease_holder import this_process
+from compactor_tables.maintenance_receipts import DONE, read_receipt
+from compactor_tables.observing import Watched
 from compactor_tables.orders import write_order
-from compactor_tables.receipts import DONE, read_receipt
 from compactor_tables.undoing import Undoable, find_undoable
-from compactor_tables.watching import Watched
 
 _SHOWN = 10
 

@@ -13,15 +13,15 @@ from typing import NamedTuple
 from compactor.catalogs.opening import open_catalog
 from compactor.cleaning.decide import own_sources
 from compactor.errors import IntegrityError, InvalidInput, ObjectArchived
+from compactor.escaping import visible
 from compactor.log.entries import Commit
+from compactor.log.log_reader import StoredLog
 from compactor.log.rejects import RejectsSeen
-from compactor.log.stored import StoredLog
 from compactor.outputs.verify import check_commit, check_heads
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
-from compactor.shown import visible
+from compactor.sinks.table_proof import OpenCatalog, TableProof, look_at_table
 from compactor.sizes import plural
-from compactor.tables.proof import OpenCatalog, TableProof, look_at_table
 from compactor.verification.deep import Finding, examine
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure

@@ -72,6 +72,8 @@ def main(args: argparse.Namespace, directory: Path) -> int:
     """
     sets = [one.reduced(args.objects) for one in chosen("--sets", args.sets, SETS)]
     chosen("--candidates", args.candidates, TITLES)
+    if args.write and (args.against or args.settings or args.objects < sys.maxsize):
+        raise InvalidInput("--write", "it", "whole sets, without --against and --settings")
     kept = directory.parent / "bench.json"
     known = _load(kept)
     with _trees(args.against) as trees:

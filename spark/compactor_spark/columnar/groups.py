@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from compactor.codecs.parquet_footer import read_footer
+from compactor.encoding.parquet_footer import read_footer
 from compactor.errors import UnreadableSource
 from compactor.log.rejects import Waiting
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason
 from compactor.outputs.group import dropping, store_group, withhold
 from compactor.outputs.pending import PendingOutput
-from compactor.outputs.rows_twice import read_rows_again
+from compactor.outputs.row_recount import read_rows_again
 from compactor.outputs.verify import check_pending
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.convert import convert

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from compactor.codecs.parquet_footer import ParquetFooter, read_footer
+from compactor.encoding.parquet_footer import ParquetFooter, read_footer
 from compactor.errors import IntegrityError, UnreadableSource
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason, SourceObject
 from compactor.ports import ObjectStore, SourceBody

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from compactor import layout
-from compactor.codecs.parquet_footer import ParquetFooter, read_footer
+from compactor.encoding.parquet_footer import ParquetFooter, read_footer
 from compactor.errors import IntegrityError, SourceChanged, UnreadableSource
 from compactor.model import ObjectGroup, Quarantined, QuarantineReason, SourceObject
 from compactor_spark.columnar.context import ColumnarContext

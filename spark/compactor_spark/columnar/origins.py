@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from compactor.errors import InvalidInput
-from compactor.tables.upserts import POSITION, SOURCE_KEY
+from compactor.sinks.upserts import POSITION, SOURCE_KEY
 from compactor_spark.columnar.output import Rows
 
 _FIELDS = (StructField(SOURCE_KEY, StringType()), StructField(POSITION, LongType()))

@@ -10,7 +10,7 @@ from functools import partial
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
-from compactor.codecs.encoders import encoder
+from compactor.encoding.encoders import encoder
 from compactor.errors import IntegrityError
 from compactor.formats import content_type
 from compactor.log.columnar import Columnar, Rejects

@@ -22,7 +22,7 @@ from compactor.formats.delimited import DELIMITERS, ends_within_quotes, fields_p
 from compactor.formats.first_record import Begin, ambiguous, delimiters_of
 from compactor.formats.lines import BOM
 from compactor.model import Format, QuarantineReason, SourceObject
-from compactor.outputs import plain
+from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import Detector, detector
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore, SourceBody

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
-from compactor.codecs.parquet_footer import ParquetFooter
+from compactor.encoding.parquet_footer import ParquetFooter
 from compactor.errors import InvalidInput
 from compactor.model import ObjectGroup, Quarantined, SourceObject
 

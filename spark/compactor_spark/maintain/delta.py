@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.tables.upserts import quoted
+from compactor.sinks.upserts import quoted
 from compactor_spark.maintain.delta_log import DeltaEntries, Entry, uri_of
 from compactor_spark.maintain.delta_number import rewrite_as_number
 from compactor_spark.maintain.engines import PREFIX, Mark, Rewritten, StepDone

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j h
 from pyspark.sql import SparkSession
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.tables.upserts import quoted
+from compactor.sinks.upserts import quoted
 from compactor_spark.maintain.engines import Mark, Rewritten, StepDone
 from compactor_spark.maintain.iceberg_snapshots import (
     RUN,

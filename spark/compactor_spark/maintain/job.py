@@ -10,6 +10,15 @@ from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.settings.tables import DELTA
 from compactor_spark.maintain.engines import Rewritten, StepDone, Tables
 from compactor_spark.rounds import first_line
+from compactor_tables.maintenance_receipts import (
+    DONE,
+    FAILED,
+    GAVE_WAY,
+    LEFT,
+    ROLLED_BACK,
+    MaintenanceReceipt,
+    RewrittenPartition,
+)
 from compactor_tables.orders import (
     CHECKPOINT,
     DELETES,
@@ -22,15 +31,6 @@ from compactor_tables.orders import (
     UNDO,
     Order,
     PartitionOrder,
-)
-from compactor_tables.receipts import (
-    DONE,
-    FAILED,
-    GAVE_WAY,
-    LEFT,
-    ROLLED_BACK,
-    MaintenanceReceipt,
-    RewrittenPartition,
 )
 
 _MOST_SUPERSEDED = 10_000

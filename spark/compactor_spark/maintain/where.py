@@ -11,7 +11,7 @@ from py4j.java_gateway import JVMView  # type: ignore[import-untyped] # py4j has
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from compactor.errors import InvalidInput
-from compactor.tables.upserts import quoted
+from compactor.sinks.upserts import quoted
 from compactor_tables.orders import Condition
 
 _TRANSFORM = re.compile(r"(identity|year|month|day|hour|void|bucket|truncate)(?:\[(\d+)\])?")

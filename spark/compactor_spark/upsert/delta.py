@@ -19,8 +19,8 @@ from pyspark.sql.types import StructType
 
 from compactor.errors import TableConflict
 from compactor.settings.tables import KEYS_SUFFIX
-from compactor.tables.history import Restored, restored_before
-from compactor.tables.upserts import quoted
+from compactor.sinks.named_history import Restored, restored_before
+from compactor.sinks.upserts import quoted
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, columns_of
 

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from compactor.tables.upserts import quoted
+from compactor.sinks.upserts import quoted
 
 PREFIX = "s3-compactor"
 

@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, TableConflict, TransientStoreError
 from compactor.settings.tables import KEYS_SUFFIX
-from compactor.tables.history import Snapshot, rolled_back
-from compactor.tables.upserts import quoted
+from compactor.sinks.named_history import Snapshot, rolled_back
+from compactor.sinks.upserts import quoted
 from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, columns_of
 

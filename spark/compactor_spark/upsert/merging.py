@@ -17,11 +17,11 @@ from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.ports import ObjectStore
 from compactor.settings.tables import DELTA
+from compactor.sinks.table_catalog import TableFile
+from compactor.sinks.table_publisher import Publishing, record_publish
+from compactor.sinks.table_receipts import TableReceipt, read_receipt
+from compactor.sinks.upserts import key_of
 from compactor.stores.s3 import S3Store
-from compactor.tables.port import TableFile
-from compactor.tables.publish import Publishing, record_publish
-from compactor.tables.receipts import TableReceipt, read_receipt
-from compactor.tables.upserts import key_of
 from compactor_spark.columnar.staging import STAGED, access_of
 from compactor_spark.console import Console
 from compactor_spark.log_store import one_driver_only

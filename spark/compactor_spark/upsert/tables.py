@@ -21,8 +21,8 @@ from pyspark.sql.types import (
 )
 
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
-from compactor.tables.port import Holdings, TableContents, TableFile, TableState
-from compactor.tables.upserts import (
+from compactor.sinks.table_catalog import Holdings, TableContents, TableFile, TableState
+from compactor.sinks.upserts import (
     DELETED,
     ENTRY,
     KEYS_OF,
@@ -61,7 +61,7 @@ class _Both:
 
 
 class SparkUpserts:
-    """Implements :class:`compactor.tables.port.TableCatalog` for tables with a key.
+    """Implements :class:`compactor.sinks.table_catalog.TableCatalog` for tables with a key.
 
     A table says that it has what its table of keys has: that is the one which is merged last.
 

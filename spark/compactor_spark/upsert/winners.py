@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 from pyspark.sql.types import StructType
 
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.tables.upserts import (
+from compactor.sinks.upserts import (
     DELETED,
     ENTRY,
     OWN,

@@ -19,8 +19,12 @@ from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store, make_client
 from compactor_local.bridges import BridgeError
 from compactor_tables.lease import Leases
+from compactor_tables.maintenance_receipts import (
+    MaintenanceReceipt,
+    RewrittenPartition,
+    write_receipt,
+)
 from compactor_tables.orders import PartitionOrder, read_order
-from compactor_tables.receipts import MaintenanceReceipt, RewrittenPartition, write_receipt
 
 SPARK_JOB = "spark-job"
 """The access key of the Spark job."""

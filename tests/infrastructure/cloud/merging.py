@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from compactor.discovery.discover import discover
-from compactor.discovery.work import Discovery, write_work
+from compactor.discovery.work_items import Discovery, write_work
 from compactor.layout import run_key
 from compactor.probe.probe import ask_and_record
 from compactor.settings.settings import Settings

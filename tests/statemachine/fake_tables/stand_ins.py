@@ -14,8 +14,12 @@ from typing import Any
 from compactor.settings.uris import S3Uri
 from compactor.stores.s3 import S3Store, make_client
 from compactor_local.bridges import BridgeError
+from compactor_tables.maintenance_receipts import (
+    MaintenanceReceipt,
+    RewrittenPartition,
+    write_receipt,
+)
 from compactor_tables.orders import Order, read_order
-from compactor_tables.receipts import MaintenanceReceipt, RewrittenPartition, write_receipt
 from tests.statemachine.fake_tables.services import KeptAthena
 
 

@@ -1,0 +1,258 @@
+"""One partition's clean-up, in one worker: the order of its steps.
+
+list the log -> read it -> for each entry past retention: HEAD, prove -> delete -> record
+-> abort the uploads that no commit names
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from compactor.cleaning import clean_up_receipts
+from compactor.cleaning import decide as cleanup
+from compactor.cleaning.clean_up_receipts import CleanUpReceipt, waiting_line
+from compactor.cleaning.clean_up_records import write_record
+from compactor.cleaning.decide import Deleted, Entry
+from compactor.cleaning.due import (
+    CLOUDTRAIL_WARNING,
+    CleanUpRun,
+    Examined,
+    candidates,
+    examine,
+    with_table,
+)
+from compactor.cleaning.orphans import find_orphans
+from compactor.conditions import RACING_DELETES
+from compactor.errors import CompactorError, IntegrityError
+from compactor.log.log_reader import StoredLog
+from compactor.ports import OpenUpload
+
+__all__ = ["CleanUpRun", "Decision", "Due", "clean_up", "decide", "record_clean_up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """One commit whose sources may go: ``etag`` is that of its proven output."""
+
+    sequence: int
+    sources: int
+    bytes: int
+    etag: str
+
+
+@dataclass(slots=True)
+class Decision:
+    """What a clean-up of one partition would do now.
+
+    Attributes:
+        due: commits whose sources would be deleted.
+        unsafe: one line for each commit whose output did not check out.
+        elsewhere: commits whose sources lie in another source.
+        waiting: commits whose sources query engines may read still; the reason is a warning.
+        orphans: uploads that no commit names, and that would be aborted.
+        error: why nothing of the partition would be touched; empty otherwise.
+    """
+
+    path: str
+    due: list[Due] = field(default_factory=list)
+    unsafe: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    elsewhere: int = 0
+    waiting: int = 0
+    orphans: int = 0
+    error: str = ""
+
+    @property
+    def only(self) -> dict[int, str]:
+        """What :class:`CleanUpRun` takes to touch nothing else."""
+        return {one.sequence: one.etag for one in self.due}
+
+
+def decide(run: CleanUpRun) -> Decision:
+    """Look at everything that a clean-up would look at; reads only.
+
+    Raises:
+        TransientStoreError: the store did not answer.
+        InvalidInput: something may not be read.
+    """
+    decision = Decision(run.path)
+    try:
+        log = run.list_log()
+        entries = run.survey(log).entries
+        for entry, table in with_table(run, candidates(run, entries)):
+            examined = examine(run, log, entry, table)
+            if examined is not None:
+                _add(decision, examined)
+            run.on_entry()
+        if any(one.sources for one in decision.due) and not run.store.traits.deletes_one:
+            decision.warnings.append(RACING_DELETES)
+        _count_orphans(decision, run, log, entries)
+    except IntegrityError as error:
+        decision.error = str(error)
+        decision.due.clear()
+    return decision
+
+
+def _add(decision: Decision, examined: Examined) -> None:
+    if examined.fault:
+        decision.unsafe.append(examined.fault)
+    elif examined.elsewhere:
+        decision.elsewhere += 1
+    elif examined.waits:
+        decision.waiting += 1
+        line = waiting_line(examined.waits)
+        decision.warnings += [line] if line not in decision.warnings else []
+    else:
+        # Also without sources: that nothing is left to delete is still to be recorded.
+        sequence, count = examined.commit.sequence, len(examined.sources)
+        decision.due.append(Due(sequence, count, examined.bytes, examined.etag))
+        if count and cleanup.is_cloudtrail(examined.commit) and not decision.warnings:
+            decision.warnings.append(CLOUDTRAIL_WARNING)
+
+
+def _count_orphans(
+    decision: Decision, run: CleanUpRun, log: StoredLog, entries: Sequence[Entry]
+) -> None:
+    try:
+        decision.orphans = sum(1 for _ in _orphans(run, log, entries)) if log.entries else 0
+    except CompactorError as error:
+        decision.warnings.append(f"uploads that no commit names stay: {error}")
+
+
+def record_clean_up(run: CleanUpRun, earlier: CleanUpReceipt) -> CleanUpReceipt:
+    """Clean up one partition as far as the deadline allows, and leave a receipt.
+
+    Args:
+        run: what to do, and with what.
+        earlier: what earlier calls of the same run left; entries that they dealt with are not
+            looked at again.
+
+    Raises:
+        Exception: whatever ended it, after the receipt says so.
+    """
+    receipt = earlier.copy()
+    try:
+        clean_up(run, receipt)
+    except Exception as error:
+        receipt.status = "failed"
+        receipt.error, receipt.cause = type(error).__name__, str(error)
+        raise
+    finally:
+        clean_up_receipts.write(receipt, run.settings, run.partition, run.store)
+    return receipt
+
+
+def clean_up(run: CleanUpRun, receipt: CleanUpReceipt) -> None:
+    """Clean up one partition as far as the deadline allows. Safe to run again, and at once.
+
+    A commit whose output does not check out keeps its sources, and does not end the others.
+
+    Args:
+        run: what to do, and with what.
+        receipt: where this adds what it did.
+
+    Raises:
+        IntegrityError: the log is damaged, or was changed by hand; nothing more was deleted.
+        TransientStoreError: the store did not answer.
+    """
+    before = Counter(run.store.requests.snapshot())
+    receipt.counts.calls += 1
+    receipt.status, receipt.error, receipt.cause = "more", "", ""
+    try:
+        log = run.list_log()
+        entries = run.survey(log).entries
+        if not log.entries:
+            receipt.status = "done"
+        elif _go_through(run, receipt, log, entries):
+            _abort_orphans(run, receipt, log, entries)
+            receipt.status = "done"
+    finally:
+        receipt.add_requests(Counter(run.store.requests.snapshot()) - before)
+
+
+def _go_through(
+    run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, entries: Sequence[Entry]
+) -> bool:
+    """Deal with one entry after the other; False when time ran out."""
+    # The first is begun in any case, so that every call comes further.
+    needed = 0.0
+    for entry, table in with_table(run, candidates(run, entries, receipt.counts.through)):
+        if needed and run.deadline.remaining_seconds() < needed:
+            return False
+        started = run.clock.now()
+        examined = examine(run, log, entry, table)
+        if examined is not None:
+            _carry_out(run, receipt, log, examined)
+        receipt.counts.through = entry.sequence
+        needed = max(needed, run.reserve_seconds, run.clock.now() - started)
+        run.on_entry()
+    return True
+
+
+def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: Examined) -> None:
+    if found.fault or found.elsewhere or found.waits:
+        _note_kept(receipt, found)
+        return
+    commit = found.commit
+    if found.sources and cleanup.is_cloudtrail(commit):
+        receipt.warn(CLOUDTRAIL_WARNING)
+    if found.sources and not run.store.traits.deletes_one:
+        receipt.warn(RACING_DELETES)
+    deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
+    _count(receipt, deleted)
+    # Of another source's objects in the same commit nobody knows here what becomes of them.
+    all_ours = len(found.sources) == len(commit.sources) or not found.sources
+    if all_ours and not deleted.left:
+        record = cleanup.record_of(commit, deleted, run.run_id, run.clock.now())
+        key = log.record_key_of(commit.sequence)
+        is_first = write_record(run.store, log.state.bucket, key, record)
+        receipt.counts.commits += bool(found.sources) and is_first
+
+
+def _note_kept(receipt: CleanUpReceipt, found: Examined) -> None:
+    """Why the sources of an entry stay."""
+    if found.fault:
+        if found.fault not in receipt.unsafe:
+            receipt.unsafe.append(found.fault)
+    elif found.waits:
+        receipt.warn(waiting_line(found.waits))
+
+
+def _count(receipt: CleanUpReceipt, deleted: Deleted) -> None:
+    counts = receipt.counts
+    counts.deleted += len(deleted.ours)
+    counts.deleted_bytes += sum(source.size for source in deleted.ours)
+    counts.changed += len(deleted.changed)
+    counts.markers += deleted.markers
+    receipt.refuse(deleted.left)
+    if deleted.markers:
+        receipt.warn(
+            "the source's bucket is versioned: deleting puts delete markers, and the old versions"
+            " stay, and are paid for, until a lifecycle rule expires noncurrent versions"
+        )
+
+
+def _abort_orphans(
+    run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, entries: Sequence[Entry]
+) -> None:
+    """Uploads are no sources: what goes wrong here is told, and ends nothing."""
+    try:
+        for upload in list(_orphans(run, log, entries)):
+            run.store.abort_upload(run.settings.destination.bucket, upload.key, upload.upload_id)
+            receipt.counts.uploads_aborted += 1
+    except CompactorError as error:
+        receipt.warn(f"uploads that no commit names stay: {error}")
+
+
+def _orphans(run: CleanUpRun, log: StoredLog, entries: Sequence[Entry]) -> Iterator[OpenUpload]:
+    named = {entry.upload_id for entry in entries if entry.valid}
+    return find_orphans(run.store, run.destination, named, _earlier_of_both_clocks(run, log))
+
+
+def _earlier_of_both_clocks(run: CleanUpRun, log: StoredLog) -> float:
+    """UNIX seconds; any object tells the store's time."""
+    now = run.clock.now()
+    head = run.store.head(log.state.bucket, log.key_of(max(log.entries)))
+    return now if head is None else cleanup.earlier_clock(head, now)

@@ -1,0 +1,177 @@
+"""Clean-up's part of a run's report, from what its workers left behind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from compactor import layout
+from compactor.cleaning import clean_up_receipts
+from compactor.cleaning.clean_up_list import DueWork, stream_due
+from compactor.cleaning.clean_up_receipts import (
+    SHOWN_REFUSALS,
+    SUMMED,
+    CleanUpReceipt,
+    Undeleted,
+    add_sums,
+)
+from compactor.discovery.parallel import Parallel
+from compactor.errors import ObjectMissing
+from compactor.layout import partition_at
+from compactor.ports import ObjectStore
+from compactor.settings.settings import CleanUpMode, Settings
+
+_READERS = 64
+# Of each kind; a report of very many partitions tells so many, and counts the others.
+_SHOWN_LINES = 1_000
+
+
+@dataclass(slots=True)
+class CleanUpReport:
+    """What clean-up did in one run.
+
+    Attributes:
+        partitions: how many have commits past retention.
+        commits: how many of those were done with.
+        deleted: sources that are gone; ``deleted_bytes`` is their size.
+        changed: sources that stay, because another object stands at their key.
+        refused: sources that the store did not delete.
+        markers: deletes that left a noncurrent version, which is still paid for.
+        uploads_aborted: orphans.
+        requests: by kind.
+        unsafe: a line for each commit whose output is not proven; its sources stay.
+        refusals: the first of the refused sources.
+        warnings: what somebody should know, though nothing failed.
+        failures: a line for each partition whose clean-up failed or was lost, and for what
+            ended clean-up before its partitions did.
+        left_out: lines of ``unsafe``, ``warnings`` and ``failures`` beyond the first 1,000 of each.
+    """
+
+    partitions: int = 0
+    commits: int = 0
+    deleted: int = 0
+    deleted_bytes: int = 0
+    changed: int = 0
+    refused: int = 0
+    markers: int = 0
+    uploads_aborted: int = 0
+    requests: dict[str, int] = field(default_factory=dict)
+    unsafe: list[str] = field(default_factory=list)
+    refusals: list[Undeleted] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    def tell(self, kind: str, line: str) -> None:
+        """Add a line to ``unsafe``, ``warnings`` or ``failures``, or count it."""
+        lines: list[str] = getattr(self, kind)
+        if len(lines) < _SHOWN_LINES:
+            lines.append(line)
+        else:
+            self.left_out[kind] = self.left_out.get(kind, 0) + 1
+
+    @property
+    def causes(self) -> list[str]:
+        """Why the run cannot have succeeded; sources that were refused are no such reason."""
+        return [*self.failures, *self.unsafe]
+
+    @property
+    def more_causes(self) -> int:
+        """How many are not told one by one."""
+        return self.left_out.get("failures", 0) + self.left_out.get("unsafe", 0)
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Its numbers, with how many lines of each kind there are."""
+        numbers = {name: getattr(self, name) for name in ("partitions", *SUMMED)}
+        lines = ("unsafe", "warnings", "failures")
+        left = self.left_out
+        return {**numbers, **{n: len(getattr(self, n)) + left.get(n, 0) for n in lines}}
+
+
+def report_clean_up(
+    settings: Settings,
+    run_id: str,
+    failure: str,
+    store: ObjectStore,
+    *,
+    before: CleanUpReport | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> tuple[CleanUpReport | None, bool]:
+    """Gather the receipts of a run's clean-up; None where the run has none.
+
+    Args:
+        settings: of the run.
+        run_id: of the run.
+        failure: what ended clean-up before its partitions did; empty for nothing.
+        store: where the receipts are.
+        before: what an earlier call gathered.
+        stop: asked behind each partition; true when this call is to end there.
+
+    Returns:
+        What there is by now, and whether that is all.
+
+    Raises:
+        InvalidInput: the list of what is due is damaged.
+    """
+    if settings.clean_up is not CleanUpMode.DELETE:
+        return None, True
+    result = before or CleanUpReport(failures=[failure] if failure else [])
+    try:
+        for work, receipt in _receipts(settings, run_id, store, result.partitions):
+            result.partitions += 1
+            if receipt is not None:
+                _add(result, receipt)
+            elif not failure:
+                lost = "WorkerLost no receipt: the worker was lost before it could write one"
+                result.tell("failures", f"{_name(work.path)}: {lost}")
+            if stop():
+                return result, False
+    except ObjectMissing:
+        # The workflow goes past clean-up only after a failure of another kind.
+        result.failures = result.failures or ["it did not begin"]
+    return result, True
+
+
+def _receipts(
+    settings: Settings, run_id: str, store: ObjectStore, start: int
+) -> Iterator[tuple[DueWork, CleanUpReceipt | None]]:
+    """What is due, and what was left behind of it, one after the other; from a number on."""
+
+    def one(work: DueWork) -> tuple[DueWork, CleanUpReceipt | None]:
+        return work, _receipt(work, settings, run_id, store)
+
+    with Parallel(_READERS) as parallel:
+        due = stream_due(store, *layout.clean_up_list_key(settings, run_id))
+        yield from parallel.in_order(one, islice(due, start, None))
+
+
+def _receipt(
+    work: DueWork, settings: Settings, run_id: str, store: ObjectStore
+) -> CleanUpReceipt | None:
+    bucket, key = layout.clean_up_receipt_key(settings, run_id, partition_at(settings, work.path))
+    try:
+        body = store.get(bucket, key)
+    except ObjectMissing:
+        return None
+    return clean_up_receipts.decode(body, f"s3://{bucket}/{key}")
+
+
+def _add(result: CleanUpReport, receipt: CleanUpReceipt) -> None:
+    add_sums(result, receipt.counts)
+    result.requests = dict(Counter(result.requests) + Counter(receipt.counts.requests))
+    for kind, lines in (("unsafe", receipt.unsafe), ("warnings", receipt.warnings)):
+        for line in lines:
+            result.tell(kind, line)
+    result.refusals += receipt.refusals[: SHOWN_REFUSALS - len(result.refusals)]
+    if receipt.status == "more":
+        receipt.error = "WorkerLost"
+        receipt.cause = "the last receipt says that commits were left"
+    if receipt.status != "done":
+        result.tell("failures", f"{_name(receipt.path)}: {receipt.error} {receipt.cause}")
+
+
+def _name(path: str) -> str:
+    return path or "(root)"

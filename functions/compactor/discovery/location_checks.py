@@ -1,0 +1,146 @@
+"""Whether a run's places are what they are taken for, before anything is done in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import reduce
+from itertools import islice
+
+from compactor.discovery.work_items import blaming
+from compactor.errors import InvalidInput
+from compactor.log.completeness import not_whole, outputs_among
+from compactor.log.identity import check_new_state, read_identity, refuse_outputs_as_sources
+from compactor.log.log_reader import some_entries
+from compactor.log.resting import Rests
+from compactor.log.schemes import check_scheme
+from compactor.model import Partition, SourceObject
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.settings.windows import named_level
+
+_PAGES_LOOKED_AT = 10
+
+
+def check_places(settings: Settings, store: ObjectStore) -> None:
+    """Look at each place once, so that a mistake in a URI ends the run before anything is done.
+
+    Raises:
+        InvalidInput: a bucket does not exist or may not be read; the destination was made of
+            other partitions; the source is what a run wrote; or the state lies in another one.
+        IntegrityError: the log of what is in the destination is gone, or elsewhere.
+    """
+    for field, place in (
+        ("s3_source_uri", settings.source.root),
+        ("s3_destination_uri", settings.destination),
+    ):
+        with blaming(field, settings):
+            next(iter(store.list_level(place.bucket, place.prefix)), None)
+    with blaming("s3_state_uri", settings):
+        check_scheme(settings, store)
+        if read_identity(settings, store) is None:
+            check_new_state(settings, store)
+    with blaming("s3_source_uri", settings):
+        refuse_outputs_as_sources(settings, store)
+    if not _has_log(settings, store):
+        _refuse_unknown_outputs(settings, store)
+
+
+def rests_of(settings: Settings, store: ObjectStore, now: float, run_id: str = "") -> Rests | None:
+    """What tells partitions at rest; None where nothing was ever committed.
+
+    An inventory tells of objects in its own words, and costs no LIST.
+    """
+    with blaming("s3_state_uri", settings):
+        if settings.listing_kind == "inventory" or read_identity(settings, store) is None:
+            return None
+    return Rests.of(settings, store, now, run_id)
+
+
+def _has_log(settings: Settings, store: ObjectStore) -> bool:
+    known = read_identity(settings, store) is not None
+    return known or any(some_entries(settings.state, store))
+
+
+def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
+    """A state without a log, and outputs that only a log can have named: it is gone, or elsewhere.
+
+    Only the first pages are looked at: each partition is, before its first commit.
+    """
+    place = settings.destination
+
+    def listed() -> Iterator[SourceObject]:
+        pages = store.list_objects(place.bucket, place.prefix)
+        return (one for page in islice(pages, _PAGES_LOOKED_AT) for one in page)
+
+    with blaming("s3_destination_uri", settings):
+        there = outputs_among(listed, store)
+    # Another first run may have published them meanwhile: then its log is there, too.
+    if there and not _has_log(settings, store):
+        raise not_whole(settings.s3_state_uri, 0, there)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLevels:
+    """Sources in levels below their partition that name a column: how many, and the first."""
+
+    objects: int = 0
+    key: str = ""
+    level: str = ""
+
+    def plus(self, other: NamedLevels) -> NamedLevels:
+        """Both together, with the first example of the two."""
+        first = self if self.objects else other
+        return replace(first, objects=self.objects + other.objects)
+
+
+def in_named_levels(
+    settings: Settings, partition: Partition, page: Iterable[SourceObject]
+) -> NamedLevels:
+    """Those of a page of a partition that the run wants."""
+    found = NamedLevels()
+    below = len(partition.prefix)
+    for one in page:
+        if one.key.find("=", below) < 0 or (one.key.endswith("/") and not one.size):
+            continue
+        level = named_level(one.key, below)
+        if level and _is_wanted(settings, one.key):
+            found = found.plus(NamedLevels(1, one.key, level))
+    return found
+
+
+def refuse_named_levels(settings: Settings, found: Sequence[NamedLevels], objects: int) -> None:
+    """End a run none of whose sources could be compacted without losing a column.
+
+    Where only some could not, those are left alone: a few keys may not stop all others.
+
+    Args:
+        settings: of the run.
+        found: such sources, by partition.
+        objects: how many sources there are in all.
+
+    Raises:
+        InvalidInput: all are such.
+    """
+    lost = reduce(NamedLevels.plus, found, NamedLevels())
+    if not lost.objects or lost.objects < objects:
+        return
+    if settings.date_format is not None:
+        name = "date_format"
+        way = f"{settings.date_format}/{lost.level}, or no date_format and a depth"
+    else:
+        name = "depth"
+        way = f"{settings.depth + lost.level.count('/') + 1}, or whatever depth"
+    accepted = (
+        f"{way} that makes partitions of all levels which name a column, for outputs above"
+        f" {lost.level}/ would lose that of s3://{settings.source.root.bucket}/{lost.key}"
+    )
+    raise InvalidInput(name, getattr(settings, name), accepted)
+
+
+def _is_wanted(settings: Settings, key: str) -> bool:
+    """Whether include and exclude leave a key in; asked of few."""
+    relative = key[len(settings.source.root.prefix) :]
+    included = not settings.include or any(fnmatchcase(relative, g) for g in settings.include)
+    return included and not any(fnmatchcase(relative, g) for g in settings.exclude)

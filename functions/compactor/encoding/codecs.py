@@ -1,0 +1,226 @@
+"""What encodings objects come in: none, gzip, zstd.
+
+Decoding trusts the bytes, never the name, is bounded in memory whatever the source claims, and
+never returns short content: a source that ends too early is an error.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+import zstandard
+from isal import isal_zlib
+
+from compactor.encoding.decoders import (
+    GZIP_MAGIC,
+    GZIP_WBITS,
+    INFLATE_ERROR,
+    PIECE_BYTES,
+    ZSTD_MAGIC,
+    Input,
+    gunzip,
+    is_skippable,
+    unzstd,
+)
+from compactor.errors import UnreadableSource
+from compactor.model import Compression, QuarantineReason
+
+UNQUESTIONED_BYTES = 16 << 20
+
+# RFC 1952: the end of a member is the size of its content, modulo 2**32.
+_GZIP_SIZE_BYTES = 4
+# Every magic begins with one of these, and hardly any text does.
+_MAGIC_STARTS = frozenset({GZIP_MAGIC[0], ZSTD_MAGIC[0], *range(0x50, 0x60)})
+# Making a zstd context costs more than using it for a small source; none is shared by threads.
+_thread = threading.local()
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How far a source may expand.
+
+    Attributes:
+        max_expansion: plain bytes per encoded byte, or None for any number; asked only beyond
+            16 MiB of plain bytes.
+        max_bytes: plain bytes of one source, or None for any number.
+    """
+
+    max_expansion: int | None = 200
+    max_bytes: int | None = None
+
+    def check(self, plain_bytes: int, encoded_bytes: int) -> None:
+        """Raise UnreadableSource (TOO_LARGE or BOMB) when a limit is passed."""
+        if self.max_bytes is not None and plain_bytes > self.max_bytes:
+            detail = f"more than {self.max_bytes} plain bytes"
+            raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
+        if plain_bytes <= UNQUESTIONED_BYTES or self.max_expansion is None:
+            return
+        if plain_bytes > self.max_expansion * encoded_bytes:
+            detail = f"expands more than {self.max_expansion} times"
+            raise UnreadableSource(QuarantineReason.BOMB, detail)
+
+
+_ANY_SIZE = Limits(max_expansion=None, max_bytes=None)
+
+
+def detect_compression(head: bytes) -> Compression:
+    """The compression that the first bytes (4 or more, fewer only if that is all) show."""
+    if not head or head[0] not in _MAGIC_STARTS:
+        return Compression.NONE
+    if head.startswith(GZIP_MAGIC):
+        return Compression.GZIP
+    if head.startswith(ZSTD_MAGIC) or is_skippable(head):
+        return Compression.ZSTD
+    return Compression.NONE
+
+
+def decompress(content: bytes, compression: Compression, *, limits: Limits) -> bytes:
+    """The plain bytes of one whole source; all members of it, all frames of it.
+
+    Memory stays within the limits plus a few MiB: a source that passes them is given up as
+    soon as it does.
+
+    Args:
+        content: the source.
+        compression: what its first bytes show.
+        limits: for its expansion.
+
+    Raises:
+        UnreadableSource: CORRUPT, TRUNCATED, BOMB, or TOO_LARGE (``limits.max_bytes``).
+    """
+    if compression is Compression.NONE:
+        limits.check(len(content), len(content))
+        return content
+    whole = decompress_at_once(content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES)
+    if whole is not None:
+        return whole
+    source = Input((content,))
+    # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
+    plain = io.BytesIO()
+    for piece in decompress_stream(source, compression, limits=limits):
+        plain.write(piece)
+    return plain.getvalue()
+
+
+def decompress_at_once(
+    content: bytes,
+    compression: Compression,
+    *,
+    limits: Limits,
+    most_bytes: int,
+) -> bytes | None:
+    """The plain bytes of the common case, one sound member or frame that says how long it is.
+
+    One call takes a sixth less CPU than the walk, and the interpreter lock is let go of once. No
+    more is inflated than it says, whatever it holds.
+
+    Args:
+        content: one whole source.
+        compression: what its first bytes show.
+        limits: for its expansion.
+        most_bytes: plain bytes that are wanted at once.
+
+    Returns:
+        None sends all others to the walk, which says what is wrong with them.
+
+    Raises:
+        UnreadableSource: BOMB, or TOO_LARGE (``limits.max_bytes``).
+    """
+    if compression is Compression.ZSTD:
+        plain = _unzstd(content, most_bytes)
+    else:
+        plain = _gunzip(content, most_bytes)
+    if plain is not None:
+        limits.check(len(plain), len(content))
+    return plain
+
+
+def _unzstd(content: bytes, most_bytes: int) -> bytes | None:
+    try:
+        if not 0 < zstandard.frame_content_size(content) <= min(PIECE_BYTES, most_bytes):
+            return None
+        context = getattr(_thread, "context", None)
+        if context is None:
+            context = _thread.context = zstandard.ZstdDecompressor()
+        return bytes(context.decompress(content, allow_extra_data=False))
+    except zstandard.ZstdError:
+        return None
+
+
+def _gunzip(content: bytes, most_bytes: int) -> bytes | None:
+    size = int.from_bytes(content[-_GZIP_SIZE_BYTES:], "little")
+    # Optional header fields are left to the walk, which checks them.
+    if content[3:4] != b"\0" or size > most_bytes:
+        return None
+    member = isal_zlib.decompressobj(GZIP_WBITS)
+    try:
+        # 0 would mean no limit.
+        plain = member.decompress(content, size + 1)
+    except INFLATE_ERROR:
+        return None
+    return plain if member.eof and not member.unused_data else None
+
+
+def decompress_stream(
+    chunks: Iterable[bytes] | Input, compression: Compression, *, limits: Limits
+) -> Iterator[bytes]:
+    """Plain pieces of at most 1 MiB, as the encoded bytes come in.
+
+    ``limits.max_expansion`` is held against the encoded bytes received so far. Who gives an
+    :class:`Input` finds in it what was decoded.
+
+    Raises:
+        UnreadableSource: as :func:`decompress`, perhaps after good pieces.
+    """
+    source = chunks if isinstance(chunks, Input) else Input(chunks)
+    plain_bytes = 0
+    for piece in _DECODERS[compression](source):
+        plain_bytes += len(piece)
+        limits.check(plain_bytes, source.received)
+        yield piece
+
+
+def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tuple[bytes, bool]:
+    """What the first bytes of a source decompress to, and whether that is all of it.
+
+    Args:
+        stored: first bytes, or all of them when ``complete``.
+        complete: the source ends there.
+        most_bytes: plain bytes from which on the rest is left.
+
+    Raises:
+        UnreadableSource: they are damaged; not for what lies beyond the bytes given.
+    """
+    compression = detect_compression(stored)
+    if compression is Compression.NONE:
+        return stored, complete
+    plain = bytearray()
+    try:
+        for piece in decompress_stream((stored,), compression, limits=_ANY_SIZE):
+            plain += piece
+            if len(plain) >= most_bytes:
+                return bytes(plain), False
+    except UnreadableSource as error:
+        # What was not read is missing, and no fault.
+        if complete or error.reason != QuarantineReason.TRUNCATED:
+            raise
+    return bytes(plain), complete
+
+
+def _pass_through(source: Input) -> Iterator[bytes]:
+    for chunk in source.pieces():
+        if len(chunk) <= PIECE_BYTES:
+            yield chunk
+            continue
+        view = memoryview(chunk)
+        for at in range(0, len(chunk), PIECE_BYTES):
+            yield bytes(view[at : at + PIECE_BYTES])
+
+
+_DECODERS: dict[Compression, Callable[[Input], Iterator[bytes]]] = {
+    Compression.NONE: _pass_through,
+    Compression.GZIP: gunzip,
+    Compression.ZSTD: unzstd,
+}

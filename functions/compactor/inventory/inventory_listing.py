@@ -1,0 +1,143 @@
+"""The pages of an inventory as a listing of the source, as LIST gives one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from threading import Lock
+
+from compactor.inventory.pages import (
+    InventoryIndex,
+    RunShelf,
+    Shelf,
+    read_index,
+    read_listed,
+)
+from compactor.model import Partition, SourceObject
+from compactor.planning.partition_listing import ListedStore
+from compactor.ports import KeyPage, ObjectStore
+from compactor.settings.settings import Settings
+
+# Neighbouring partitions share pages. A page takes some 4 MB.
+_PAGES_HELD = 12
+# The character behind "/": before it are all keys of a level.
+_BEHIND_SLASH = chr(ord("/") + 1)
+
+
+class InventoryListing:
+    """What an inventory lists of a source; thread safe.
+
+    Args:
+        index: of its pages.
+        shelf: where they lie.
+    """
+
+    def __init__(self, index: InventoryIndex, shelf: Shelf) -> None:
+        self.index = index
+        self._shelf = shelf
+        self._first = [page.first for page in index.pages]
+        self._held: OrderedDict[int, list[SourceObject]] = OrderedDict()
+        self._lock = Lock()
+
+    @property
+    def as_of(self) -> float:
+        """When the objects were listed, UNIX seconds."""
+        return self.index.created_at
+
+    def newest(self, partition: Partition) -> float:
+        """Nothing but what is listed."""
+        return 0.0
+
+    def covers(self, bucket: str, prefix: str) -> bool:
+        """True where all that is below a prefix is in the listing."""
+        return bucket == self.index.bucket and prefix.startswith(self.index.prefix)
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        """Pages of all objects below a prefix in UTF-8 key order, as ObjectStore's.
+
+        Raises:
+            IntegrityError: a page is gone or damaged.
+        """
+        # The first key that may follow another has a NUL more.
+        return self._from(prefix, max(prefix, start_after + "\0" if start_after else ""))
+
+    def _from(self, prefix: str, key: str) -> Iterator[Sequence[SourceObject]]:
+        """Pages of what is below a prefix, from this key on."""
+        for number in range(max(0, bisect_right(self._first, key) - 1), len(self._first)):
+            if self._first[number] > prefix and not self._first[number].startswith(prefix):
+                return
+            page = self._page(number)
+            begin = bisect_left(page, key, key=_key)
+            end = bisect_left(page, True, lo=begin, key=lambda one: not one.key.startswith(prefix))
+            if begin < end:
+                yield page[begin:end]
+
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
+        """One level below a prefix, cut at ``/``, as ObjectStore's.
+
+        Raises:
+            IntegrityError: likewise.
+        """
+        below, following = len(prefix), prefix
+        while (page := next(self._from(prefix, following), None)) is not None:
+            # Objects of this very level lie together only until the next deeper key.
+            direct = tuple(takewhile(lambda one: "/" not in one.key[below:], page))
+            if direct:
+                yield KeyPage(direct, ())
+                following = direct[-1].key + "\0"
+                continue
+            level = page[0].key[: page[0].key.index("/", below) + 1]
+            yield KeyPage((), (level,))
+            following = level[:-1] + _BEHIND_SLASH
+
+    def _page(self, number: int) -> list[SourceObject]:
+        with self._lock:
+            found = self._held.get(number)
+            if found is not None:
+                self._held.move_to_end(number)
+                return found
+        bucket = self.index.bucket
+        found = [
+            SourceObject(bucket, row.key, row.etag, row.size, row.last_modified, row.storage_class)
+            for row in read_listed(self._shelf, self.index, self.index.pages[number])
+        ]
+        with self._lock:
+            self._held[number] = found
+            while len(self._held) > _PAGES_HELD:
+                self._held.popitem(last=False)
+        return found
+
+
+def _key(one: SourceObject) -> str:
+    return one.key
+
+
+class InventoriedStore(ListedStore):
+    """A store whose source an inventory lists, also by levels."""
+
+    def __init__(self, store: ObjectStore, listing: InventoryListing) -> None:
+        super().__init__(store, listing)
+        self._levels = listing
+
+    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
+        """Pages of one level below a prefix; of the source from the inventory."""
+        lists = self._levels if self._levels.covers(bucket, prefix) else self._store
+        return lists.list_level(bucket, prefix)
+
+
+def open_listing(settings: Settings, run_id: str, store: ObjectStore) -> InventoryListing | None:
+    """The listing that discovery has taken for a run; None where the run takes LIST.
+
+    Raises:
+        IntegrityError: its index is damaged, or a later version wrote it.
+    """
+    if settings.listing_kind != "inventory":
+        return None
+    shelf = RunShelf(settings, run_id, store)
+    index = read_index(shelf)
+    # Without an index, LIST tells the same.
+    return None if index is None else InventoryListing(index, shelf)

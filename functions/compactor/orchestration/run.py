@@ -1,0 +1,398 @@
+"""One run from discovery to its report, on workers that somebody else provides.
+
+discover -> each partition: compact, beside them Spark -> the table, where there is one
+-> each partition with old commits: clean up -> report
+
+The receipts say what is done. So a run goes on where an earlier invocation of it stopped, and a
+worker that was killed leaves nothing that its successor, or the next run, does not mend.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import inf
+
+import msgspec
+
+from compactor import layout
+from compactor.catalogs.opening import open_catalog
+from compactor.cleaning import clean_up_receipts
+from compactor.cleaning.clean_up_list import find_due, read_due, write_due
+from compactor.cleaning.expiry import expire
+from compactor.decoding import decoder
+from compactor.discovery.resume import Part
+from compactor.discovery.work_items import ITEMS_NAME, WorkItem
+from compactor.errors import ObjectMissing
+from compactor.layout import partition_at
+from compactor.orchestration.discovery_step import Begun, begin
+from compactor.orchestration.messages import DONE, FAILED, MORE, Answer, Order, Task
+from compactor.orchestration.partition_retry import LOST, RETRIES, STOPPED, Retry, Tries
+from compactor.orchestration.run_progress import Tally
+from compactor.orchestration.workers import Observer, Spark, Workers
+from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.report.report import Known, RunIdentity, RunReport, report
+from compactor.report.run_records import SPARK_ERROR_NAME
+from compactor.runs import partition_receipts as receipts
+from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.settings.settings import CleanUpMode, Settings
+from compactor.sinks.merged_tables import look_at_merge
+from compactor.sinks.table_proof import OpenCatalog
+from compactor.sinks.table_publisher import Publishing, check_table, record_publish
+from compactor.sinks.table_receipts import TableReceipt, read_receipt
+
+SPARK_RESULT_NAME = "spark-result.json"
+# A partition that is begun should come to a committed group.
+PARTITION_SECONDS = 60.0
+# S3 takes 3,500 deletes a second below one prefix, and each request has a thousand.
+_CLEAN_UPS_AT_ONCE = 10
+
+
+class _SparkCounts(msgspec.Struct):
+    done: int = 0
+    failed: int = 0
+    objects_in: int = 0
+
+
+class _SparkOutcome(msgspec.Struct):
+    """What the job wrote of its partitions, as far as progress shows it."""
+
+    partitions: _SparkCounts
+
+
+_decode_outcome = decoder(_SparkOutcome)
+
+
+def _wait(stopped: threading.Event, longest: float) -> None:
+    stopped.wait(random.uniform(0, longest))  # noqa: S311 - jitter keeps no secret
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Everything a whole run needs.
+
+    Attributes:
+        run_id: a run that an earlier call began goes on.
+        started_at: ISO 8601, of the run's first call.
+        deadline: of this call; partitions for which there is no time are left.
+        workers: makes the workers, once the store to use is known.
+        spark: None where there is none; then ``spark_engine`` must be ``none``.
+        retries: by the name of the error.
+        pause: waits up to so many seconds before a failed partition is tried again; less when
+            the event is set.
+        open_catalog: opens the table that the settings name.
+    """
+
+    settings: Settings
+    run_id: str
+    started_at: str
+    store: ObjectStore
+    clock: Clock
+    deadline: Deadline
+    workers: Callable[[ObjectStore], Workers]
+    spark: Spark | None = None
+    observer: Observer = field(default_factory=Observer)
+    retries: Mapping[str, Retry] = field(default_factory=lambda: RETRIES)
+    pause: Callable[[threading.Event, float], None] = _wait
+    open_catalog: OpenCatalog = open_catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How this call of a run ended.
+
+    Attributes:
+        report: None when time ran out: another call is needed then, for the partitions that are
+            left, or, where none is named, for discovery.
+        left: paths of partitions that need another call, to be compacted or cleaned up.
+        failed: paths of partitions that failed.
+        oversized: partitions that discovery found to be too large for one worker.
+    """
+
+    report: RunReport | None
+    left: Sequence[str]
+    failed: Sequence[str]
+    oversized: Sequence[WorkItem]
+
+
+def run_whole(given: Given) -> Ended:
+    """Carry out a run as far as the deadline allows. Safe to run again, and beside others.
+
+    Raises:
+        InvalidInput: the input is at fault; nothing was done.
+        TransientStoreError: the store did not answer for discovery or the report.
+        BaseException: whatever interrupts this thread, an interrupt of the terminal included,
+            after what is under way has ended between two requests.
+    """
+    if given.settings.table is not None:
+        catalog = given.open_catalog(given.settings, given.store)
+        check_table(given.settings, given.store, catalog)
+    goes_on = given.store.head(*_run_key(given, ITEMS_NAME)) is not None
+    begun = begin(
+        given.settings, given.run_id, given.store, given.clock.now(), deadline=given.deadline
+    )
+    if isinstance(begun, Part):
+        given.observer.discovering(begun)
+        return Ended(None, (), (), ())
+    return _Whole(given, begun, goes_on=goes_on).carry_out()
+
+
+class _Whole:
+    """A run that has begun."""
+
+    def __init__(self, given: Given, begun: Begun[ObjectStore], *, goes_on: bool) -> None:
+        self._given = given
+        self._begun = begun
+        self._found = begun.in_full()
+        self._goes_on = goes_on
+        self._workers = given.workers(begun.store)
+        self._tally = Tally(given.observer.progressed)
+        self._stopped = threading.Event()
+        self._left: list[str] = []
+        self._failed: list[str] = []
+        self._done: dict[str, Receipt] = {}
+        self._lost: dict[str, str] = {}
+
+    def carry_out(self) -> Ended:
+        found = self._found
+        wanted = found.oversized if self._given.settings.spark_engine != "none" else ()
+        self._given.observer.discovered(found)
+        self._tally.set(partitions_total=len(found.items) + len(wanted))
+        with self._spark_beside() as spark:
+            self._compact(found.items)
+            spark_failure = self._spark_ended(spark, wanted) if spark else ""
+        table_failure = clean_up_failure = ""
+        if not self._left and self._given.settings.table is not None:
+            table_failure = self._publish_table()
+        wanted_too = self._given.settings.clean_up is CleanUpMode.DELETE and not table_failure
+        if not self._left and wanted_too:
+            clean_up_failure = self._clean_up()
+        result = None
+        if not self._left:
+            identity = RunIdentity(
+                self._given.run_id,
+                self._given.started_at,
+                spark_failure=spark_failure,
+                table_failure=table_failure,
+                clean_up_failure=clean_up_failure,
+            )
+            known = Known(self._done, self._lost)
+            result = report(identity, self._given.settings, self._begun.store, known)
+        return Ended(result, self._left, self._failed, found.oversized)
+
+    def _compact(self, items: Sequence[WorkItem]) -> None:
+        for order, answer in self._each(self._to_compact(items), self._workers.slots):
+            if answer.status == DONE and answer.compacted is not None:
+                self._done[order.path] = answer.compacted
+            elif answer.status == FAILED:
+                self._failed.append(order.path)
+                if answer.error == LOST:
+                    self._lost[order.path] = answer.cause
+            else:
+                self._left.append(order.path)
+
+    def _to_compact(self, items: Iterable[WorkItem]) -> Iterator[Order]:
+        """One order for each partition that this run is not done with yet."""
+        for item in items:
+            earlier = self._earlier(item)
+            if earlier is None:
+                self._tally.ended(Task.COMPACT, DONE)
+            else:
+                yield Order.to_compact(item, earlier)
+
+    def _earlier(self, item: WorkItem) -> Counts | None:
+        """Counts of the run's earlier calls for a partition; None when it is done."""
+        if not self._goes_on:
+            return Counts()
+        given = self._given
+        key = layout.receipt_key(given.settings, given.run_id, item.partition)
+        try:
+            receipt = receipts.decode(self._begun.store.get(*key))
+        except ObjectMissing:
+            return Counts()
+        return None if receipt.status == DONE else receipt.counts
+
+    def _publish_table(self) -> str:
+        """Bring what is committed into the table; returns why that failed."""
+        given, store = self._given, self._begun.store
+        tries = Tries(given.retries)
+        while True:
+            try:
+                receipt = self._published(store)
+                given.observer.published(receipt)
+            except Exception as error:
+                # Compaction stands, the report tells, and the next run brings in what is left.
+                longest = tries.longest_wait(type(error).__name__)
+                if longest is None:
+                    given.observer.not_published(error)
+                    return f"{type(error).__name__}: {error}"
+                given.pause(self._stopped, longest)
+            else:
+                return f"{receipt.error}: {receipt.cause}" if receipt.error else ""
+
+    def _published(self, store: ObjectStore) -> TableReceipt:
+        given = self._given
+        catalog = given.open_catalog(given.settings, store)
+        if given.settings.upsert_key:
+            return look_at_merge(given.settings, store, catalog, given.run_id)
+        work = Publishing(
+            settings=given.settings,
+            store=store,
+            catalog=catalog,
+            clock=given.clock,
+            deadline=given.deadline,
+            run_id=given.run_id,
+        )
+        return record_publish(work, read_receipt(given.settings, given.run_id, store))
+
+    def _clean_up(self) -> str:
+        """Delete what is past retention, wherever it lies; returns what ended this early."""
+        try:
+            due = self._due()
+        except Exception as error:
+            # Compaction stands, and the report tells.
+            self._given.observer.clean_up_not_planned(error)
+            return f"{type(error).__name__}: {error}"
+        self._tally.set(clean_ups_total=len(due))
+        at_once = min(self._workers.slots, _CLEAN_UPS_AT_ONCE)
+        for order, answer in self._each(self._to_clean_up(due), at_once):
+            if answer.status == MORE:
+                self._left.append(order.path)
+        if not self._left:
+            self._expire()
+        return ""
+
+    def _expire(self) -> None:
+        given = self._given
+        now, store = given.clock.now(), self._begun.store
+        found = expire(given.settings, store, now, given.deadline, run_id=given.run_id)
+        given.observer.expired(found)
+
+    def _due(self) -> Sequence[str]:
+        """The partitions to clean up, as this run's first call that came so far found them."""
+        given, store = self._given, self._begun.store
+        try:
+            due = read_due(store.get(*layout.clean_up_list_key(given.settings, given.run_id)))
+        except ObjectMissing:
+            due = find_due(given.settings, store, given.clock.now())
+            write_due(due, given.settings, given.run_id, store)
+            given.observer.planned_clean_up(len(due))
+        return [work.path for work in due]
+
+    def _to_clean_up(self, due: Iterable[str]) -> Iterator[Order]:
+        settings, run_id = self._given.settings, self._given.run_id
+        for path in due:
+            if self._goes_on:
+                partition = partition_at(settings, path)
+                before = clean_up_receipts.earlier(settings, run_id, partition, self._begun.store)
+                if before.status == DONE:
+                    self._tally.ended(Task.CLEAN_UP, DONE)
+                    continue
+            yield Order.to_clean_up(path, settings)
+
+    def _each(self, orders: Iterable[Order], at_once: int) -> list[tuple[Order, Answer]]:
+        """See all orders through, so many at once."""
+        try:
+            if not self._workers.own_time:
+                return [(order, self._see_through(order)) for order in orders]
+            with ThreadPoolExecutor(at_once, thread_name_prefix="partition") as pool:
+                wanted = list(orders)
+                try:
+                    return list(zip(wanted, pool.map(self._see_through, wanted), strict=True))
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    self._stop()
+                    raise
+        except BaseException:
+            self._stop()
+            raise
+
+    def _stop(self) -> None:
+        """What is under way ends between two requests; nothing else is begun."""
+        if not self._stopped.is_set():
+            self._stopped.set()
+            self._workers.stop()
+
+    def _see_through(self, order: Order) -> Answer:
+        """Call for a partition until it is done, has failed for good, or no time is left."""
+        answer = self._last_answer(order)
+        if answer.error != STOPPED:
+            self._tally.ended(order.task, answer.status)
+        return answer
+
+    def _last_answer(self, order: Order) -> Answer:
+        tries = Tries(self._given.retries)
+        while self._given.deadline.remaining_seconds() >= PARTITION_SECONDS:
+            answer = self._workers.carry_out(order)
+            self._tell(order, answer)
+            if answer.status == FAILED:
+                longest = tries.longest_wait(answer.error)
+                if longest is None:
+                    return answer
+                self._given.pause(self._stopped, longest)
+            elif answer.status == DONE or not self._workers.own_time:
+                return answer
+            order = order.following(answer)
+        return Answer(MORE)
+
+    def _tell(self, order: Order, answer: Answer) -> None:
+        if answer.error != STOPPED:
+            with self._tally.lock:
+                self._tally.answered(order, answer)
+                self._given.observer.answered(order, answer)
+
+    @contextmanager
+    def _spark_beside(self) -> Iterator[Future[str] | None]:
+        """The Spark job under way, if there is anything for it; its result is why it failed."""
+        spark = self._given.spark
+        wanted = self._begun.spark and self._given.settings.spark_engine != "none"
+        if not wanted or spark is None:
+            yield None
+            return
+        pool = ThreadPoolExecutor(1, thread_name_prefix="spark")
+        try:
+            yield pool.submit(self._run_spark, spark)
+        except BaseException:
+            spark.stop()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _spark_ended(self, spark: Future[str], wanted: Sequence[WorkItem]) -> str:
+        """Why the job failed; one for which there is no time left is killed.
+
+        What it committed stands, and what it did not is left.
+        """
+        remaining = self._given.deadline.remaining_seconds()
+        done, _ = wait([spark], None if remaining == inf else max(0.0, remaining))
+        if not done and self._given.spark is not None:
+            self._given.spark.stop()
+            self._left.extend(item.path for item in wanted)
+            return ""
+        return spark.result()
+
+    def _run_spark(self, spark: Spark) -> str:
+        def tell(line: str) -> None:
+            self._tally.set(spark=line)
+
+        failure = spark.run(self._given.run_id, self._begun.lists.run_uri, tell)
+        for name in (SPARK_RESULT_NAME, SPARK_ERROR_NAME):
+            with suppress(ObjectMissing, msgspec.MsgspecError):
+                body = self._begun.store.get(*_run_key(self._given, name))
+                counts = _decode_outcome(body).partitions
+                self._tally.add(
+                    partitions_done=counts.done,
+                    partitions_failed=counts.failed,
+                    objects_done=counts.objects_in,
+                )
+                break
+        self._tally.set(spark="")
+        return failure
+
+
+def _run_key(given: Given, name: str) -> tuple[str, str]:
+    return layout.run_key(given.settings, given.run_id, name)

@@ -1,0 +1,83 @@
+"""How far a whole run has come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compactor.orchestration.messages import DONE, FAILED, Answer, Order, Task
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """Where a run stands.
+
+    Attributes:
+        partitions_total: partitions to be compacted; 0 until discovery has ended. Oversized ones
+            count unless they are left.
+        partitions_done: of those, the ones that are done.
+        partitions_failed: of those, the ones that failed for good.
+        objects_done: sources compacted so far.
+        spark: the last line of the Spark job; empty while there is none.
+        clean_ups_total: partitions that clean-up goes through; 0 until that is known.
+        clean_ups_done: of those, the ones that are done.
+        clean_ups_failed: of those, the ones that failed for good.
+        deleted: sources that clean-up has deleted so far.
+    """
+
+    partitions_total: int = 0
+    partitions_done: int = 0
+    partitions_failed: int = 0
+    objects_done: int = 0
+    spark: str = ""
+    clean_ups_total: int = 0
+    clean_ups_done: int = 0
+    clean_ups_failed: int = 0
+    deleted: int = 0
+
+
+class Tally:
+    """Adds up the answers of workers; any thread may tell.
+
+    Args:
+        on_change: told of every change, one call at a time.
+
+    Attributes:
+        lock: held while somebody is told.
+    """
+
+    def __init__(self, on_change: Callable[[RunProgress], None]) -> None:
+        self.now = RunProgress()
+        self._on_change = on_change
+        self.lock = threading.RLock()
+
+    def set(self, **values: Any) -> None:
+        """These numbers are known now."""
+        with self.lock:
+            self._publish(replace(self.now, **values))
+
+    def add(self, **more: int) -> None:
+        """So many more of each."""
+        with self.lock:
+            self.set(**{name: getattr(self.now, name) + n for name, n in more.items()})
+
+    def answered(self, order: Order, answer: Answer) -> None:
+        """A call has ended: what it did beyond the calls before."""
+        if answer.compacted is not None:
+            counts = answer.compacted.counts
+            self.add(objects_done=counts.objects_in - order.before.objects_in)
+        if answer.cleaned is not None and answer.cleaned_before is not None:
+            before = answer.cleaned_before.counts.deleted
+            self.add(deleted=answer.cleaned.counts.deleted - before)
+
+    def ended(self, task: Task, status: str) -> None:
+        """A partition is done, or has failed for good; anything else is left."""
+        if status in (DONE, FAILED):
+            of_what = "partitions" if task is Task.COMPACT else "clean_ups"
+            self.add(**{f"{of_what}_{status}": 1})
+
+    def _publish(self, progress: RunProgress) -> None:
+        self.now = progress
+        self._on_change(progress)

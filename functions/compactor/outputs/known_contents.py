@@ -1,0 +1,171 @@
+"""Sources whose content a commit has already: told by size and CRC32, and found in the log."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from compactor.errors import UnreadableSource
+from compactor.log.content_index import UNREAD_MARK, mark_of
+from compactor.log.entries import Commit, Output
+from compactor.log.manifest import ManifestRow
+from compactor.model import PASSING_REASONS, Again, ObjectGroup, SourceObject
+from compactor.outputs import plain_content as plain
+from compactor.outputs import slices
+from compactor.ports import ObjectStore, SourceBody
+from compactor.settings.settings import Settings
+
+_RANGE_BYTES = 8 << 20
+
+
+def compared(
+    body: SourceBody,
+    content: plain.PlainContent,
+    group: ObjectGroup,
+    settings: Settings,
+    store: ObjectStore,
+) -> tuple[Again | None, plain.PlainContent]:
+    """Whether a source looks like what was compacted of its key before; and its content.
+
+    Long content is read to its end for that, and then given from its beginning again.
+
+    Raises:
+        SourceChanged, UnreadableSource: as reading it raises them.
+    """
+    source = body.source
+    marks = group.held.get(source.identity)
+    if not marks:
+        return None, content
+    if not content.complete:
+        for _ in content.chunks():
+            continue
+    stored = _stored_md5(source, store) if UNREAD_MARK in marks else ""
+    if stored or mark_of(content.size, content.crc32) in marks:
+        return Again(source, 0, content.size, content.crc32, stored), content
+    if content.complete:
+        return None, content
+    return None, plain.read_again(source, store, settings)
+
+
+def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -> Again | None:
+    """The same of the one source of a group that S3 is to copy, whatever it holds.
+
+    Raises:
+        SourceChanged: as reading it raises it.
+        UnreadableSource: it may not be read, so that nobody can tell.
+    """
+    (source,) = group.sources
+    marks = group.held.get(source.identity)
+    if not marks:
+        return None
+    size = crc32 = None
+    if marks - {UNREAD_MARK}:
+        try:
+            content = plain.read_again(source, store, settings)
+            for _ in content.chunks():
+                continue
+            size, crc32 = content.size, content.crc32
+        except UnreadableSource as error:
+            if error.reason in PASSING_REASONS:
+                raise
+            # It is copied as it is: what does not decompress is not what was read before.
+            size = crc32 = None
+    stored = _stored_md5(source, store) if UNREAD_MARK in marks else ""
+    if stored or mark_of(size, crc32) in marks:
+        return Again(source, 0, size, crc32, stored)
+    return None
+
+
+def _stored_md5(source: SourceObject, store: ObjectStore) -> str:
+    body = plain.fetched(source, store)
+    return _md5(body.chunks() if body.chunks is not None else (body.content or b"",))
+
+
+def _md5(pieces: Iterable[bytes]) -> str:
+    # CRC32 will not do: a gzip object ends in the CRC32 of its content, so that those of one size
+    # whose content is stored as it is all have the same. Nobody is kept out by this sum.
+    digest = hashlib.md5(usedforsecurity=False)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def found_in(
+    again: Iterable[Again],
+    commits: Iterable[Commit],
+    published: Collection[int],
+    store: ObjectStore,
+    *,
+    put_later: bool = False,
+) -> tuple[Again, ...]:
+    """The same with the newest commits that have their contents; without those that none has.
+
+    Args:
+        again: of one partition.
+        commits: its valid commits, the newest first; no more are asked for than needed.
+        published: sequences of those whose output is known to be readable. None of them can
+            become void.
+        store: where outputs are; what S3 copied into them was never read.
+        put_later: leave out those that were put before their commit was written.
+
+    Raises:
+        ObjectMissing, InvalidInput: such an output is gone, or may not be read.
+    """
+    left = {(one.source.bucket, one.source.key): one for one in again}
+    found: list[Again] = []
+    for commit in commits:
+        if not left:
+            break
+        if commit.sequence not in published:
+            continue
+        for one in _held_by(commit, left, store):
+            del left[one.source.bucket, one.source.key]
+            if not put_later or one.source.last_modified > commit.created_at:
+                found.append(one)
+    return tuple(found)
+
+
+def _held_by(
+    commit: Commit, left: Mapping[tuple[str, str], Again], store: ObjectStore
+) -> Iterator[Again]:
+    """Those whose content a commit has; each is taken out of ``left`` before the next."""
+    for row in commit.rows:
+        one = left.get((row.source.bucket, row.source.key))
+        if one is not None and _is_same(one, row, commit, store):
+            told = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_md5="")
+            yield replace(told, of=commit.sequence)
+    for earlier in commit.again:
+        # Put twice more, with one ETag: what it was the first time, says the first of both.
+        one = left.get((earlier.source.bucket, earlier.source.key))
+        if one is not None and one.source.identity == earlier.source.identity:
+            yield replace(earlier, source=one.source)
+
+
+def put_again(source: SourceObject) -> Again:
+    """A source that a commit names, and that was put once more: its ETag tells its content."""
+    return Again(source, 0, None, None)
+
+
+def _is_same(one: Again, row: ManifestRow, commit: Commit, store: ObjectStore) -> bool:
+    if one.source.identity == row.source.identity:
+        return True
+    if row.plain_bytes is not None and row.crc32 is not None:
+        return (one.plain_bytes, one.crc32) == (row.plain_bytes, row.crc32)
+    output = commit.output
+    if not one.stored_md5 or one.source.size != row.source.size or output is None:
+        return False
+    if output.columnar is not None:
+        # The bytes are in no output.
+        return False
+    if not slices.is_unproven(row, commit):
+        return one.stored_md5 == row.source.etag
+    return one.stored_md5 == _md5(_copied_bytes(output, row, store))
+
+
+def _copied_bytes(output: Output, row: ManifestRow, store: ObjectStore) -> Iterator[bytes]:
+    """What S3 copied of a source, as it lies in its output."""
+    size = row.source.size
+    for at in range(0, size, _RANGE_BYTES):
+        length = min(_RANGE_BYTES, size - at)
+        yield store.get_range(output.bucket, output.key, row.offset + at, length)

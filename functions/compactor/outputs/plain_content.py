@@ -1,0 +1,155 @@
+"""The plain (decompressed) content of one source, whole or in pieces, counted as it passes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from isal import isal_zlib
+
+from compactor.encoding.codecs import (
+    Limits,
+    decompress,
+    decompress_at_once,
+    decompress_stream,
+    detect_compression,
+)
+from compactor.errors import UnreadableSource
+from compactor.log.manifest import ManifestRow
+from compactor.log.slices import SliceFacts
+from compactor.model import Compression, QuarantineReason, SourceObject
+from compactor.ports import ObjectStore, SourceBody
+from compactor.settings.settings import Settings
+
+_MAGIC_BYTES = 16
+
+
+class PlainContent:
+    """Plain bytes of one source, to be consumed once.
+
+    Attributes:
+        head: the first bytes; all of them when ``complete``.
+        complete: ``head`` is the whole content.
+        compression: how the source itself is encoded.
+        size, crc32: of the plain bytes consumed so far (at once, when complete).
+    """
+
+    __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size")
+
+    def __init__(self, head: bytes, rest: Iterator[bytes] | None, compression: Compression) -> None:
+        self.head = head
+        self.complete = rest is None
+        self.compression = compression
+        self.size = len(head)
+        self.crc32 = isal_zlib.crc32(head)
+        self._rest = rest
+
+    def chunks(self) -> Iterator[bytes]:
+        """Everything, head first."""
+        yield self.head
+        for chunk in self._rest or ():
+            self._count(chunk)
+            yield chunk
+
+    def whole(self, limit: int) -> bytes:
+        """Everything at once, for formats that need it.
+
+        Raises:
+            UnreadableSource: the content is longer than ``limit`` bytes.
+        """
+        if self.complete:
+            return self.head
+        # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
+        whole = io.BytesIO()
+        for piece in self.chunks():
+            whole.write(piece)
+            if self.size > limit:
+                detail = f"a document of this format is read whole, and exceeds {limit:,} bytes"
+                raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
+        return whole.getvalue()
+
+    def row(
+        self, source: SourceObject, facts: SliceFacts, offset: int = 0, length: int = 0
+    ) -> ManifestRow:
+        """What the manifest says of the source, once all of it is consumed."""
+        return ManifestRow(source, offset, length, self.size, self.crc32, facts)
+
+    def _count(self, data: bytes) -> None:
+        self.size += len(data)
+        self.crc32 = isal_zlib.crc32(data, self.crc32)
+
+
+def read(body: SourceBody, settings: Settings) -> PlainContent:
+    """Plain content of a source as the store handed it over.
+
+    Raises:
+        UnreadableSource: corrupt, truncated or suspiciously compressible content; for long
+            content only when the damage is reached.
+    """
+    if body.content is not None:
+        compression = detect_compression(body.content)
+        if compression is Compression.NONE:
+            return PlainContent(body.content, None, compression)
+        limits = Limits(max_expansion=settings.limits.max_expansion)
+        surely_whole = len(body.content) <= settings.limits.surely_whole_gzip_bytes
+        if compression is Compression.GZIP and surely_whole:
+            plain = decompress(body.content, compression, limits=limits)
+            return PlainContent(plain, None, compression)
+        most = settings.limits.whole_bytes
+        whole = decompress_at_once(body.content, compression, limits=limits, most_bytes=most)
+        if whole is not None:
+            return PlainContent(whole, None, compression)
+        plain_pieces = decompress_stream((body.content,), compression, limits=limits)
+        return _gather(plain_pieces, compression, most)
+    if body.chunks is None:
+        raise AssertionError(f"the store gave no content for {body.source.key}")
+    raw = body.chunks()
+    first = b""
+    while len(first) < _MAGIC_BYTES and (chunk := next(raw, None)) is not None:
+        first += chunk
+    compression = detect_compression(first[:_MAGIC_BYTES])
+    pieces = _prepend(first, raw)
+    if compression is not Compression.NONE:
+        limits = Limits(max_expansion=settings.limits.max_expansion)
+        pieces = decompress_stream(pieces, compression, limits=limits)
+    return _gather(pieces, compression, settings.limits.whole_bytes)
+
+
+def read_again(source: SourceObject, store: ObjectStore, settings: Settings) -> PlainContent:
+    """Plain content of a source from its beginning, after all or some of it was read.
+
+    Raises:
+        SourceChanged: it is not what was listed.
+        UnreadableSource: as :func:`read`; or it may not be read any more.
+    """
+    return read(fetched(source, store), settings)
+
+
+def fetched(source: SourceObject, store: ObjectStore) -> SourceBody:
+    """One source as the store hands it over.
+
+    Raises:
+        SourceChanged: it is not what was listed.
+        UnreadableSource: it may not be read.
+    """
+    body = next(iter(store.read_sources((source,))))
+    if body.error is not None:
+        raise body.error
+    return body
+
+
+def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int) -> PlainContent:
+    """Hold content of up to so many bytes whole, else its head."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size > whole_bytes:
+            return PlainContent(b"".join(held), pieces, compression)
+    return PlainContent(b"".join(held), None, compression)
+
+
+def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest

@@ -1,0 +1,120 @@
+"""The second reading of sources that became rows: as many as another reader counts in them.
+
+Their bytes are in no output, so that there is nothing to compare them with; their rows are.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from compactor.errors import SourceChanged
+from compactor.log.columnar import Columnar
+from compactor.log.manifest import ManifestRow
+from compactor.outputs.pending import PendingOutput
+from compactor.outputs.second_pass import declared_by, shown
+from compactor.ports import ObjectStore, SourceBody
+from compactor.second_reading import Declared, Kind, NotReadable, Reading, judge, plain_pieces, read
+from compactor.settings.settings import Settings
+
+# Kinds with named fields; whatever is none of these became rows as a table.
+_JSON = frozenset({Kind.JSON_LINES, Kind.JSON_STREAM, Kind.JSON_DOCUMENT, Kind.TRAIL})
+# No record, or one of a blank cell: readers of tables differ.
+_BLANK = re.compile(rb"^[ \t\r\f\v]+$", re.MULTILINE)
+
+
+def read_rows_again(pending: PendingOutput, settings: Settings, store: ObjectStore) -> str:
+    """Count the records of some sources of a Parquet output with another reader.
+
+    Of the sample these are the first source, the last one and one by its hash; with
+    ``second_reading`` "all" every source. Larger ones than a sample keeps are left out.
+
+    Returns:
+        The sources whose records are not as many as their rows and rejects in the manifest, in
+        one line; empty where there are none.
+
+    Raises:
+        SourceChanged: a source is not what was listed any more.
+    """
+    if settings.second_reading == "none" or pending.output is None:
+        return ""
+    columnar = pending.output.columnar
+    if columnar is None:
+        return ""
+    chosen = _chosen(pending.rows, settings)
+    return shown(list(_differences(chosen, columnar, declared_by(settings), store)))
+
+
+def _chosen(rows: Sequence[ManifestRow], settings: Settings) -> list[ManifestRow]:
+    most = settings.limits.sampled_bytes
+    small = [row for row in rows if 0 < row.source.size <= most]
+    if settings.second_reading == "all" or len(small) <= 3:
+        return small
+    hashed = min(small[1:-1], key=lambda row: row.source.identity)
+    return [small[0], hashed, small[-1]]
+
+
+def _differences(
+    rows: Sequence[ManifestRow], columnar: Columnar, declared: Declared, store: ObjectStore
+) -> Iterator[str]:
+    names = {field["name"].lower() for field in json.loads(columnar.schema)["fields"]}
+    bodies = store.read_sources([row.source for row in rows])
+    for row, body in zip(rows, bodies, strict=True):
+        if isinstance(body.error, SourceChanged):
+            raise body.error
+        if body.error is not None or row.facts is None:
+            continue
+        try:
+            content = b"".join(plain_pieces(_stored(body)))
+        except NotReadable as error:
+            yield f"{row.source.key!r}: no other reader can decompress it: {error}"
+            continue
+        counted = _count(content, row.source.key, declared, names)
+        written = row.facts.records or 0
+        if written not in counted:
+            yield f"{row.source.key!r}: {counted[-1]:,} records in, {written:,} rows and rejects"
+
+
+def _stored(body: SourceBody) -> Iterator[bytes]:
+    if body.chunks is not None:
+        yield from body.chunks()
+    else:
+        yield body.content or b""
+
+
+def _count(content: bytes, name: str, declared: Declared, names: set[str]) -> range:
+    """How many records another reader sees, at least and at most."""
+    reading = judge(content, name, declared)
+    if reading.kind in _JSON:
+        return _json_counts(reading, content)
+    if reading.kind is not Kind.TABLE:
+        reading = judge(content, name, replace(declared, format="csv"))
+    seen = read(reading, (content,))
+    least, most = (0, 0) if seen.first is None else _first_counts(seen.first, declared, names)
+    below = seen.records.records
+    blanks = len(_BLANK.findall(content))
+    return range(max(0, below + least - blanks), below + most + 1)
+
+
+def _json_counts(reading: Reading, content: bytes) -> range:
+    lines = reading.as_output()
+    seen = read(lines if reading.kind is Kind.JSON_LINES else reading, (content,))
+    least = most = seen.records.records
+    if seen.glued:
+        # Several values on a line are a reject, or, in undelimited JSON, a record each.
+        most = read(reading, (content,)).records.records
+    return range(least, most + 1)
+
+
+def _first_counts(first: Sequence[str], declared: Declared, names: set[str]) -> tuple[int, int]:
+    """For how many records a first row counts, at least and at most.
+
+    A header is what the columns of the output are called; a given schema may leave some out.
+    """
+    if declared.csv_header != "auto":
+        header = declared.csv_header == "present"
+        return (0, 0) if header else (1, 1)
+    cells = {cell.strip().lower() for cell in first}
+    return (0 if cells & names else 1), (0 if cells <= names else 1)

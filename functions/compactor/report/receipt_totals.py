@@ -1,0 +1,174 @@
+"""Receipts summed up as they are read; of very many partitions some alone are kept whole."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import msgspec
+
+from compactor.discovery.estimate import after_receipt
+from compactor.log.entries import NOTHING
+from compactor.log.left_alone import LeftAlone, added_up
+from compactor.log.size_counts import SizeCounts
+from compactor.model import Skipped
+from compactor.readers.outcome import Outcomes
+from compactor.runs.partition_receipts import Counts, Receipt
+
+#: So many partitions a report tells one by one: those that failed, then the largest.
+SHOWN_PARTITIONS = 5_000
+#: So many sources it names that were quarantined, of all these partitions together.
+SHOWN_SOURCES = 10_000
+_SHOWN_PLACES = 5
+
+
+class GatheredState(msgspec.Struct):
+    """The same as a document, for who goes on with it; see :class:`Gathered`.
+
+    Attributes:
+        kept: of the receipts that may be told one by one: failed, bytes, number, receipt.
+    """
+
+    totals: Counts
+    partitions: int
+    failed: int
+    skipped: dict[str, Skipped]
+    left_alone: dict[str, LeftAlone]
+    overwritten: Skipped
+    requests: dict[str, int]
+    kept: list[tuple[bool, int, int, Receipt]]
+    shown: Outcomes = msgspec.field(default_factory=Outcomes)
+    sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
+    after: dict[str, int] = {}
+    expected: dict[str, float] = {}
+    rejects: list[str] = []
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What the partitions of a run come to; a bounded part of them is held.
+
+    Attributes:
+        partitions: that were added.
+        failed: of these, how many did not finish.
+        requests: of all, by kind.
+        outcomes: what query engines see of them.
+        sizes: of what was compacted, before and after.
+        after: requests that they made after their receipts, by kind.
+        expected: what their plans reckoned.
+        rejects: the first prefixes with records that are in no output.
+    """
+
+    totals: Counts = field(default_factory=Counts)
+    partitions: int = 0
+    failed: int = 0
+    skipped: dict[str, Skipped] = field(default_factory=dict)
+    left_alone: dict[str, LeftAlone] = field(default_factory=dict)
+    overwritten: Skipped = NOTHING
+    requests: Counter[str] = field(default_factory=Counter)
+    _kept: list[tuple[bool, int, int, Receipt]] = field(default_factory=list)
+    outcomes: Outcomes = field(default_factory=Outcomes)
+    sizes: SizeCounts = field(default_factory=SizeCounts)
+    after: Counter[str] = field(default_factory=Counter)
+    expected: dict[str, float] = field(default_factory=dict)
+    rejects: list[str] = field(default_factory=list)
+
+    def add(self, receipt: Receipt) -> None:
+        """One partition more."""
+        add_counts(self.totals, receipt.counts)
+        counts = receipt.counts
+        self.requests.update(counts.requests)
+        add_expected(self.expected, counts)
+        if counts.calls:
+            self.after += after_receipt(committed=bool(counts.objects_in or counts.quarantined))
+        self.overwritten = self.overwritten.plus(receipt.overwritten)
+        self.sizes = self.sizes.plus(receipt.sizes)
+        for reason, skipped in receipt.skipped.items():
+            self.skipped[reason] = self.skipped.get(reason, Skipped(0, 0)).plus(skipped)
+        if receipt.left_alone:
+            self.left_alone = added_up([self.left_alone, receipt.left_alone])
+        if receipt.shown is not None:
+            self.outcomes.add(receipt.shown)
+        if receipt.rejects:
+            self.rejects = [*self.rejects, receipt.rejects][:_SHOWN_PLACES]
+        has_failed = receipt.status != "done"
+        # Of equal ones the earlier stays; the number tells any two apart.
+        one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)
+        if len(self._kept) < SHOWN_PARTITIONS:
+            heapq.heappush(self._kept, one)
+        else:
+            heapq.heappushpop(self._kept, one)
+        self.partitions += 1
+        self.failed += has_failed
+
+    def state(self) -> GatheredState:
+        """All of it."""
+        return GatheredState(
+            self.totals,
+            self.partitions,
+            self.failed,
+            self.skipped,
+            self.left_alone,
+            self.overwritten,
+            dict(self.requests),
+            self._kept,
+            self.outcomes,
+            self.sizes,
+            dict(self.after),
+            self.expected,
+            self.rejects,
+        )
+
+    @classmethod
+    def from_state(cls, given: GatheredState) -> Self:
+        """Go on with what was gathered before."""
+        return cls(
+            given.totals,
+            given.partitions,
+            given.failed,
+            given.skipped,
+            given.left_alone,
+            given.overwritten,
+            Counter(given.requests),
+            given.kept,
+            given.shown,
+            given.sizes,
+            Counter(given.after),
+            dict(given.expected),
+            given.rejects,
+        )
+
+    def total(self) -> Counts:
+        """Sums over all partitions."""
+        return replace(self.totals, requests=dict(self.requests), expected=dict(self.expected))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What query engines do not see as it is, a line each."""
+        return self.outcomes.warnings
+
+    def shown(self) -> list[Receipt]:
+        """Those that are told one by one, in the order they were added."""
+        found = [one for *_, one in sorted(self._kept, key=lambda kept: -kept[2])]
+        told, left = [], SHOWN_SOURCES
+        for one in found:
+            told.append(replace(one, quarantined=one.quarantined[:left]))
+            left -= len(told[-1].quarantined)
+        return told
+
+
+def add_counts(total: Counts, one: Counts) -> None:
+    """Add field by field, but for what is counted by kind."""
+    for name in _SUMMED:
+        setattr(total, name, getattr(total, name) + getattr(one, name))
+
+
+def add_expected(total: dict[str, float], one: Counts) -> None:
+    """Add what the plans of one partition reckoned."""
+    for kind, amount in one.expected.items():
+        total[kind] = total.get(kind, 0) + amount
+
+
+_SUMMED = tuple(name for name in Counts.__slots__ if name not in {"requests", "expected"})

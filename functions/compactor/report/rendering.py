@@ -1,0 +1,43 @@
+"""Results of a run and of the commands as text, and as a table for a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compactor.escaping import visible
+from compactor.report.html import escape
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A title, a table (its first column to the left), and lines below it."""
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    lines: Sequence[str] = ()
+
+    def as_text(self) -> str:
+        """Lines of text, the columns aligned."""
+        table = [[visible(cell) for cell in row] for row in (self.heads, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if number else cell.ljust(width)
+                for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in table
+        ]
+        return "\n".join([visible(self.title), *lines, *map(visible, self.lines)])
+
+    def as_html(self) -> str:
+        """A fragment without scripts and styles of its own; every value is escaped."""
+        heads = "".join(f"<th>{escape(head)}</th>" for head in self.heads)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        lines = "".join(f"<div>{escape(line)}</div>" for line in self.lines)
+        table = f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        return f"<div><b>{escape(self.title)}</b>{table}{lines}</div>"

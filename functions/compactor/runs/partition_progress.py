@@ -1,0 +1,109 @@
+"""One call's work on one partition, from its log to its counts.
+
+    settle the log -> plan a window -> (compact and verify a group) -> commit -> publish
+    -> plan the window again, until nothing in it is left -> the window behind it -> finish
+
+A worker (a Lambda function, or the driver of the Spark job) decides when and where groups are
+compacted. The four parts here are the same for both: :class:`Settling`, :class:`WindowPlanner`,
+:class:`GroupWork` and, when the last window has ended, :meth:`PartitionProgress.finish`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from compactor.destination import Destination
+from compactor.errors import CommitConflict, CompactorError, SourceChanged
+from compactor.log.state import LogState
+from compactor.model import SkipReason
+from compactor.runs.attempts import Attempts
+from compactor.runs.claim import Claim
+from compactor.runs.group_work import GroupWork
+from compactor.runs.listings import Listings
+from compactor.runs.partition_run import PartitionResult, PartitionRun
+from compactor.runs.registered_objects import NamedBy, settle_registered
+from compactor.runs.settling import Settling
+from compactor.runs.source_notes import SourceNotes
+from compactor.runs.unreadable_sources import require_readable
+from compactor.runs.window_planner import WindowPlanner
+
+
+class PartitionProgress:
+    """One call: the parts that do its work, and what they share.
+
+    Args:
+        run: what to do, and with what.
+        state: the log as it was loaded.
+        rebuild: build an output that was lost before it was published again; otherwise its
+            commit becomes void, and its sources are planned again.
+        listings: begun before; by default the first plan begins them.
+
+    Attributes:
+        result: what was done so far.
+        notes: what was learned of single sources.
+        attempts: the time and the tries that are left.
+        windows: lists and plans.
+        groups: compacts, verifies, commits and publishes.
+        settling: publishes what earlier runs committed.
+    """
+
+    def __init__(
+        self,
+        run: PartitionRun,
+        state: LogState,
+        *,
+        rebuild: bool = True,
+        listings: Listings | None = None,
+    ) -> None:
+        self.run, self.state = run, state
+        self.result = result = PartitionResult(done=False)
+        for reason, one in run.place.skipped.items():
+            result.skip(SkipReason(reason), one)
+        self.notes = notes = SourceNotes(result)
+        self.attempts = attempts = Attempts(run)
+        self._claim = claim = Claim(run.log, state)
+        self._named = named = NamedBy(run)
+        self.groups = GroupWork(run, state, result, notes, named, attempts=attempts, claim=claim)
+        self.windows = WindowPlanner(
+            run,
+            state,
+            result,
+            notes,
+            named,
+            dialects_version=self.groups.dialects_version,
+            listings=listings,
+        )
+        work = self.groups if rebuild else None
+        self.settling = Settling(
+            run, state, result, work, attempts=attempts, claim=claim, refuse=self.refuse
+        )
+
+    @property
+    def destination(self) -> Destination:
+        """Where outputs go, and which log they name, which is known to name all that are there."""
+        return replace(self.run.destination, log_id=self._claim.identity())
+
+    def refuse(self, kind: type[CompactorError]) -> None:
+        """Count a group that was given up for the next plan."""
+        if issubclass(kind, SourceChanged):
+            self.result.changed += 1
+            self.windows.listings.doubt()
+        elif issubclass(kind, CommitConflict):
+            self.result.conflicts += 1
+
+    def finish(self) -> PartitionResult:
+        """What was done, after the last window.
+
+        Raises:
+            TransientStoreError: commits stand, and what became of registered objects is not noted.
+        """
+        result, windows = self.result, self.windows
+        # Commits of other runs may have come in on the way.
+        result.done = self.settling.settle()
+        # What earlier calls of this very run did, it did not skip.
+        result.leave_out(windows.passing.own)
+        require_readable(result.unread.values(), self.state)
+        if result.done:
+            roots = windows.listings.roots
+            result.marked = settle_registered(self.run, self.state, self._named, roots).compacted
+        return result

@@ -1,0 +1,130 @@
+"""What became of registered objects, once a partition's commits stand and are published.
+
+The commit log is the truth. Whoever dies before this, or does it wrongly, leaves it to the next
+run, which meets the same objects and finds them in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from compactor.log.digests import Digests
+from compactor.log.entries import Commit
+from compactor.log.manifest import identities
+from compactor.log.state import LogState
+from compactor.model import SkipReason, SourceObject
+from compactor.outputs.detection import decided_by
+from compactor.planning.key_rules import KeyRules
+from compactor.planning.markers import Roots
+from compactor.registry.items import LEFT_PASSING, Item, ItemState, Mark
+from compactor.registry.pending_listing import EventListing, Marked
+from compactor.runs.partition_run import PartitionRun
+from compactor.settings.windows import named_level
+
+
+class NamedBy:
+    """Which commit of this call names a source, in little more than 16 bytes for each.
+
+    Args:
+        run: of which nothing is remembered where no events told of its objects.
+    """
+
+    def __init__(self, run: PartitionRun) -> None:
+        self._wanted = isinstance(run.listing, EventListing)
+        self._commits: list[tuple[str, Digests]] = []
+        self._met: set[bytes] = set()
+
+    def met(self, sources: Iterable[SourceObject]) -> None:
+        """Commits named these before; a plan of this call has seen whether they were put again."""
+        self._met |= {one.identity for one in sources}
+
+    def was_met(self, identity: bytes) -> bool:
+        """Whether a plan of this call met a source that no commit of this call names.
+
+        One that it did not may have been put again since. Marked as compacted it would be in no
+        listing again, and clean-up would never delete it.
+        """
+        return identity in self._met
+
+    def add(self, commit: Commit) -> None:
+        """Remember the sources of a commit."""
+        if self._wanted:
+            self._commits.append((commit.commit_id, Digests(identities(commit.rows))))
+
+    def commit_of(self, identity: bytes) -> str:
+        """Id of the commit that names a source; empty where an earlier call's does."""
+        for commit_id, named in self._commits:
+            if identity in named:
+                return commit_id
+        return ""
+
+
+def settle_registered(run: PartitionRun, state: LogState, named: NamedBy, roots: Roots) -> Marked:
+    """Note what became of what is pending in a partition; nothing where the run takes a LIST.
+
+    To be called when all commits are published: a partition with an output to be published is one
+    that the next run must come to.
+
+    Args:
+        run: of the partition.
+        state: its log.
+        named: which commits of this call name what.
+        roots: prefixes that a table or registry owns.
+
+    Raises:
+        TransientStoreError: the table did not answer; commits stand.
+        InvalidInput: it may not be used.
+    """
+    listing = run.listing
+    if not isinstance(listing, EventListing) or state.unpublished:
+        return Marked()
+    judge = _Judge(run, state, named, listing, roots)
+    return listing.settle(run.partition, judge, run.clock.now())
+
+
+class _Judge:
+    """Says what is to be noted of an item."""
+
+    def __init__(
+        self,
+        run: PartitionRun,
+        state: LogState,
+        named: NamedBy,
+        listing: EventListing,
+        roots: Roots,
+    ) -> None:
+        self._state = state
+        self._named = named
+        self._listing = listing
+        self._by_key = KeyRules(run.settings, run.partition, roots)
+        self._decided_by = decided_by(run.settings)
+
+    def __call__(self, item: Item) -> Mark | None:
+        identity = item.source.identity
+        if identity in self._state.committed:
+            commit = self._named.commit_of(identity)
+            if not commit and not self._named.was_met(identity):
+                return _pending(item)
+            # Of a mark that was lost the log tells, too, which commit it was.
+            return Mark(item, ItemState.COMPACTED, commit or f"entry 1 to {self._state.last}")
+        if self._listing.is_gone(item.source):
+            return Mark(item, ItemState.GONE)
+        reason = self._reason(item, identity)
+        if reason and not self._state.waits(identity):
+            return Mark(item, ItemState.LEFT, reason=f"{reason}@{self._decided_by}")
+        return _pending(item)
+
+    def _reason(self, item: Item, identity: bytes) -> str:
+        if identity in self._state.passing:
+            return LEFT_PASSING
+        if identity in self._state.quarantined:
+            return "quarantined"
+        if not item.size:
+            return "empty"
+        source = item.source
+        deeper = named_level(source.key, len(item.partition.prefix))
+        return self._by_key(source) or (SkipReason.DEEPER_LEVEL if deeper else "")
+
+
+def _pending(item: Item) -> Mark | None:
+    return None if item.state is ItemState.PENDING else Mark(item, ItemState.PENDING)

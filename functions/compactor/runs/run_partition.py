@@ -1,0 +1,163 @@
+"""One partition from listing to published outputs, in one worker: the order of the verbs.
+
+load the log -> publish what an earlier run left -> list -> plan
+    -> for each group: compact -> check -> commit -> publish
+-> list again, until a plan is empty -> show it to query engines
+-> checkpoint -> record what was seen, at rest
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+
+from compactor.errors import (
+    CommitConflict,
+    InvalidInput,
+    SourceChanged,
+    UploadLost,
+)
+from compactor.log.state import LogState
+from compactor.model import CompactionPlan
+from compactor.process.background import Background
+from compactor.runs.listings import Listings
+from compactor.runs.partition_progress import PartitionProgress
+from compactor.runs.partition_receipts import Counts, Receipt, read
+from compactor.runs.partition_run import PartitionResult, PartitionRun
+from compactor.runs.planning_window import Window
+from compactor.runs.reader_update import show
+from compactor.runs.receipt_writer import Recorder
+from compactor.runs.resume_point import Place
+
+__all__ = [
+    "PartitionResult",
+    "PartitionRun",
+    "record_partition",
+]
+
+
+def _run(progress: PartitionProgress, expects: Callable[[CompactionPlan], None]) -> PartitionResult:
+    window: Window | None = Window(progress.run.place.after)
+    try:
+        while window is not None:
+            if not _do_window(progress, window, expects):
+                return progress.result
+            window = window.following()
+    finally:
+        progress.windows.pause()
+    return progress.finish()
+
+
+def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
+    """Compact one partition and leave a receipt; the log is summed up meanwhile, all being done.
+
+    Args:
+        run: what to do, and with what.
+        earlier: counts of the earlier calls for this partition in this run.
+
+    Raises:
+        Exception: whatever ended it, after the receipt says so.
+    """
+    run = replace(run, place=_place(run, earlier))
+    recorder = Recorder(run, earlier)
+    state: LogState | None = None
+    rest: Callable[[], None] | None = None
+    try:
+        state, listings = _load(run)
+        progress = PartitionProgress(run, state, listings=listings)
+        recorder.follow(progress.windows.passing)
+        result = _run(progress, recorder.expects)
+        ended = _ended(run, result, earlier)
+        recorder.did(result)
+        if ended:
+            recorder.receipt.shown = show(run)
+        rest = partial(_rest, progress, result, recorder.receipt)
+    except Exception as error:
+        recorder.failed(type(error).__name__, str(error))
+        raise
+    finally:
+        recorder.close(state)
+        with Background(rest) if rest is not None else nullcontext():
+            recorder.write()
+    return recorder.receipt
+
+
+def _load(run: PartitionRun) -> tuple[LogState, Listings]:
+    """The log, and meanwhile the first of what is listed.
+
+    Whichever comes first: what another run commits in between is in the log, or met as a conflict.
+    """
+    listings = Listings(run)
+    try:
+        with Background(listings.begin):
+            state = run.log.load()
+    except BaseException:
+        listings.pause()
+        raise
+    return state, listings
+
+
+def _rest(progress: PartitionProgress, result: PartitionResult, receipt: Receipt) -> None:
+    """Sum up the log, and record what was seen where the partition is at rest."""
+    # Also when time ran out: the next call need not look at these outputs again.
+    progress.run.log.checkpoint(progress.state)
+    progress.windows.rest.leave(progress.state, result, receipt.shown)
+
+
+def _place(run: PartitionRun, earlier: Counts) -> Place:
+    """Where this call may begin.
+
+    What was listed before the run costs no LIST, and events tell of what is pending alone.
+    """
+    if not earlier.calls or run.listing is not None:
+        return run.place
+    before = read(run.settings, run.run_id, run.partition, run.store)
+    return before.place if before is not None and before.place is not None else run.place
+
+
+def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
+    """True when no further call is of use.
+
+    Raises:
+        InvalidInput: a partition that has its third call without a finished group would be
+            called forever.
+    """
+    if result.done:
+        return True
+    if result.groups or result.repaired or earlier.calls < 2:
+        return False
+    target = run.settings.target_bytes
+    accepted = "a smaller target, so that one group fits the time of one invocation"
+    raise InvalidInput("target_bytes", target, accepted)
+
+
+def _do_window(
+    progress: PartitionProgress, window: Window, expects: Callable[[CompactionPlan], None]
+) -> bool:
+    """Compact a window until nothing of it is left; False when time ran out."""
+    while not progress.attempts.out_of_time and progress.settling.settle():
+        is_new = not window.listed
+        decision = progress.windows.plan(window)
+        if is_new:
+            expects(decision)
+        lessons = progress.notes.lessons
+        if _run_groups(progress, decision) and progress.notes.lessons == lessons:
+            progress.windows.ended(window)
+            return True
+    return False
+
+
+def _run_groups(progress: PartitionProgress, decision: CompactionPlan) -> bool:
+    """False when the plan is out of date, or time ran out."""
+    for group in decision.groups:
+        if progress.attempts.out_of_time:
+            return False
+        try:
+            progress.groups.do(group)
+        except (SourceChanged, CommitConflict, UploadLost) as error:
+            progress.refuse(type(error))
+            progress.attempts.set_back(error)
+            return False
+    return True

@@ -1,0 +1,195 @@
+"""Whether the rows of an output are in a table: proven by the table's own files (pure).
+
+An output's rows are in the table while the current version is made of it and no delete applies to
+it, or once commits that only rewrite files have replaced it by files of which that is true. A count
+of rows proves nothing, for others append, and neither does an object that still stands on S3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import NamedTuple
+
+from compactor.sinks.table_catalog import TableFile
+
+_UNKNOWN = (
+    "the history that the table still has does not show what replaced it: let snapshots and"
+    " versions expire later than retention_days"
+)
+
+
+class FileSet(NamedTuple):
+    """Files that one commit removed from a table, and those that it added in their place.
+
+    Attributes:
+        removed: of these files, those that are followed.
+        removed_rows: of all of them; None where the table's metadata does not say.
+        known_rows: likewise, of those whose rows it says.
+        added: all of them; may be left out where the commit is no rewrite.
+        added_rows: of all of them; None where the table's metadata does not say.
+    """
+
+    removed: Sequence[str]
+    removed_rows: int | None
+    known_rows: int
+    added: Sequence[str]
+    added_rows: int | None
+
+
+class TableChange(NamedTuple):
+    """A commit that removed files from a table.
+
+    Attributes:
+        at: for a person, such as ``snapshot 12 (overwrite)``.
+        rewrites: it says of itself that it changed no rows.
+        sets: a rewrite accounts for the rows of each set by itself.
+    """
+
+    at: str
+    rewrites: bool
+    sets: Sequence[FileSet]
+
+
+@dataclass(slots=True)
+class CurrentFiles:
+    """Files of the current version, as far as they were asked for.
+
+    Attributes:
+        whole: names of those to which no delete applies.
+        partly: what applies to the others, for a person.
+    """
+
+    whole: set[str] = field(default_factory=set)
+    partly: dict[str, str] = field(default_factory=dict)
+
+
+class History:
+    """Follows files that were removed, from the oldest change to the newest.
+
+    Args:
+        is_ours: True for the names to begin with.
+    """
+
+    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+        self._is_ours = is_ours
+        self._rewrites: list[tuple[str, FileSet]] = []
+        self._removed_by: dict[str, str] = {}
+        self.carriers: set[str] = set()
+
+    def follows(self, name: str) -> bool:
+        """True for our outputs, and for files that took their rows."""
+        return name in self.carriers or self._is_ours(name)
+
+    def take(self, change: TableChange) -> None:
+        """Take the next change."""
+        for one in change.sets:
+            if not one.removed:
+                continue
+            fault = _fault_of(change, one)
+            if fault:
+                self._removed_by.update(dict.fromkeys(one.removed, fault))
+            else:
+                self._rewrites.append((change.at, one))
+                self.carriers.update(one.added)
+
+    def faults(self, current: CurrentFiles) -> dict[str, str]:
+        """Why rows of removed files are not all in the table; empty where they are.
+
+        Args:
+            current: the current version, with :attr:`carriers`.
+        """
+        faults: dict[str, str] = {}
+        for name, fault in self._removed_by.items():
+            faults[name] = fault
+        # What replaced the files that a rewrite added came later.
+        for at, one in reversed(self._rewrites):
+            found = _first_fault(one.added, current, faults)
+            for name in one.removed:
+                if not found:
+                    faults[name] = ""
+                elif faults.get(name) is None:
+                    faults[name] = f"{at} rewrote it, and of what took its rows: {found}"
+        return faults
+
+
+def _fault_of(change: TableChange, one: FileSet) -> str:
+    """Why a change did more than rewrite these files; empty when it did not."""
+    if not change.rewrites:
+        return f"{change.at} removed it"
+    added, removed = one.added_rows, one.removed_rows
+    is_less = added is not None and added < one.known_rows
+    if is_less or (added is not None and removed is not None and added != removed):
+        return f"{change.at} replaced files of {one.known_rows:,} rows by {added:,} rows"
+    return ""
+
+
+def _first_fault(names: Iterable[str], current: CurrentFiles, faults: dict[str, str]) -> str:
+    for name in names:
+        if name in current.whole:
+            continue
+        fault = current.partly.get(name) or faults.get(name, _UNKNOWN)
+        if fault:
+            return fault
+    return ""
+
+
+class Contents:
+    """Implements :class:`compactor.sinks.table_catalog.TableContents`, over a reader of metadata.
+
+    Metadata is read when something is asked first: the current version, and where an output is not
+    in it, the history as well. For several threads.
+
+    Args:
+        prefix: URI below which all outputs lie.
+        read_current: the files of the current version whose names are wanted.
+        read_history: gives the changes that the table still tells of to a history, oldest first.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        read_current: Callable[[Callable[[str], bool]], CurrentFiles],
+        read_history: Callable[[History], None],
+    ) -> None:
+        self._prefix = prefix
+        self._read_current = read_current
+        self._read_history = read_history
+        self._current: CurrentFiles | None = None
+        self._faults: dict[str, str] | None = None
+        self._lock = Lock()
+
+    def names(self, file: TableFile) -> bool:
+        """See the port."""
+        with self._lock:
+            current = self._looked()
+        return file.uri in current.whole or file.uri in current.partly
+
+    def fault_of(self, file: TableFile) -> str:
+        """See the port."""
+        with self._lock:
+            current = self._looked()
+            if file.uri in current.whole:
+                return ""
+            if self._faults is None:
+                self._faults = self._followed()
+        found = (current.partly.get(file.uri), self._faults.get(file.uri))
+        if found == (None, ""):
+            return ""
+        return "; ".join(one for one in found if one) or _UNKNOWN
+
+    def _looked(self) -> CurrentFiles:
+        if self._current is None:
+            self._current = self._read_current(self._is_ours)
+        return self._current
+
+    def _followed(self) -> dict[str, str]:
+        history = History(self._is_ours)
+        self._read_history(history)
+        carriers = history.carriers
+        current = self._read_current(carriers.__contains__) if carriers else CurrentFiles()
+        return history.faults(current)
+
+    def _is_ours(self, name: str) -> bool:
+        return name.startswith(self._prefix)

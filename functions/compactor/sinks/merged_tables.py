@@ -1,0 +1,88 @@
+"""Tables that Spark merges into, as whoever is not Spark meets them: is there anything to do?
+
+A run's Spark job merges what it has committed, with what earlier runs left. So a run that finds
+nothing to compact still starts the job where the table is behind; and whoever publishes other
+tables behind all partitions looks at what the job left instead.
+"""
+
+from __future__ import annotations
+
+from compactor.errors import NotMerged
+from compactor.log.identity import read_identity
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.sinks.checks import require_known, require_table
+from compactor.sinks.table_catalog import TableCatalog
+from compactor.sinks.table_entries import TableLogState
+from compactor.sinks.table_log import TableLog
+from compactor.sinks.table_receipts import TableReceipt, read_receipt, write_receipt
+from compactor.sinks.unnamed_outputs import leftovers
+from compactor.sinks.upserts import key_of
+
+
+def is_behind(settings: Settings, store: ObjectStore) -> bool:
+    """True when something is committed that the table was not seen with; the log alone is asked.
+
+    A partition whose log is at fault counts as well: whoever publishes tells of it.
+
+    Raises:
+        IntegrityError: the table log is not what it was.
+    """
+    identity = read_identity(settings, store)
+    if identity is None:
+        return False
+    state = TableLog(store, settings, identity.log_id).load()
+    if state.published < state.last:
+        return True
+    return any(one.outputs or one.fault for one in leftovers(state, settings, store))
+
+
+def look_at_merge(
+    settings: Settings, store: ObjectStore, catalog: TableCatalog, run_id: str
+) -> TableReceipt:
+    """What the Spark job of a run did for its table, or that there was nothing to do.
+
+    Args:
+        settings: of the run; they name a table with a key.
+        store: where the state is.
+        catalog: of the table.
+        run_id: of the run.
+
+    Returns:
+        A receipt that is stored; its ``error`` says why not all is merged.
+
+    Raises:
+        IntegrityError: the table is not what its log says.
+        InvalidInput: it has been begun with another key.
+        TransientStoreError: nobody answers.
+    """
+    left = read_receipt(settings, run_id, store)
+    if left is not None and left.status == "done":
+        return left
+    receipt = left or TableReceipt(table=catalog.address)
+    if left is None and not is_behind(settings, store):
+        _look_at(settings, store, catalog, receipt)
+        receipt.status = "done"
+    elif not receipt.error:
+        receipt.status, receipt.error = "failed", NotMerged.__name__
+        receipt.cause = "Spark has not merged all that is committed; the next run does"
+    write_receipt(receipt, settings, run_id, store)
+    return receipt
+
+
+def _look_at(
+    settings: Settings, store: ObjectStore, catalog: TableCatalog, receipt: TableReceipt
+) -> None:
+    identity = read_identity(settings, store)
+    if identity is None:
+        return
+    log = TableLog(store, settings, identity.log_id)
+    state: TableLogState = log.load()
+    require_table(state, catalog.address, key_of(settings))
+    table = catalog.load(identity.log_id)
+    if table is not None and table.last > state.last:
+        log.refresh(state)
+    require_known(table, state, catalog.address)
+    receipt.add_aside(state.aside_lines)
+    if table is not None:
+        receipt.last, receipt.at = table.last, table.version

@@ -1,0 +1,100 @@
+"""What one run did for its table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from compactor import layout
+from compactor.decoding import decoder
+from compactor.documents import find_document, leave_document
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor.sinks.upserts import UpsertCounts
+
+RECEIPT_VERSION = 1
+_REPORTED = 100
+
+
+class TableReceipt(msgspec.Struct, kw_only=True):
+    """What the calls of one run's publisher did.
+
+    Attributes:
+        status: ``done``, ``more`` (time ran out) or ``failed``.
+        table: as the run's input names it.
+        outputs, rows: that came into the table in this run; rows as far as they were counted.
+        entries: of the table log that came into it.
+        commits: of the table.
+        conflicts: commits of others that came first.
+        last: up to which entry of the table log the table has everything.
+        at: version of the table then.
+        upserts: what became of the records, where rows have a key; else None.
+        faults: a line for each partition of which something is left, and for each output that does
+            not fit the table.
+        error, cause: class name and text of what ended a failed call.
+    """
+
+    status: str = "more"
+    table: str = ""
+    outputs: int = 0
+    rows: int = 0
+    entries: int = 0
+    commits: int = 0
+    conflicts: int = 0
+    last: int = 0
+    at: str = ""
+    seconds: float = 0.0
+    upserts: UpsertCounts | None = None
+    faults: list[str] = msgspec.field(default_factory=list)
+    error: str = ""
+    cause: str = ""
+
+    def add_aside(self, lines: Mapping[tuple[str, int], str]) -> None:
+        """Add outputs that do not fit the table to the faults.
+
+        Args:
+            lines: by partition and commit.
+        """
+        shown = [f"{at[0] or '(root)'}: {lines[at]}" for at in sorted(lines)]
+        self.faults += shown[:_REPORTED]
+        if len(shown) > _REPORTED:
+            self.faults.append(f"and {len(shown) - _REPORTED:,} more outputs are not in the table")
+
+    @property
+    def causes(self) -> list[str]:
+        """Why not all is in the table, a line each; none when all is."""
+        ended = [f"{self.error}: {self.cause}"] if self.error else []
+        if self.status == "more":
+            ended.append("time ran out before all outputs were in the table")
+        return [*ended, *self.faults]
+
+    @property
+    def line(self) -> str:
+        """What was done, for a person."""
+        at = f", {self.at}" if self.at else ""
+        if self.upserts is not None:
+            records = f"{self.upserts.records:,} records in {self.table}"
+            return f"table: {self.outputs:,} outputs, {records}: {self.upserts.line}{at}"
+        return f"table: {self.outputs:,} outputs, {self.rows:,} rows in {self.table}{at}"
+
+
+_decode = decoder(TableReceipt)
+
+
+def write_receipt(
+    receipt: TableReceipt, settings: Settings, run_id: str, store: ObjectStore
+) -> None:
+    """Leave a receipt where the run's report looks for it."""
+    place = layout.table_receipt_key(settings, run_id)
+    leave_document(store, place, receipt, RECEIPT_VERSION)
+
+
+def read_receipt(settings: Settings, run_id: str, store: ObjectStore) -> TableReceipt | None:
+    """The receipt of a run; None where its publisher left none.
+
+    Raises:
+        IntegrityError: a later version of this program wrote it, or it is damaged.
+    """
+    place = layout.table_receipt_key(settings, run_id)
+    return find_document(store, place, _decode, RECEIPT_VERSION)

@@ -1,0 +1,104 @@
+"""Which files of a table one condition selects, after its partition spec has changed. Pure.
+
+A condition on the values of a partition also selects files of other specs that may have such rows.
+Where it selects a file of an older spec, all that it selects has to lie inside of it: these files,
+of all specs, are rewritten together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from compactor_tables.measures import (
+    DataFile,
+    PartitionMeasure,
+    PartitionValue,
+    TableMeasure,
+)
+from compactor_tables.touched_partitions import may_share_rows
+
+_SHARED = "files of an older partition spec may have rows of it"
+_Where = frozenset[PartitionValue]
+_Shape = frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What one condition selects.
+
+    Attributes:
+        partition: whose values are the condition, with all files that it selects.
+        packs: these files, as they are packed: of older specs together, of the present spec by
+            partition.
+        refusal: why no condition selects these files and no others; empty where one does.
+    """
+
+    partition: PartitionMeasure
+    packs: tuple[tuple[DataFile, ...], ...]
+    refusal: str = ""
+
+
+def grouped(measure: TableMeasure) -> list[Group]:
+    """All files of a table, each in one group, in the order of the partitions that name them."""
+    older = [one for one in measure.partitions if one.spec != measure.spec]
+    inside = _inside(measure.partitions, older)
+    found: dict[int, Group] = {}
+    taken: set[int] = set()
+    refused: list[PartitionMeasure] = []
+    for one in sorted(older, key=lambda each: len(each.where)):
+        if id(one) in taken:
+            continue
+        if why := one.refusal or _shared(one, measure.partitions):
+            refused.append(one)
+            found[id(one)] = Group(one, (one.files,), why)
+            continue
+        members = inside[frozenset(one.where)]
+        found[id(one)] = _group(one, members, measure)
+        taken |= {id(each) for each in members}
+    for one in measure.partitions:
+        if one.spec == measure.spec and id(one) not in taken:
+            shares = any(may_share_rows(one.where, each.where) for each in refused)
+            found[id(one)] = Group(one, (one.files,), _SHARED if shares else "")
+    return [found[id(one)] for one in measure.partitions if id(one) in found]
+
+
+def _inside(
+    partitions: Sequence[PartitionMeasure], older: Sequence[PartitionMeasure]
+) -> Mapping[_Where, list[PartitionMeasure]]:
+    """Partitions of any spec by the values of an older one that they lie in."""
+    found: dict[_Where, list[PartitionMeasure]] = defaultdict(list)
+    shapes = {_shape(one) for one in older}
+    for one in partitions:
+        for shape in shapes:
+            where = frozenset(each for each in one.where if each[:2] in shape)
+            if len(where) == len(shape):
+                found[where].append(one)
+    return found
+
+
+def _shape(one: PartitionMeasure) -> _Shape:
+    return frozenset(each[:2] for each in one.where)
+
+
+def _shared(one: PartitionMeasure, partitions: Sequence[PartitionMeasure]) -> str:
+    """Why not all that its condition selects lies inside of it; empty where all does.
+
+    A partition of a spec that has all its fields lies inside, or has no rows of it.
+    """
+    shape = _shape(one)
+    others = (each for each in partitions if not shape <= _shape(each))
+    return _SHARED if any(may_share_rows(one.where, each.where) for each in others) else ""
+
+
+def _group(
+    one: PartitionMeasure, members: Sequence[PartitionMeasure], measure: TableMeasure
+) -> Group:
+    older = tuple(chain(*(each.files for each in members if each.spec != measure.spec)))
+    present = (each.files for each in members if each.spec == measure.spec)
+    packs = (older, *present)
+    moments = [measure.last_commit if each.changed is None else each.changed for each in members]
+    changed = max((each for each in moments if each is not None), default=None)
+    return Group(replace(one, files=tuple(chain(*packs)), changed=changed), packs)

@@ -1,0 +1,171 @@
+"""The history of a table on S3: one small document a look, and one that sums up what lies back.
+
+    tables/<table id>/history/20261122T191530Z-<run id>+measured.json
+    tables/<table id>/history/20261122T194502Z-<run id>+maintained.json
+    tables/<table id>/history/20261120T020000Z~sum.json
+
+Whenever there are more than FOLDED_AT single ones, all but the newest KEPT go into a sum, a day and
+stretch between two compactions as one look. A sum holds everything up to the time in its name; so a
+reader takes the newest, and what is younger. It is created before anything is deleted, and never
+written over: two processes at once make two sums, of which either is right. Beyond MOST_SUMMED
+looks the oldest go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from compactor.decoding import decoded, decoder, numbered
+from compactor.errors import AlreadyExists, ObjectMissing
+from compactor.model import SourceObject
+from compactor.ports import ObjectStore
+from compactor.settings.tables import TableAddress
+from compactor.settings.uris import S3Uri
+from compactor_tables import document_keys as places
+from compactor_tables.observations import History, Look, by_day, in_order
+
+HISTORY_VERSION = 1
+FOLDED_AT, KEPT, MOST_SUMMED = 60, 20, 2_000
+# What is younger may yet get a neighbour that was put before it and is listed after it.
+_SETTLED_SECONDS = 3_600.0
+_STAMP = "%Y%m%dT%H%M%SZ"
+_NAME = re.compile(r"(\d{8}T\d{6}Z)(?:~sum|-.+\+(?:measured|maintained))\.json", re.DOTALL)
+
+
+class Looks(msgspec.Struct):
+    """One look, or those of a sum.
+
+    Attributes:
+        table: its address.
+        looks: in order of time.
+    """
+
+    table: str
+    looks: list[Look]
+
+
+_decode = decoder(Looks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """The documents of a history: the newest sum, single looks since, and what it replaced."""
+
+    total: SourceObject | None
+    single: Sequence[SourceObject]
+    replaced: Sequence[SourceObject]
+
+
+def keep_look(look: Look, state: S3Uri, table: TableAddress, store: ObjectStore) -> None:
+    """Note a look.
+
+    Args:
+        look: with the id of its run.
+        state: of the run.
+        table: that was looked at.
+        store: where the state is.
+    """
+    bucket, prefix = places.history_prefix(state, table)
+    kind = "measured" if look.maintained is None else "maintained"
+    key = f"{prefix}{_stamp(look.at)}-{look.run_id}+{kind}.json"
+    store.put(bucket, key, _encoded(table, [look]), content_type="application/json")
+
+
+def read_history(state: S3Uri, table: TableAddress, store: ObjectStore) -> History:
+    """All looks at a table; at most :data:`FOLDED_AT` and a few requests.
+
+    Raises:
+        IntegrityError: a document is damaged, or of a later version of this program.
+    """
+    bucket, prefix = places.history_prefix(state, table)
+    for _ in range(2):
+        with suppress(ObjectMissing):
+            return _read(_list(bucket, prefix, store), store)
+    # Somebody folds them again and again; whoever looks now sees what is left.
+    return _read(_list(bucket, prefix, store), store)
+
+
+def fold_history(state: S3Uri, table: TableAddress, now: float, store: ObjectStore) -> int:
+    """Sum up what lies back, where there is enough of it; safe to call at any time, and at once.
+
+    Args:
+        state: of the run.
+        table: whose history.
+        now: UNIX seconds.
+        store: where the state is; taking the ways that are safe for deletes.
+
+    Returns:
+        How many documents were deleted.
+
+    Raises:
+        IntegrityError: a document is damaged, or of a later version of this program.
+    """
+    bucket, prefix = places.history_prefix(state, table)
+    listed = _list(bucket, prefix, store)
+    old = list(listed.single[:-KEPT])
+    while old and _time_of(old[-1]) > now - _SETTLED_SECONDS:
+        old.pop()
+    if len(listed.single) <= FOLDED_AT or not old:
+        return _delete(listed.replaced, store)
+    # All of one second, or none: the name of the sum says what is in it.
+    last = _stamp_of(old[-1])
+    old = [one for one in listed.single if _stamp_of(one) <= last]
+    try:
+        looks = _read(_Listed(listed.total, old, ()), store).looks
+    except ObjectMissing:
+        return 0
+    body = _encoded(table, by_day(looks)[-MOST_SUMMED:])
+    with suppress(AlreadyExists):
+        store.create(bucket, f"{prefix}{last}~sum.json", body, content_type="application/json")
+    gone = [*listed.replaced, *old, *([listed.total] if listed.total else [])]
+    return _delete(gone, store)
+
+
+def _delete(gone: Sequence[SourceObject], store: ObjectStore) -> int:
+    return len(gone) - len(store.delete_sources(gone).refused) if gone else 0
+
+
+def _list(bucket: str, prefix: str, store: ObjectStore) -> _Listed:
+    ours = [
+        one
+        for page in store.list_objects(bucket, prefix)
+        for one in page
+        if _NAME.fullmatch(one.key, len(prefix))
+    ]
+    sums = [one for one in ours if one.key.endswith("~sum.json")]
+    total = sums[-1] if sums else None
+    until = _stamp_of(total) if total else ""
+    single = [one for one in ours if _stamp_of(one) > until]
+    replaced = [one for one in ours if one is not total and _stamp_of(one) <= until]
+    return _Listed(total, single, replaced)
+
+
+def _read(listed: _Listed, store: ObjectStore) -> History:
+    looks: list[Look] = []
+    for one in [*([listed.total] if listed.total else []), *listed.single]:
+        where = f"s3://{one.bucket}/{one.key}"
+        looks += decoded(_decode, where, store.get(one.bucket, one.key), HISTORY_VERSION).looks
+    return History(in_order(looks))
+
+
+def _encoded(table: TableAddress, looks: list[Look]) -> bytes:
+    return msgspec.json.encode(numbered(Looks(table.text, looks), HISTORY_VERSION))
+
+
+def _stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime(_STAMP)
+
+
+def _stamp_of(one: SourceObject) -> str:
+    name = one.key.rpartition("/")[2]
+    return name[: len("20261122T191530Z")]
+
+
+def _time_of(one: SourceObject) -> float:
+    return datetime.strptime(_stamp_of(one), _STAMP).replace(tzinfo=UTC).timestamp()

@@ -1,0 +1,391 @@
+"""What a run would do to one table: decided by what was measured, the rule, and the time.
+
+    selecting  which partitions       packing   what an engine makes of one
+    costs      what that takes        choosing  who does it
+
+A plan is all that a person is shown of it, and makes the order for whoever does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from compactor.prices import Prices, prices_for
+from compactor.settings.policies import Matched, Rule
+from compactor.settings.tables import parse_table
+from compactor.sizes import MIB
+from compactor_tables import costs
+from compactor_tables import engine_choice as choosing
+from compactor_tables.costs import ATHENA, GLUE, SPARK, Savings
+from compactor_tables.engine_choice import NONE, Choice
+from compactor_tables.measures import CLASSES, DELTA, TableMeasure, histogram
+from compactor_tables.orders import (
+    BINPACK,
+    CHECKPOINT,
+    DELETES,
+    EXPIRE,
+    MANIFESTS,
+    NUMBER,
+    ORPHANS,
+    REWRITE,
+    SORT,
+    STEPS,
+    ZORDER,
+    Condition,
+    Order,
+    PartitionOrder,
+)
+from compactor_tables.rewrite_packing import Rewrite
+from compactor_tables.selecting import Selected, Selection
+
+_DAY = 86_400.0
+# commit.manifest.target-size-bytes of Iceberg. As many manifests are no trouble, and so many times
+# more than would do are.
+_MANIFEST_BYTES = 8 * MIB
+_FEW_MANIFESTS, _TOO_MANY_TIMES = 20, 4
+# Versions since the checkpoint of a Delta log; a writer makes one every ten. Beside a rewrite a
+# new one costs nothing, for itself it takes an engine.
+_LONG_LOG, _VERY_LONG_LOG = 20, 100
+# So long a superseded version waits for company, for its own sake no engine starts every hour.
+_WAITS_SECONDS = _DAY
+_REST = (EXPIRE, ORPHANS)
+
+
+class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One partition of a plan.
+
+    Attributes:
+        name: as its engine writes it; empty for a whole table.
+        files, bytes: of its data files.
+        deletes: of these, files to which deletes apply.
+        changed: when a commit touched it last, UNIX seconds; None where unknown.
+        rewrite: what is read, and written.
+        left: why it is not rewritten; empty where it is.
+    """
+
+    name: str
+    files: int
+    bytes: int
+    deletes: int
+    changed: float | None
+    rewrite: Rewrite
+    left: str
+
+
+class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run would do to one table, and why.
+
+    Attributes:
+        table: its address.
+        version: that was measured.
+        rule: which rule matched.
+        engine: ``spark``, ``athena`` or ``glue``; ``none`` where nothing is done.
+        reason: of that.
+        format: ``iceberg`` or ``delta``.
+        files, bytes: of its data files.
+        sizes: how many files are in each class of sizes; the last is for all above.
+        delete_files, metadata_files, versions: see :class:`TableMeasure`.
+        last_commit: UNIX seconds; None where there is none.
+        commits_an_hour: of the last day.
+        partitions: all of them; of an older partition spec, with all files in it, of any spec.
+        rewrite: what is read, and written, in all.
+        steps: that are ordered.
+        saves: what one scan of the table saves.
+        costs: dollars, by each engine that can do it.
+        unable: why the others cannot.
+        prices: the region whose prices these are.
+        payback_scans: after so many scans it is paid for; None where nothing is saved.
+    """
+
+    table: str
+    version: str
+    rule: str
+    engine: str
+    reason: str
+    format: str
+    files: int
+    bytes: int
+    sizes: list[int]
+    delete_files: int
+    metadata_files: int
+    versions: int
+    last_commit: float | None
+    commits_an_hour: float
+    partitions: list[PartitionPlan]
+    rewrite: Rewrite
+    steps: tuple[str, ...]
+    saves: Savings
+    costs: dict[str, float]
+    unable: dict[str, str]
+    payback_scans: float | None
+    prices: str
+    template: Order
+
+    def order(self, run_id: str) -> Order:
+        """What whoever does it is told."""
+        return msgspec.structs.replace(self.template, run_id=run_id)
+
+    @property
+    def dollars(self) -> float:
+        """What the engine takes."""
+        return self.costs.get(self.engine, 0.0)
+
+    def foretold(self) -> dict[str, Any]:
+        """In numbers, for a report; nothing where nothing is done."""
+        one = self.rewrite if self.engine != NONE else Rewrite()
+        return _told(one, self.dollars)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; the upper bounds of the sizes are in it, too."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        del found["template"]
+        bounds = [*CLASSES, None]
+        found["sizes"] = [
+            {"to": bound, "files": files} for bound, files in zip(bounds, self.sizes, strict=True)
+        ]
+        return found
+
+
+def foretold_by(order: Order, prices: Prices) -> dict[str, Any]:
+    """What the plan of an order foretold, as :meth:`TablePlan.foretold` has it."""
+    parts = [Rewrite(one.files, one.bytes, one.into) for one in order.partitions]
+    whole = sum(parts, Rewrite())
+    queries = sum(1 for one in parts if one.files)
+    return _told(whole, costs.cost(order.engine, whole, max(1, queries), prices))
+
+
+def _told(one: Rewrite, dollars: float) -> dict[str, Any]:
+    told = {"files": one.files, "bytes": one.bytes, "into": one.into}
+    return {**told, "dollars": round(dollars, 6)}
+
+
+def plan_table(
+    measure: TableMeasure,
+    matched: Matched,
+    now: float,
+    available: Collection[str] = costs.ENGINES,
+    *,
+    prices: Prices | None = None,
+) -> TablePlan:
+    """Decide what a run does to a table.
+
+    Args:
+        measure: of the table.
+        matched: the rule for it.
+        now: UNIX seconds.
+        available: engines that there are here.
+        prices: of the region; by default of us-east-1.
+    """
+    prices = prices or prices_for()
+    rule, address = matched.rule, parse_table(measure.name)
+    found = {engine: Selection(measure, rule, engine, now).select() for engine in (SPARK, ATHENA)}
+    older = any(one.rewrite.files and one.partition.spec != measure.spec for one in found[SPARK])
+    unable = choosing.faults(measure, address, rule, available, has_older=older)
+    takes = {
+        engine: _cost(engine, found[_as(engine)], prices)
+        for engine, fault in unable.items()
+        if not fault
+    }
+    choice = choosing.choose(rule.engine, unable, takes)
+    selected = found[_as(choice.engine)]
+    steps = _steps(measure, rule, now, choice.engine, selected)
+    choice = _with_time(rule, now, choice, steps, selected)
+    if choice.engine == NONE:
+        steps = ()
+    rewrite = _sum(selected)
+    saves = costs.savings(rewrite, prices)
+    return TablePlan(
+        table=measure.name,
+        version=measure.version,
+        rule=matched.text,
+        engine=choice.engine,
+        reason=choice.reason,
+        format=measure.format,
+        files=measure.files,
+        bytes=measure.bytes,
+        sizes=histogram(file.size for one in measure.partitions for file in one.files),
+        delete_files=measure.delete_files,
+        metadata_files=measure.metadata_files,
+        versions=measure.versions,
+        last_commit=measure.last_commit,
+        commits_an_hour=measure.commits_an_hour(now),
+        partitions=[_shown(one) for one in selected],
+        rewrite=rewrite,
+        steps=steps,
+        saves=saves,
+        costs=takes,
+        unable={engine: fault for engine, fault in unable.items() if fault},
+        payback_scans=costs.payback(takes.get(choice.engine, 0.0), saves),
+        prices=prices.region,
+        template=_order(measure, matched, now, choice, steps=steps, selected=selected),
+    )
+
+
+def _as(engine: str) -> str:
+    """Whose way to choose files an engine has: Glue's is Iceberg's own, as Spark's."""
+    return ATHENA if engine == ATHENA else SPARK
+
+
+def _sum(selected: Iterable[Selected]) -> Rewrite:
+    return sum((one.rewrite for one in selected), Rewrite())
+
+
+def _cost(engine: str, selected: Sequence[Selected], prices: Prices) -> float:
+    queries = sum(1 for one in selected if one.rewrite.files)
+    return costs.cost(engine, _sum(selected), max(1, queries), prices)
+
+
+def _with_time(
+    rule: Rule, now: float, choice: Choice, steps: Sequence[str], selected: Sequence[Selected]
+) -> Choice:
+    """The choice, or why nothing is done now."""
+    if rule.leave:
+        return Choice(NONE, "the rule says to leave it")
+    if choice.engine == NONE:
+        return choice
+    quiet = next((one.text for one in rule.quiet_hours if one.holds(now)), None)
+    if quiet is not None:
+        return Choice(NONE, f"nothing may run from {quiet} (UTC)")
+    if not steps:
+        return Choice(NONE, _nothing(selected))
+    return choice
+
+
+def _nothing(selected: Sequence[Selected]) -> str:
+    if not selected:
+        return "it has no files"
+    reasons = [one.left for one in selected]
+    busy = sum(1 for one in reasons if one.startswith("written"))
+    others = {one for one in reasons if not one.startswith("written")} - {"nothing to rewrite"}
+    if len(selected) == 1:
+        return reasons[0]
+    told = [f"{busy:,} of {len(selected):,} partitions are written now"] if busy else []
+    return "; ".join(["nothing to rewrite", *told, *sorted(others)])
+
+
+def _steps(
+    measure: TableMeasure, rule: Rule, now: float, engine: str, selected: Sequence[Selected]
+) -> tuple[str, ...]:
+    """What is worth doing, in the order of :data:`STEPS`."""
+    if engine == GLUE:
+        # Its optimizers are set up once, and look for themselves what there is to be done.
+        return (REWRITE, *_REST)
+    found = set()
+    if any(one.rewrite.files for one in selected):
+        found.add(REWRITE)
+    if engine == SPARK:
+        found |= _steps_of_spark(measure, selected)
+    old = _let_go(measure, rule, now)
+    if old and (found or old[0] < now - rule.keep_days * _DAY - _WAITS_SECONDS):
+        found.add(EXPIRE)
+    if found:
+        # Files that nothing names are seen by a LIST of the table alone, which is done beside
+        # something else.
+        found.add(ORPHANS)
+        if engine == SPARK and measure.format == DELTA and measure.metadata_files > _LONG_LOG:
+            found.add(CHECKPOINT)
+    return tuple(one for one in STEPS if one in found)
+
+
+def _steps_of_spark(measure: TableMeasure, selected: Sequence[Selected]) -> set[str]:
+    found = {DELETES} if any(one.deletes for one in selected) else set()
+    if measure.format == DELTA:
+        return found | ({CHECKPOINT} if measure.metadata_files > _VERY_LONG_LOG else set())
+    enough = max(1, -(-measure.metadata_bytes // _MANIFEST_BYTES))
+    if measure.metadata_files > max(_FEW_MANIFESTS, _TOO_MANY_TIMES * enough):
+        found.add(MANIFESTS)
+    return found
+
+
+def _let_go(measure: TableMeasure, rule: Rule, now: float) -> Sequence[float]:
+    """Of what is superseded, what the rule keeps no longer, the oldest first."""
+    old = measure.superseded
+    if measure.format != DELTA:
+        # The current one is kept, and is not among these.
+        old = old[: len(old) - (rule.keep_versions - 1)] if rule.keep_versions > 1 else old
+    return [one for one in old if one < now - rule.keep_days * _DAY]
+
+
+def _shown(one: Selected) -> PartitionPlan:
+    return PartitionPlan(
+        name=one.partition.name,
+        files=len(one.partition.files),
+        bytes=one.partition.bytes,
+        deletes=sum(1 for file in one.partition.files if file.deletes),
+        changed=one.partition.changed,
+        rewrite=one.rewrite,
+        left=one.left,
+    )
+
+
+def _order(
+    measure: TableMeasure,
+    matched: Matched,
+    now: float,
+    choice: Choice,
+    *,
+    steps: tuple[str, ...],
+    selected: Sequence[Selected],
+) -> Order:
+    rule = matched.rule
+    selection = Selection(measure, rule, choice.engine, now)
+    taken = [one for one in selected if one.is_taken] if choice.engine != NONE else []
+    how, columns = _how(rule)
+    return Order(
+        run_id="",
+        table=measure.name,
+        engine=choice.engine,
+        reason=choice.reason,
+        rule=matched.text,
+        measured=measure.version,
+        steps=steps,
+        how=how,
+        columns=columns,
+        target_bytes=selection.target_bytes,
+        num_files=rule.num_files,
+        min_files=rule.min_files,
+        partitions=tuple(_partition_order(one) for one in taken),
+        verify_rows=_sum(taken).bytes <= rule.verify_bytes,
+        keep_seconds=rule.keep_days * _DAY,
+        keep_versions=rule.keep_versions,
+        orphan_seconds=rule.orphan_days * _DAY,
+        below_floor=rule.below_floor,
+        undo_seconds=rule.undo_days * _DAY,
+        closed_before=selection.closed_before,
+        until=_next_quiet(rule, now),
+    )
+
+
+def _how(rule: Rule) -> tuple[str, tuple[str, ...]]:
+    if rule.num_files is not None:
+        return NUMBER, ()
+    if rule.sort:
+        return SORT, rule.sort
+    return (ZORDER, rule.zorder) if rule.zorder else (BINPACK, ())
+
+
+def _partition_order(one: Selected) -> PartitionOrder:
+    partition = one.partition
+    return PartitionOrder(
+        name=partition.name,
+        spec=partition.spec,
+        where=tuple(Condition(*each) for each in partition.where),
+        files=one.rewrite.files,
+        bytes=one.rewrite.bytes,
+        into=one.rewrite.into,
+    )
+
+
+def _next_quiet(rule: Rule, now: float) -> float | None:
+    """When nothing new may be begun any more, UNIX seconds."""
+    today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    moments = (
+        (today + timedelta(days=day, minutes=start)).timestamp()
+        for start, _ in rule.quiet_hours
+        for day in (0, 1)
+    )
+    return min((one for one in moments if one > now), default=None)

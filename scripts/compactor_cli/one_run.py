@@ -1,0 +1,113 @@
+"""One run on this machine, how it ended, and the report that it left."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from compactor import layout
+from compactor.errors import (
+    CompactorError,
+    InvalidInput,
+    PartitionsFailed,
+    TimeRanOut,
+)
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+from compactor_cli.commands.failures import EXIT_FAILED, EXIT_TIME_RAN_OUT, EXIT_USAGE, Failure
+from compactor_cli.pages import leave_report
+from compactor_cli.runs import message_of, new_run_id
+from compactor_cli.summary import Summary
+from compactor_cli.whole import Machine, run_here
+
+_SUCCEEDED, _MORE = "SUCCEEDED", "MORE"
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended, in the words that executions end with."""
+
+    status: str
+    error: str | None
+    cause: str | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class EndedRun:
+    """How one run ended. ``summary`` is None when it left no report."""
+
+    run_id: str
+    result: RunEnd
+    summary: Summary | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "run_id": self.run_id,
+            "status": self.result.status,
+            "error": self.result.error,
+            "cause": self.result.cause,
+            "summary": self.summary.to_dict() if self.summary else None,
+        }
+
+    def check(self) -> None:
+        """Do nothing when the execution succeeded.
+
+        Raises:
+            Failure: says why it did not.
+        """
+        if self.result.status == _SUCCEEDED:
+            return
+        if self.result.status == _MORE:
+            raise Failure(f"time ran out: {self.result.cause}", EXIT_TIME_RAN_OUT)
+        error = self.result.error or self.result.status
+        code = EXIT_USAGE if error == InvalidInput.__name__ else EXIT_FAILED
+        raise Failure(f"{error}: {message_of(self.result.cause)}", code)
+
+
+def execute_here(settings: Settings, machine: Machine) -> EndedRun:
+    """Run on this machine's worker processes.
+
+    Raises:
+        RunInterrupted: in place of KeyboardInterrupt.
+    """
+    run_id, began = new_run_id(), time.monotonic()
+    try:
+        done = run_here(settings, machine, run_id)
+    except CompactorError as error:
+        seconds = time.monotonic() - began
+        end = RunEnd("FAILED", type(error).__name__, str(error), seconds)
+        return EndedRun(run_id, end, None)
+    if done.report is None:
+        end = RunEnd(_MORE, TimeRanOut.__name__, done.stands, done.seconds)
+        return EndedRun(run_id, end, None)
+    bucket, key = layout.run_key(settings, run_id, "report.json")
+    summary = Summary.of(msgspec.to_builtins(done.report), done.seconds, f"s3://{bucket}/{key}")
+    if done.report.status == "failed":
+        end = RunEnd("FAILED", PartitionsFailed.__name__, done.report.cause, done.seconds)
+    else:
+        end = RunEnd(_SUCCEEDED, None, None, done.seconds)
+    return EndedRun(run_id, end, summary)
+
+
+def fetch_report(
+    execution: EndedRun, settings: Settings, store: ObjectStore, directory: Path | None
+) -> list[Path]:
+    """Copy the report of a run to this machine; returns its files, none where there is no report.
+
+    Args:
+        execution: the run.
+        settings: of it.
+        store: where the report is.
+        directory: where it is to be; None where it is not wanted.
+    """
+    if directory is None or execution.summary is None:
+        return []
+    document = json.loads(store.get(*layout.run_key(settings, execution.run_id, "report.json")))
+    return leave_report(document, directory)
