@@ -1,11 +1,10 @@
-"""The sockets and the time that libcurl waits for, and a bell that ends the wait."""
+"""The sockets that libcurl waits for, and a bell that ends the wait."""
 
 from __future__ import annotations
 
 import math
 import select
 import socket
-import time
 import weakref
 from contextlib import suppress
 from typing import Any
@@ -24,7 +23,6 @@ class Sockets:
 
     def __init__(self) -> None:
         self._poll: Any = select.epoll() if _HAS_EPOLL else select.poll()
-        self._due = math.inf
         self._bell, self._heard = socket.socketpair()
         self._bell.setblocking(False)
         self._heard.setblocking(False)
@@ -34,7 +32,7 @@ class Sockets:
             weakref.finalize(self, one.close)
 
     def on_socket(self, what: int, number: int, *_: object) -> None:
-        """Libcurl's word that it waits for a socket, or no longer; ``what`` says for what."""
+        """Hear from libcurl that it waits for a socket, or no longer; ``what`` says for what."""
         if what == pycurl.POLL_REMOVE:
             if number in self._watched:
                 self._watched.discard(number)
@@ -47,19 +45,8 @@ class Sockets:
             self._watched.add(number)
             self._poll.register(number, _EVENTS[what])
 
-    def on_timer(self, milliseconds: int) -> None:
-        """Libcurl's word when it wants to be called; never for a negative number."""
-        self._due = time.monotonic() + milliseconds / 1000 if milliseconds >= 0 else math.inf
-
-    def is_due(self) -> bool:
-        """Whether libcurl wanted to be called by now; true once."""
-        if self._due > time.monotonic():
-            return False
-        self._due = math.inf
-        return True
-
     def wait(self, seconds: float) -> list[tuple[int, int]]:
-        """Wait for sockets, the time that libcurl told, or the bell.
+        """Wait for sockets or the bell.
 
         Args:
             seconds: at most.
@@ -67,7 +54,6 @@ class Sockets:
         Returns:
             The sockets that are ready, and what for, in libcurl's numbers.
         """
-        seconds = min(seconds, self._due - time.monotonic())
         found, bell = [], self._heard.fileno()
         most = None if seconds == math.inf else max(0.0, seconds) * _UNIT
         for number, events in self._poll.poll(most):

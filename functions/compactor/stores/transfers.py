@@ -152,14 +152,20 @@ class Transfers:
         while self._timers and self._timers[0][0] <= time.monotonic():
             heapq.heappop(self._timers)[2]()
         is_idle = not self._live and not self._timers
-        due = self._timers[0][0] - time.monotonic() if self._timers else math.inf
-        heard = self._sockets.wait(_LINGER_SECONDS if is_idle else due)
+        heard = self._sockets.wait(_LINGER_SECONDS if is_idle else self._patience())
         for number, events in heard:
             self._multi.socket_action(number, events)
-        if self._sockets.is_due():
+        # Not by a callback: each takes the interpreter lock, several times a transfer.
+        if self._multi.timeout() == 0:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
         self._finish()
         return not (is_idle and self._ends())
+
+    def _patience(self) -> float:
+        """Seconds until libcurl or a timer wants to be called."""
+        milliseconds = self._multi.timeout()
+        seconds = milliseconds / 1000 if milliseconds >= 0 else math.inf
+        return min(seconds, self._timers[0][0] - time.monotonic()) if self._timers else seconds
 
     def _ends(self) -> bool:
         with self._lock:
@@ -181,7 +187,6 @@ class Transfers:
         self._multi.setopt(pycurl.M_MAXCONNECTS, _MOST_IDLE)
         self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._sockets.on_socket)
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._sockets.on_timer)
         self._used_at = time.time()
 
     def _finish(self) -> None:
