@@ -95,15 +95,6 @@ def test_lists_are_written_by_who_switches_and_deleted_by_nobody(
     assert _who_may(found, "s3:DeleteObject", f"{place}other") == set()
 
 
-def test_the_table_whose_columns_are_taken_is_only_asked_for_them(deployed: Deployed) -> None:
-    found = deployed("standalone, readers' table, clean-up, imported buckets")
-    columns = account_arn("glue", "table/lake/columns")
-
-    assert _who_may(found, "glue:GetTable", columns) == {"standalone"}
-    for action in ("BatchGetPartition", "BatchUpdatePartition", "CreateTable", "UpdateTable"):
-        assert _who_may(found, f"glue:{action}", columns) == set()
-
-
 def test_the_spark_job_may_show_what_it_compacted_exactly_as_a_worker_may(
     deployed: Deployed,
 ) -> None:
