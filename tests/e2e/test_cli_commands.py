@@ -159,7 +159,7 @@ def test_plan_over_a_committed_result_is_empty(compacted, command):
 
 
 def test_plan_lists_oversized_partitions(lake, command):
-    words = ("--depth", "1", "--lambda-max-objects", "3")
+    words = ("--depth", "1", "--lambda-max-seconds", "0")
     code, out, _ = command("plan", *lake.uris, *lake.endpoint, *words)
     assert code == 0
     assert out.count("for Spark: p") == PARTITIONS
