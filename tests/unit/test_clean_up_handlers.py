@@ -255,7 +255,7 @@ def test_standalone_without_time_leaves_clean_up_to_the_next_call(
     compacted(place)
     days_later(8)
     # Of times, discovery takes some for each partition; then each of them one, and some within.
-    context = Context(milliseconds=(900_000,) * 10 + (79_000,))
+    context = Context(milliseconds=(900_000,) * 9 + (79_000,))
     answer = answer_of(standalone.handler, given, context)
     assert (answer["status"], answer["left"]) == ("more", ["a/", "b/"])
     assert len(place.contents(place.source)) == 3
