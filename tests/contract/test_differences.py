@@ -56,7 +56,7 @@ def test_every_case_that_must_fail_is_a_test_and_is_named_once() -> None:
     for _, case in named:
         name, _, parameter = case.partition("[")
         assert name in names
-        alone = parameter.removeprefix("boto3-").rstrip("]")
+        alone = parameter.removeprefix("botocore-").rstrip("]")
         assert not parameter or alone in {*ODD_KEYS, "0"}
 
 

@@ -14,6 +14,7 @@ from compactor_cli.commands import main
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_machine.spark_submit import SparkHere
 from tests.support.embedded import find_embedded
+from tests.support.examples import seconds_of
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +37,15 @@ def test_one_report_covers_small_and_oversized_partitions(
         ),
     )
     places = ("s3://here-source/logs/", "s3://here-lake/compacted/")
-    words = ("--depth", "1", "--lambda-max-objects", "3", "--workers", "1", "--json")
+    words = [
+        "--depth",
+        "1",
+        "--lambda-max-seconds",
+        f"{seconds_of(3.5):.9f}",
+        "--workers",
+        "1",
+        "--json",
+    ]
     code = main(["run", *places, "--endpoint-url", s3.endpoint_url, *words])
     out, err = capsys.readouterr()
     assert (code, err) == (0, "")
