@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -192,6 +192,7 @@ class SourceReader:
 
         def by_client(time_is_up: TimeIsUp) -> _Read:
             answer = self._store.client.get_object(Bucket=bucket, Key=key, **wanted)
+            _require_final(answer)
             require_etag(source, answer.get("ETag"), traits)
             body = read_body(answer, time_is_up)
             if start is not None:
@@ -273,6 +274,17 @@ class SourceReader:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
             raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
+
+
+def _require_final(answer: Mapping[str, Any]) -> None:
+    """Reject 103 (Early Hints), which Python's HTTP client returns as if it were the answer.
+
+    Raises:
+        Again: it is an interim answer.
+    """
+    status = answer["ResponseMetadata"]["HTTPStatusCode"]
+    if status < OK:
+        raise Again(f"status {status}")
 
 
 def _require_all(source: SourceObject, body: bytes, length: int, etag: str | None) -> None:
