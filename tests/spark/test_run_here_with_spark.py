@@ -48,7 +48,11 @@ def test_one_report_covers_small_and_oversized_partitions(
     ]
     code = main(["run", *places, "--endpoint-url", s3.endpoint_url, *words])
     out, err = capsys.readouterr()
-    assert (code, err) == (0, "")
+    # Where Spark takes longer than ten seconds, lines of progress are written meanwhile.
+    assert (code, [one for one in err.splitlines() if not one.startswith("compacting: ")]) == (
+        0,
+        [],
+    )
     summary = json.loads(out)["summary"]
     assert summary["spark"] == ["large/"]
     assert (summary["partitions"], summary["objects_before"]) == (2, 23)
