@@ -6,10 +6,7 @@ Step Functions matches errors by class name, so these names are part of the inte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Sequence
 
 
 class CompactorError(Exception):
@@ -163,34 +160,3 @@ class TableConflict(CompactorError):
 
 class UploadLost(CompactorError):
     """A commit's output is neither published nor pending: build it again from its sources."""
-
-
-# Where EMR (cluster, step) and EMR Serverless (job run) put the reason of a failure.
-_REASONS = frozenset({"Reason", "Message", "StateDetails", "errorMessage"})
-
-
-def failure_text(failure: Mapping[str, Any] | None) -> str:
-    """A failure as Step Functions keeps it (``Error``, ``Cause``) in one line; empty for none.
-
-    The cause of an EMR task is the description of its cluster, step or job run; only what it
-    says of the failure is kept.
-    """
-    given = failure or {}
-    cause = str(given.get("Cause") or "")
-    try:
-        document = msgspec.json.decode(cause)
-    except msgspec.DecodeError:
-        document = None
-    reasons = dict.fromkeys(_reasons(document))
-    texts = [str(given.get("Error") or ""), ", ".join(reasons) or cause]
-    return ": ".join(" ".join(text.split()) for text in texts if text)
-
-
-def _reasons(document: object) -> Iterator[str]:
-    """Every text that EMR gives as a reason, wherever in the description it stands."""
-    if not isinstance(document, Mapping):
-        return
-    for name, value in document.items():
-        if name in _REASONS and isinstance(value, str):
-            yield value
-        yield from _reasons(value)

@@ -8,7 +8,7 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
-from compactor.errors import failure_text
+from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.report.report import RunIdentity, report_on
 from compactor.settings.settings import Settings

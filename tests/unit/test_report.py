@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from compactor import layout
-from compactor.errors import failure_text
+from compactor.failures import failure_text
 from compactor.log.state import QuarantineLine
 from compactor.model import Skipped, SkipReason
 from compactor.report import receipt_totals as gathered

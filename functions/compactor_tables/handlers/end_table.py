@@ -7,7 +7,8 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.errors import CompactorError, failure_text
+from compactor.errors import CompactorError
+from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.tables import DELTA
 from compactor_tables.handlers.runtime import CLOCK, RunOfTables, table_of, tell_table

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
-from compactor.errors import failure_text
+from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor_tables import document_keys as places
 from compactor_tables.handlers.runtime import RunOfTables

@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from compactor.errors import failure_text
+from compactor.failures import failure_text
 from compactor_cli.commands.failures import Failure
 from compactor_cli.deployed.aws import Aws, needing
 
