@@ -162,7 +162,6 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "tables maintained, KMS, running cluster": {
         **_IMPORTED,
         "maintenance": {"tables": ["glue:gold.orders"], "delta_prefixes": ["s3://tables/delta/"]},
-        "maintenance_schedule": "rate(12 hours)",
         "maintenance_locations": ["s3://tables/gold/", "s3://tables/delta/"],
         "maintenance_kms_key_arn": _TABLE_KEY,
         "kms_key_arn": _KEY,

@@ -139,7 +139,7 @@ def test_policies_and_templates_fit(configuration: str, synthesized: Synthesized
     assembly = synthesized(configuration)
 
     # "CloudFormation quotas", and what UpdateStack takes from a bucket.
-    assert len(assembly.template["Resources"]) <= 500 / 4
+    assert len(assembly.template["Resources"]) <= 500 / 5
     assert assembly.template_path.stat().st_size <= 1_000_000 / 5
     for kind, most in _POLICIES.items():
         for name, policy in assembly.resources(kind).items():
