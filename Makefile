@@ -80,7 +80,7 @@ test: set-up ## Run test-fast, make check, then all other tests; PYTEST_ARGS="-q
 	@echo "make test takes half an hour on two processors; the first time it also fetches 1 GB into build/"
 	@echo "and node_modules/: servers, jars, Trino with a Java of its own, the CDK. What cannot be had is"
 	@echo "skipped with its reason. make test-fast takes about a minute and fetches nothing."
-	@$(if $(PYTEST_ARGS),true,$(MAKE) --no-print-directory test-fast)
+	$(if $(PYTEST_ARGS),,@$(MAKE) --no-print-directory test-fast)
 	@BESIDE=1 $(MAKE) --no-print-directory -j2 lint types node_modules servers spark-classes import-rules
 	@echo "tests (pytest $(or $(PYTEST_ARGS),$(ALL_TESTS) -m 'not fast')) ..."
 	@$(PYTEST) $(if $(PYTEST_ARGS),tests $(PYTEST_ARGS),$(ALL_TESTS) -m "not fast")

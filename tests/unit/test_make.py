@@ -72,11 +72,14 @@ def test_steps_side_by_side_end_with_a_line_of_their_own(monkeypatch: pytest.Mon
     assert said == "complained"
 
 
-def test_nothing_that_make_test_runs_is_silent() -> None:
+@pytest.mark.parametrize("arguments", ["", "-q -k word"])
+def test_nothing_that_make_test_runs_is_silent(arguments: str) -> None:
     make = shutil.which("make")
     if make is None:
         pytest.skip("there is no make here")
     command = [make, "--dry-run", "--always-make", "--no-print-directory", "test"]
+    # Also replaces what a make that runs this test was given.
+    command.append(f"PYTEST_ARGS={arguments}")
     planned = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
     lines = planned.stdout.replace("\\\n", " ").splitlines()
     assert len(lines) > len(TELLING)
