@@ -23,7 +23,7 @@ The eight verbs, one module each, and what each hands to the next:
 one process, the driver of the Spark job through many. ``clean_up_partition`` is the same for
 ``cleanup``, days later, with a ``proof`` of each output in between. ``restore`` undoes it all for
 one source. ``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only
-``stores`` talks to S3.
+``s3`` talks to S3, ``aws`` to other AWS services.
 """
 
 from __future__ import annotations

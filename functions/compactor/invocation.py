@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from aws_lambda_powertools import Logger, Metrics
 
 from compactor.process import memory as worker_process
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 
 SERVICE = "s3-compactor"
 NAMESPACE = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", SERVICE)

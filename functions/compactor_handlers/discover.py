@@ -9,16 +9,16 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from compactor.aws.account import concurrency_of_account
 from compactor.catalogs.opening import open_catalog
 from compactor.clock import SystemClock
 from compactor.discovery.fleet import Fleet, processors_of
 from compactor.discovery.resume import Part
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.orchestration.discovery_step import Begun, begin
+from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
 from compactor.sinks.table_publisher import check_table
-from compactor.stores.account import concurrency_of_account
-from compactor.stores.s3 import S3Store
 from compactor_handlers.runtime import WorkingTime, store_for
 
 # Which Spark there is: a JSON object of the fields below.

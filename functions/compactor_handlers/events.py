@@ -8,13 +8,13 @@ from functools import cache
 
 from aws_lambda_powertools.metrics import MetricUnit
 
+from compactor.aws.executions import StateMachine
 from compactor.errors import InvalidInput
 from compactor.invocation import logger, metrics
 from compactor.registry.registry_ports import Executions, Registry
 from compactor.registry.starting import Looked, start_due
 from compactor.registry.streams import Stream, parse_streams
 from compactor.runs.prior_listing import registry_at
-from compactor.stores.executions import StateMachine
 
 # A JSON list of streams; the table they are in; what compacts them.
 STREAMS, TABLE, MACHINE = "STREAMS", "REGISTRY_TABLE", "STATE_MACHINE_ARN"

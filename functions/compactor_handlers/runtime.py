@@ -10,8 +10,8 @@ from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits
 from compactor.invocation import LambdaContext, LambdaDeadline, kept_store, logger, metrics
 from compactor.probe.probe import traits_for
+from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store
 
 if TYPE_CHECKING:
     from compactor.cleaning.clean_up_receipts import CleanUpReceipt

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor.stores.s3 import make_client
+from compactor.s3.store import make_client
 
 #: Below the source, one prefix for each format.
 JSON, PARQUET = "json", "parquet"

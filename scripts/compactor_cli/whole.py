@@ -19,9 +19,9 @@ from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.orchestration.run_progress import RunProgress
 from compactor.orchestration.workers import Observer, Spark
 from compactor.report.report import RunReport
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands.endpoint import watched
 from compactor_cli.console import Bar, progress
 from compactor_cli.runs import new_run_id

@@ -32,7 +32,7 @@ from moto.s3.exceptions import (
 )
 from moto.s3.utils import compute_checksum
 
-from compactor.stores.base import encoded_crc32
+from compactor.s3.base import encoded_crc32
 from compactor_local.patching import replace
 
 MINIMUM_PART_BYTES = 5 * 1024 * 1024

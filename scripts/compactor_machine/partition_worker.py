@@ -26,9 +26,9 @@ from compactor.orchestration.messages import FAILED, Answer, Desk, Order
 from compactor.orchestration.partition_retry import STOPPED
 from compactor.probe.probe import traits_for
 from compactor.process import memory
+from compactor.s3.requests import RequestCounter
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor.stores.requests import RequestCounter
-from compactor.stores.s3 import S3Store, make_client
 from compactor_machine.child import peak_bytes
 from compactor_machine.partition_log import log_line
 from compactor_machine.wire import answer_stream, receive, send

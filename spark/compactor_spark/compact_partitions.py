@@ -22,8 +22,8 @@ from compactor.clock import SystemClock
 from compactor.conditions import StoreTraits
 from compactor.errors import InvalidInput
 from compactor.probe.probe import traits_for
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.console import Console
 from compactor_spark.driver import Driver
 from compactor_spark.hours import Hours, hours_of

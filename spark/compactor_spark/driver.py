@@ -17,7 +17,7 @@ from compactor.discovery.work_items import WorkItem
 from compactor.runs.partition_receipts import Receipt
 from compactor.runs.partition_run import PartitionRun
 from compactor.runs.prior_listing import open_earlier
-from compactor.stores.s3 import S3Store
+from compactor.s3.store import S3Store
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.console import Console
 from compactor_spark.oversized import Budget, OversizedPartition, PlannedGroup

@@ -25,9 +25,9 @@ from compactor.clock import SystemClock
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import RUNS
 from compactor.ports import ObjectStore
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import DELTA
 from compactor.settings.uris import S3Uri, parse_location
-from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.console import Console
 from compactor_spark.log_store import one_driver_only
 from compactor_spark.maintain.job import Maintenance

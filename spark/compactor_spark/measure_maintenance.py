@@ -24,11 +24,11 @@ from typing import Any
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from compactor.s3.store import make_client
 from compactor.settings.tables import DELTA, TableAddress, parse_table
 from compactor.settings.uris import S3Uri, parse_location
 from compactor.sinks.upserts import quoted
 from compactor.sizes import MIB
-from compactor.stores.s3 import make_client
 from compactor_spark.maintain.job import Maintenance
 from compactor_spark.maintain.opening import open_maintained, start_settings
 from compactor_spark.opening import table_name, table_session

@@ -20,8 +20,8 @@ from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.process import memory as worker_process
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_spark.answers import Answer, GroupTask
 
 if TYPE_CHECKING:

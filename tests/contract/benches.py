@@ -177,7 +177,7 @@ class OnServer:
     @contextmanager
     def damaged_parts(self) -> Iterator[None]:
         # The body arrives as it was sent, but its checksum is that of other bytes.
-        with patch("compactor.stores.uploads.encoded_crc32", return_value=_DAMAGED):
+        with patch("compactor.s3.uploads.encoded_crc32", return_value=_DAMAGED):
             yield
 
     @contextmanager

@@ -16,8 +16,8 @@ import pytest
 from botocore.exceptions import ClientError, FlexibleChecksumError
 
 from compactor.errors import CompactorError
-from compactor.stores.retries import Patience
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.retries import Patience
+from compactor.s3.store import S3Store, make_client
 from tests.contract.benches import Bench, InMemory, OnMoto, OnServer
 from tests.support.moto_server import moto_server
 from tests.support.real_servers import REAL_SERVERS, Unavailable, real_server

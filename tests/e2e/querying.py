@@ -32,8 +32,8 @@ from compactor.limits import WorkerLimits
 from compactor.readers.refresh import Refreshing, refresh
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_local.embedded import EmbeddedS3
 from tests.e2e.query_oracle import Figures, Misread, Oracle
 from tests.support.catalog_plan import is_list, objects_at, shown_by

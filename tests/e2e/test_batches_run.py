@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactor.stores.s3 import make_client
+from compactor.s3.store import make_client
 from tests.e2e.conftest import Workflow
 
 PARTITIONS, EACH = 9, 3

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from compactor.stores.s3 import make_client
+from compactor.s3.store import make_client
 from compactor_cli.commands import main
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from tests.e2e.conftest import Workflow

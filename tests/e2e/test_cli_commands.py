@@ -17,8 +17,8 @@ from compactor.discovery.discover import discover
 from compactor.discovery.work_items import write_work
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands import main
 from compactor_local.embedded import EmbeddedS3, SeedObject

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from compactor.stores.s3 import make_client
+from compactor.s3.store import make_client
 from compactor_local.embedded import EmbeddedS3
 from tests.conftest import REPO_ROOT
 from tests.support.world import World, records_in

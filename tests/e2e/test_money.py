@@ -21,8 +21,8 @@ from compactor.orchestration.messages import Desk
 from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.planning.dialects import Dialects
 from compactor.prices import every_price, prices_for
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import main
 from compactor_cli.commands.plan import find, forecast
 from compactor_cli.plan_money import standing_of

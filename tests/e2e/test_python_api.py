@@ -13,7 +13,7 @@ import pytest
 
 import compactor
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed
-from compactor.stores.s3 import make_client
+from compactor.s3.store import make_client
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from tests.conftest import REPO_ROOT
 from tests.support.embedded import find_embedded

@@ -25,7 +25,7 @@ from compactor.errors import InvalidInput
 from compactor.orchestration.messages import DONE, Order
 from compactor.orchestration.partition_retry import LOST, STOPPED
 from compactor.runs.partition_receipts import Counts
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 from compactor_cli import whole
 from compactor_cli.commands import main
 from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("deltalake")
 
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli import commands as cli
 from compactor_cli.commands import tables_run
 from compactor_local.embedded import EmbeddedS3, SeedObject

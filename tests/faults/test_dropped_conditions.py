@@ -13,8 +13,8 @@ from compactor.conditions import Condition, Verdict, traits_of
 from compactor.errors import SourceChanged
 from compactor.model import SourceObject
 from compactor.probe.probe import ask_and_record
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.uris import S3Uri
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.runs import message_of
 from tests.faults.fault_world import FaultWorld
 from tests.support.dropped import DROPPABLE

@@ -20,9 +20,9 @@ from compactor.log.log import CommitLog
 from compactor.log.slices import facts_of, restore_slice
 from compactor.model import Compression, Format
 from compactor.outputs.verify import check_commit
+from compactor.s3.list_parser import ListedPage
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri, parse_source
-from compactor.stores.list_parser import ListedPage
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 

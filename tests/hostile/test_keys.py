@@ -15,7 +15,7 @@ from compactor.outputs.restore import Wanted, find, restore
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.partition_run import PartitionRun
 from compactor.runs.run_partition import record_partition
-from compactor.stores.list_parser import ListedPage
+from compactor.s3.list_parser import ListedPage
 from tests.hostile.names import NAMES, NAMES_A_COLUMN
 from tests.hostile.seeds import ENTRY
 from tests.support.examples import NOW, PARTITION, settings

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from compactor.encoding.codecs import Limits, decompress, detect_compression
 from compactor.outputs.verify import check_commit
+from compactor.s3.list_parser import ListedPage
 from compactor.settings.fields import FIELDS
-from compactor.stores.list_parser import ListedPage
 from tests.hostile import parsers, seeds
 from tests.hostile.parsers import PARSERS
 from tests.support.records import Made

@@ -10,11 +10,11 @@ import pytest
 from moto.events.models import EventPattern
 
 from cdk.config import Config
+from compactor.aws.registry_rows import create_table
 from compactor.errors import InvalidInput
 from compactor.registry.events import Happened, decode
 from compactor.registry.streams import parse_streams
 from compactor.settings.settings import Settings
-from compactor.stores.registry_rows import create_table
 from tests.infrastructure.cloud.alarms import state_of
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call, Policies

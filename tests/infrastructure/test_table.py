@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from compactor.model import Partition, SourceObject
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_local.embedded import SeedObject
 from tests.infrastructure.cloud import engine
 from tests.infrastructure.cloud.audit import Audit

@@ -15,8 +15,8 @@ pytest.importorskip("pyiceberg")
 
 import pyarrow as pa
 
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
-from compactor.stores.s3 import S3Store, make_client
 from compactor.table_formats.iceberg_catalogs import iceberg_catalog
 from compactor_local.embedded import SeedObject, in_environment
 from compactor_local.model import WorkflowResult

@@ -17,8 +17,8 @@ from botocore.httpsession import URLLib3Session
 from compactor import invocation
 from compactor.clock import SystemClock
 from compactor.ports import ObjectStore
-from compactor.stores.s3 import S3Store, make_client
-from compactor.stores.transfers import Transfers
+from compactor.s3.store import S3Store, make_client
+from compactor.s3.transfers import Transfers
 from compactor_handlers import compact_partition, discover, plan_clean_up, report, runtime
 from tests.scale.bodies import SkippedBodies
 from tests.scale.keys import Keys

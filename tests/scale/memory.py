@@ -38,7 +38,7 @@ _LOGS = 1_000, 2_000
 _START = """
 import resource, sys
 import compactor_handlers.compact_partition, compactor_handlers.discover, compactor_handlers.report
-from compactor.stores.s3 import make_client
+from compactor.s3.store import make_client
 make_client()
 sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))
 """

@@ -16,8 +16,8 @@ from compactor.discovery import parallel
 from compactor.discovery.work_items import Discovery, write_work
 from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Counts, Receipt
+from compactor.s3 import listing
 from compactor.settings.settings import Settings
-from compactor.stores import listing
 from tests.scale import bodies, cases, memory, meter, table, wire, workflow
 from tests.scale.account import EPOCH, Context, Invocation, account, invoked, on_store
 from tests.scale.cases import Case, simulated

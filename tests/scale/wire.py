@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from botocore.awsrequest import AWSResponse
 
 from compactor.pieces import pieces_of
-from compactor.stores.curl_handle import Received, Request
+from compactor.s3.curl_handle import Received, Request
 from tests.scale.keys import LAKE_BUCKET, ROOT, SOURCE_BUCKET, Keys
 from tests.scale.meter import Asked, Meter
 

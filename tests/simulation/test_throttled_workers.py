@@ -24,7 +24,7 @@ from compactor.outputs.group_deadline import ReadingTime
 from compactor.ports import SourceBody
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition
-from compactor.stores.retries import READ_RESERVE_SECONDS, RESERVE_SECONDS
+from compactor.s3.retries import READ_RESERVE_SECONDS, RESERVE_SECONDS
 from tests.simulation.processes import without_threads
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock, MemoryStore

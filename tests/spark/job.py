@@ -23,8 +23,8 @@ from compactor.discovery.work_items import Discovery, WorkItem, write_work
 from compactor.model import Partition
 from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Receipt
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_machine.installed import spark_script

@@ -28,8 +28,8 @@ from compactor.planning.plan import Knowledge, plan
 from compactor.runs.partition_progress import PartitionProgress
 from compactor.runs.partition_run import PartitionRun
 from compactor.runs.planning_window import Window
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_spark.columnar.context import ColumnarContext

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from compactor.report.report import RunReport
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import verify
 from compactor_cli.whole import Machine, run_here
 from compactor_local.embedded import EmbeddedS3

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from compactor import layout
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_local.embedded import EmbeddedS3
 from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowResult

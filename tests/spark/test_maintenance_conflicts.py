@@ -13,9 +13,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # py4j h
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from compactor.s3.store import make_client
 from compactor.settings.tables import parse_table
 from compactor.sizes import MIB
-from compactor.stores.s3 import make_client
 from compactor_local.embedded import EmbeddedS3
 from compactor_spark import opening
 from compactor_spark.maintain.delta import DeltaTable

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor.stores.s3 import S3Store, make_client
 from compactor_local.embedded import EmbeddedS3
 from compactor_spark import maintain_tables, opening
 from compactor_spark.opening import table_name, table_session

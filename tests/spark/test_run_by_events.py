@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from compactor.aws.registry import DynamoRegistry
+from compactor.aws.registry_rows import create_table
 from compactor.registry.registering import register
 from compactor.registry.streams import parse_streams
-from compactor.stores.registry import DynamoRegistry
-from compactor.stores.registry_rows import create_table
-from compactor.stores.s3 import make_client
+from compactor.s3.store import make_client
 from compactor_cli.commands import main
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_machine.spark_submit import SparkHere

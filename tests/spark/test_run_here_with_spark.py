@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from compactor.s3.store import make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import make_client
 from compactor_cli.audit import Places, audit
 from compactor_cli.commands import main
 from compactor_local.embedded import EmbeddedS3, SeedObject

@@ -97,7 +97,7 @@ import compactor.runs.run_partition as core
 from compactor.model import Partition
 from compactor.runs.partition_receipts import Counts
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 
 class Now:
     now = staticmethod(time.time)

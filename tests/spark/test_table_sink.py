@@ -19,8 +19,8 @@ import pytest
 from compactor import layout
 from compactor.catalogs.opening import open_catalog
 from compactor.log.identity import read_identity
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.whole import Machine, run_here
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_local.engine import run_workflow

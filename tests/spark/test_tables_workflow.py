@@ -13,8 +13,8 @@ pytest.importorskip("pyiceberg")
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import TableAddress, parse_table
-from compactor.stores.s3 import S3Store, make_client
 from compactor.table_formats.iceberg_catalogs import iceberg_catalog
 from compactor_cli import commands as cli
 from compactor_local.embedded import EmbeddedS3, embedded_s3

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from compactor.runs.partition_receipts import Receipt
+from compactor.s3.store import make_client
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
 from compactor.sinks.table_catalog import TableFile
 from compactor.sinks.table_receipts import TableReceipt
 from compactor.sinks.upserts import UpsertCounts
-from compactor.stores.s3 import make_client
 from compactor_spark.opening import delta_settings, iceberg_settings
 from compactor_spark.outcome import Outcome
 from compactor_spark.upsert.merging import StagedOutputs

@@ -24,7 +24,7 @@ from botocore.exceptions import ClientError
 
 from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing, SourceChanged
 from compactor.model import SourceObject
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 from compactor_local.embedded import EmbeddedS3
 
 MIB = 1024 * 1024

@@ -240,7 +240,7 @@ _RECORDED = """
 import sys
 from compactor_local import s3_patches, s3_server
 from compactor_local.s3_http import serve
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 
 s3_patches.install()
 left_to_moto = []

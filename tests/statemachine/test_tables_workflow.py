@@ -17,9 +17,9 @@ import boto3
 import pytest
 
 from compactor.clock import SystemClock
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor.stores.s3 import S3Store, make_client
 from compactor_local.embedded import EmbeddedS3
 from compactor_local.engine import Engine
 from compactor_local.model import EngineOptions, WorkflowResult

@@ -19,8 +19,8 @@ from moto import mock_aws
 from moto.stepfunctions.parser.models import StepFunctionsParserBackend
 
 from compactor.report.report import RunIdentity, report
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 
 NAME, SOURCE, LAKE = "s3-compactor", "my-logs", "my-lake"
 INPUT: Mapping[str, Any] = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import botocore.session
 
-from compactor.stores.registry import DynamoRegistry
-from compactor.stores.registry_rows import create_table
+from compactor.aws.registry import DynamoRegistry
+from compactor.aws.registry_rows import create_table
 
 _numbers = count()
 # What tests/conftest.py puts into the environment of every test.

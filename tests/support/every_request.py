@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from compactor.model import SourceObject
-from compactor.stores.s3 import S3Store
+from compactor.s3.store import S3Store
 from tests.support.s3_requests import ETAG, MIB, SOURCE, complete, only
 from tests.support.scripted_s3 import Answer, Asked
 

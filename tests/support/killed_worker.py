@@ -20,8 +20,8 @@ from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor.stores.s3 import S3Store, make_client
 from tests.support.examples import PARTITION
 
 

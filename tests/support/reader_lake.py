@@ -21,8 +21,8 @@ import pytest
 from compactor.cleaning.clean_partition import CleanUpRun, record_clean_up
 from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from tests.support.catalog_plan import objects_at, shown_by
 from tests.support.moto_server import moto_server
 

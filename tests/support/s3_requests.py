@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import SourceBody
-from compactor.stores.retries import Patience
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.retries import Patience
+from compactor.s3.store import S3Store, make_client
 from tests.support.scripted_s3 import Answer, Asked
 
 MIB = 1024 * 1024

@@ -18,11 +18,11 @@ from compactor.clock import NoDeadline, SystemClock
 from compactor.log.identity import read_identity
 from compactor.model import Partition
 from compactor.ports import ObjectStore
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor.sinks.table_catalog import TableCatalog, TableFile, TableState
 from compactor.sinks.table_publisher import Publishing, record_publish
 from compactor.sinks.table_receipts import TableReceipt
-from compactor.stores.s3 import S3Store, make_client
 from tests.support.aws_server import aws_server
 from tests.support.examples import NOW
 from tests.support.examples import settings as settings_of

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compactor.stores.s3 import S3Store
+from compactor.s3.store import S3Store
 from tests.support.s3_requests import store_on
 from tests.support.scripted_s3 import ScriptedS3, scripted_s3
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from compactor.stores.account import concurrency_of_account
+from compactor.aws.account import concurrency_of_account
 
 _LIMIT = {"TotalCodeSize": 80_530_636_800, "ConcurrentExecutions": 50}
 

@@ -123,7 +123,7 @@ def test_imports_point_from_the_edges_to_the_model_and_never_back() -> None:
         ("functions/compactor/planning/plan.py", "import compactor.discovery.discover"),
         ("functions/compactor/planning/plan.py", "import boto3"),
         ("functions/compactor_handlers/discover.py", "import boto3"),
-        ("functions/compactor/outputs/compact.py", "import compactor.stores"),
+        ("functions/compactor/outputs/compact.py", "import compactor.s3"),
         ("functions/compactor/outputs/compact.py", "import pyspark"),
         ("functions/compactor/report/report.py", "import compactor_handlers"),
     ],

@@ -17,7 +17,7 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 from compactor_cli import restored_objects
 from tests.support.examples import PARTITION
 from tests.support.memory_store import MemoryStore

@@ -83,7 +83,7 @@ def test_the_application_holds_both_packages_and_is_the_same_twice(tmp_path: Pat
         names = set(read.namelist())
     assert {
         "compactor/__init__.py",
-        "compactor/stores/s3.py",
+        "compactor/s3/store.py",
         "compactor_spark/driver.py",
         "compactor_tables/orders.py",
     } <= names

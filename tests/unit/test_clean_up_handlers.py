@@ -13,7 +13,7 @@ import pytest
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed
 from compactor.invocation import kept_store
 from compactor.orchestration import run as whole
-from compactor.stores import objects
+from compactor.s3 import objects
 from compactor_handlers import clean_up, plan_clean_up, standalone
 from tests.support.moto_server import moto_server
 from tests.unit.test_handlers import Context, Later, Place, answer_of, emitted, metrics_of

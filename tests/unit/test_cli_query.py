@@ -16,8 +16,8 @@ import pytest
 
 from compactor import layout
 from compactor.log.columnar import Rejects
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import main
 from compactor_cli.duck import ask as ask_duckdb
 from compactor_cli.queried import Staged

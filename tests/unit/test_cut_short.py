@@ -9,7 +9,7 @@ import pytest
 
 from compactor.errors import InvalidInput, SourceChanged, TransientStoreError
 from compactor.model import SourceObject
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 from tests.support.s3_requests import ETAG, NoTime
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, scripted_s3
 

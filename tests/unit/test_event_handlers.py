@@ -12,14 +12,14 @@ from typing import Any
 import boto3
 import pytest
 
+from compactor.aws.executions import StateMachine
+from compactor.aws.registry import DynamoRegistry
+from compactor.aws.registry_rows import create_table
 from compactor.errors import InvalidInput
 from compactor.invocation import kept_store
 from compactor.model import SourceObject
 from compactor.orchestration.reconcile import Reconciliation
 from compactor.registry.registry_ports import ExecutionState
-from compactor.stores.executions import StateMachine
-from compactor.stores.registry import DynamoRegistry
-from compactor.stores.registry_rows import create_table
 from compactor_handlers import compact_partition, discover, events, register, sweep
 from tests.support.dynamodb import client_at
 from tests.support.inventory import PLACE, inventory_of

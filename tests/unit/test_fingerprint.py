@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from compactor.fingerprint import Fingerprint, Seen
 from compactor.model import SourceObject
-from compactor.stores.list_parser import page_of
+from compactor.s3.list_parser import page_of
 
 ONE = SourceObject("b", "logs/a.json", "e" * 32, 10, 1_767_323_045.0)
 

@@ -14,9 +14,9 @@ import pytest
 from botocore.exceptions import CredentialRetrievalError
 
 from compactor.model import SourceObject
-from compactor.stores.curl_handle import Keys
-from compactor.stores.routes import Routes
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.curl_handle import Keys
+from compactor.s3.routes import Routes
+from compactor.s3.store import S3Store, make_client
 from tests.conftest import REPO_ROOT
 from tests.support.s3_requests import NoTime
 from tests.support.scripted_s3 import Answer, ScriptedS3, scripted_s3
@@ -67,7 +67,7 @@ def test_credentials_that_are_renewed_amid_a_run_sign_what_is_asked_after_it(
         store._direct.routes, "_credentials", SimpleNamespace(get_frozen_credentials=renewed)
     )
     seconds = iter(range(2**20))
-    monkeypatch.setattr("compactor.stores.routes.time", SimpleNamespace(time=seconds.__next__))
+    monkeypatch.setattr("compactor.s3.routes.time", SimpleNamespace(time=seconds.__next__))
     assert [body.content for body in store.read_sources(SOURCES)] == [b"hello"] * len(SOURCES)
     signed = [
         (one.headers["authorization"], one.headers["x-amz-security-token"]) for one in s3.asked
@@ -89,7 +89,7 @@ def test_of_the_files_that_a_process_may_open_reads_take_half(
         RLIMIT_NOFILE=resource.RLIMIT_NOFILE,
         RLIM_INFINITY=resource.RLIM_INFINITY,
     )
-    monkeypatch.setattr("compactor.stores.base.resource", limits)
+    monkeypatch.setattr("compactor.s3.base.resource", limits)
     assert S3Store(make_client(s3.url), threads=256).limiter.limit == most
 
 

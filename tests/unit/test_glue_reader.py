@@ -11,12 +11,12 @@ from botocore.config import Config
 from botocore.stub import Stubber
 from moto import mock_aws
 
+from compactor.aws.glue_reader import GlueReader
 from compactor.errors import AlreadyExists, InvalidInput, TransientStoreError
 from compactor.readers.formats import SYMLINK_INPUT, Reading, descriptor_of, table_descriptor
 from compactor.readers.reader_catalog import CatalogChange
 from compactor.readers.states import Shown
 from compactor.settings.readers import parse_reader_table
-from compactor.stores.glue_reader import GlueReader
 
 TABLE = parse_reader_table("glue:lake.logs")
 WHERE = {"DatabaseName": "lake", "TableName": "logs"}

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from compactor.errors import IntegrityError
 from compactor.model import SourceObject
-from compactor.stores import listing
-from compactor.stores.key_ranges import key_ahead
+from compactor.s3 import listing
+from compactor.s3.key_ranges import key_ahead
 
 PAGE = 10
 DAY = "logs/2026-01-31-"

@@ -6,7 +6,7 @@ import threading
 import time
 
 from compactor.errors import TransientStoreError
-from compactor.stores.limiter import LEAST, START, Limiter
+from compactor.s3.limiter import LEAST, START, Limiter
 
 
 class Stopwatch:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from compactor.errors import TransientStoreError
-from compactor.stores.list_parser import PAGE, ListedObjects, ListedPage, install
-from compactor.stores.s3 import make_client
+from compactor.s3.list_parser import PAGE, ListedObjects, ListedPage, install
+from compactor.s3.store import make_client
 
 AWS = (
     "<Contents><Key>{key}</Key><LastModified>2026-01-02T03:04:05.000Z</LastModified>"

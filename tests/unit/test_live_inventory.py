@@ -31,8 +31,8 @@ from compactor.inventory.taking import take_inventory, take_on
 from compactor.model import SourceObject
 from compactor.orchestration.discovery_step import Begun, begin
 from compactor.orchestration.reconcile import Reconciliation
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.commands import main
 from compactor_cli.commands import plan as plan_command
 from compactor_cli.commands import reconcile as reconcile_command

@@ -12,9 +12,9 @@ import boto3
 import pytest
 
 from compactor.errors import InvalidInput
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
-from compactor.stores.s3 import S3Store, make_client
 from compactor_tables import document_keys as places
 from compactor_tables.aws.glue_catalog import GlueCatalog
 from compactor_tables.orders import read_order

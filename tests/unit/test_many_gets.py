@@ -12,9 +12,9 @@ import pytest
 from compactor.errors import InvalidInput, SourceChanged, TransientStoreError, UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores import many_gets
-from compactor.stores.limiter import Limiter
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3 import many_gets
+from compactor.s3.limiter import Limiter
+from compactor.s3.store import S3Store, make_client
 from tests.support.raw_s3 import Piece, raw_s3
 from tests.support.s3_requests import NoTime
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3

@@ -8,7 +8,7 @@ import pytest
 from compactor.clock import NoDeadline
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock
 from tests.support.moto_server import moto_server

@@ -10,12 +10,12 @@ import pytest
 
 from compactor.errors import CompactorError
 from compactor.model import SourceObject
-from compactor.stores import many_gets
-from compactor.stores.curl_handle import Keys, Request, Site
-from compactor.stores.routes import Route
-from compactor.stores.s3 import S3Store, make_client
-from compactor.stores.transfers import Transfers
-from compactor.stores.translate import Again
+from compactor.s3 import many_gets
+from compactor.s3.curl_handle import Keys, Request, Site
+from compactor.s3.routes import Route
+from compactor.s3.store import S3Store, make_client
+from compactor.s3.transfers import Transfers
+from compactor.s3.translate import Again
 from compactor_dev.bench import certificate
 from tests.support.raw_s3 import Piece, RawS3, raw_s3
 from tests.support.s3_requests import NoTime

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from compactor.errors import IntegrityError
-from compactor.stores.s3 import S3Store
+from compactor.s3.store import S3Store
 from tests.support.s3_requests import PARTS, complete
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal
 

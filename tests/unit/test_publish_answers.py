@@ -10,7 +10,7 @@ from compactor.errors import TransientStoreError, UploadLost
 from compactor.log.entries import Commit, Output
 from compactor.model import Compression, Format
 from compactor.outputs.publish import publish
-from compactor.stores.s3 import S3Store
+from compactor.s3.store import S3Store
 from tests.support.s3_requests import ETAG, PARTS
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal
 

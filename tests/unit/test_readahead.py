@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from compactor.errors import TransientStoreError
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores.limiter import START
-from compactor.stores.readahead import RUN_BYTES, RUN_OBJECTS, read_ahead
+from compactor.s3.limiter import START
+from compactor.s3.readahead import RUN_BYTES, RUN_OBJECTS, read_ahead
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError, NoCredentialsError
 
+from compactor.aws.executions import StateMachine
+from compactor.aws.registry import DynamoRegistry
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import Partition
 from compactor.registry.items import Item, ItemState, Mark
 from compactor.registry.registry_ports import ExecutionState
-from compactor.stores.executions import StateMachine
-from compactor.stores.registry import DynamoRegistry
 
 PARTITION = Partition("source", "logs/a/", "a/")
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
-from compactor.stores import retries
-from compactor.stores.limiter import Limiter
-from compactor.stores.retries import MOST_TRIES, Patience, Retries
-from compactor.stores.translate import Again, Refusal, judged
+from compactor.s3 import retries
+from compactor.s3.limiter import Limiter
+from compactor.s3.retries import MOST_TRIES, Patience, Retries
+from compactor.s3.translate import Again, Refusal, judged
 from tests.support.s3_requests import NoTime
 
 SLOW_DOWN = Refusal(503, "SlowDown", "Please reduce your request rate.")

@@ -20,7 +20,7 @@ from compactor.errors import (
     UnreadableSource,
 )
 from compactor.model import SourceObject
-from compactor.stores.s3 import S3Store
+from compactor.s3.store import S3Store
 from tests.support.s3_requests import (
     ETAG,
     MIB,

@@ -11,9 +11,9 @@ import pytest
 
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, TransientStoreError
 from compactor.model import SourceObject
-from compactor.stores.bodies import PIECE_BYTES, SentBody, read_body
-from compactor.stores.s3 import S3Store
-from compactor.stores.translate import Again
+from compactor.s3.bodies import PIECE_BYTES, SentBody, read_body
+from compactor.s3.store import S3Store
+from compactor.s3.translate import Again
 from tests.support.s3_requests import ETAG, MIB, only, sources
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal
 

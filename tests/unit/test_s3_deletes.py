@@ -10,7 +10,7 @@ import pytest
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError
 from compactor.model import SourceObject
 from compactor.ports import Deletion, Refused
-from compactor.stores.s3 import S3Store
+from compactor.s3.store import S3Store
 from tests.support.s3_requests import SOURCE, deletes, sources
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal
 

@@ -14,7 +14,7 @@ import pytest
 
 from compactor.model import SourceObject, StoredPart
 from compactor.ports import Deletion
-from compactor.stores.s3 import S3Store
+from compactor.s3.store import S3Store
 from tests.support.s3_requests import (
     ETAG,
     MIB,

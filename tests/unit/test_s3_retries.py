@@ -19,10 +19,10 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject
 from compactor.ports import ObjectHead
-from compactor.stores.curl_handle import Received, Request
-from compactor.stores.retries import Patience
-from compactor.stores.s3 import S3Store, make_client
-from compactor.stores.transfers import Transfers
+from compactor.s3.curl_handle import Received, Request
+from compactor.s3.retries import Patience
+from compactor.s3.store import S3Store, make_client
+from compactor.s3.transfers import Transfers
 from tests.support.every_request import HEADERS, REQUESTS, read
 from tests.support.s3_requests import ETAG, SOURCE, NoTime, complete, only
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal, scripted_s3

@@ -15,11 +15,11 @@ from botocore.exceptions import DataNotFoundError, UnknownServiceError
 from botocore.httpsession import get_cert_path
 from botocore.loaders import create_loader
 
+from compactor.aws.services import service_client
 from compactor.errors import InvalidInput
-from compactor.stores.routes import Routes
-from compactor.stores.s3 import S3Store, make_client
-from compactor.stores.services import service_client
-from compactor.stores.sessions import ca_bundle, made_by, new_session, session_of
+from compactor.s3.routes import Routes
+from compactor.s3.sessions import ca_bundle, made_by, new_session, session_of
+from compactor.s3.store import S3Store, make_client
 
 ENDPOINT = "http://127.0.0.1:9"
 

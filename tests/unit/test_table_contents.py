@@ -19,10 +19,10 @@ from compactor.cleaning.clean_up_receipts import CleanUpReceipt
 from compactor.clock import NoDeadline, SystemClock
 from compactor.errors import InvalidInput
 from compactor.model import Partition, SourceObject
+from compactor.s3.store import make_client
 from compactor.settings.settings import CleanUpMode
 from compactor.settings.uris import parse_location
 from compactor.sinks.table_catalog import TableFile
-from compactor.stores.s3 import make_client
 from compactor.table_formats.iceberg_manifests import Reading
 from tests.support.aws_server import aws_server
 from tests.support.maintained_tables import BUCKET, DeltaLines, added

@@ -17,10 +17,10 @@ from compactor.catalogs.opening import open_catalog
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.invocation import kept_store
 from compactor.orchestration.partition_retry import RETRIES
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
 from compactor.sinks.table_catalog import TableFile
-from compactor.stores.s3 import S3Store, make_client
 from compactor_handlers import discover, publish_table, report
 from tests.support.examples import PARTITION, settings
 from tests.support.memory_tables import ADDRESS, IcebergTable, MemoryCatalog

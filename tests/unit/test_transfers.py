@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from compactor.pieces import Pieces
-from compactor.stores import transfers as module
-from compactor.stores.curl_handle import Keys, Received, Request, Site
-from compactor.stores.transfers import Transfers
-from compactor.stores.translate import Again
+from compactor.s3 import transfers as module
+from compactor.s3.curl_handle import Keys, Received, Request, Site
+from compactor.s3.transfers import Transfers
+from compactor.s3.translate import Again
 from tests.conftest import REPO_ROOT
 from tests.support.raw_s3 import Piece, RawS3, raw_s3
 from tests.support.scripted_s3 import Answer, ScriptedS3, scripted_s3
@@ -241,7 +241,7 @@ _WITHOUT_PYCURL = """
 import sys
 sys.modules["pycurl"] = None
 from compactor.model import SourceObject
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 store = S3Store(make_client(sys.argv[1]))
 (body,) = store.read_sources([SourceObject("bucket", "k", "e", 5, 0.0)])
 print(store.get("bucket", "k"), body.content)

@@ -21,14 +21,14 @@ NOT_NEEDED = [
     "compactor.readers.reader_catalog",
     "compactor.readers.refresh",
     "compactor.readers.states",
-    "compactor.stores.glue_reader",
+    "compactor.aws.glue_reader",
     "compactor.sinks",
     # exports, restoring
     "compactor.outputs.mapping",
     "compactor.outputs.restore",
     # listings other than LIST
     "compactor.inventory",
-    "compactor.stores.registry",
+    "compactor.aws.registry",
     # the other functions' work
     "compactor.cleaning",
     "compactor.discovery.discover",
@@ -83,7 +83,7 @@ def test_what_every_partition_needs_is_imported_before_its_first_request() -> No
         "compactor.outputs.verify",
         "compactor.runs.run_partition",
         "compactor.second_reading",
-        "compactor.stores.s3",
+        "compactor.s3.store",
         "pycurl",
     }
 

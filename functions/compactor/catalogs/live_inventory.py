@@ -31,12 +31,12 @@ from pyiceberg.table.deletion_vector import deletion_vectors_from_puffin_file
 from pyiceberg.table.puffin import PuffinFile
 from pyiceberg.table.snapshots import Snapshot
 
+from compactor.aws.table_bucket import metadata_location
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.inventory.rows import UNLISTED, Row
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.tables import S3TABLES, TableAddress
-from compactor.stores.table_bucket import metadata_location
 from compactor.table_formats.answers import error_code, translated
 from compactor.table_formats.file_io import place_of, properties_of
 

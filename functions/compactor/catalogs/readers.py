@@ -27,6 +27,6 @@ def open_readers(table: str) -> ReaderCatalog:
     except ValueError as error:
         raise InvalidInput("reader_table", table, str(error)) from None
     # Nine runs in ten have no such table, and need no client of Glue.
-    from compactor.stores.glue_reader import GlueReader  # noqa: PLC0415 - see above
+    from compactor.aws.glue_reader import GlueReader  # noqa: PLC0415 - see above
 
     return GlueReader(address)

@@ -104,7 +104,7 @@ def _up_to(until: str, pages: Iterator[Sequence[SourceObject]]) -> Iterator[Sequ
 class Onward:
     """Lists on behind the window before, with the pages that were listed ahead of its end.
 
-    A store lists ahead of whoever takes its pages (:mod:`compactor.stores.listing`: 50 pages at
+    A store lists ahead of whoever takes its pages (:mod:`compactor.s3.listing`: 50 pages at
     most), and a window ends amid them. Another place than that end is listed anew.
 
     Args:

@@ -23,7 +23,7 @@ RegistryAt = Callable[[str], Registry]
 @cache
 def registry_at(table: str) -> Registry:
     """The table of this name; its connections outlive an invocation."""
-    from compactor.stores.registry import DynamoRegistry  # noqa: PLC0415 - see above
+    from compactor.aws.registry import DynamoRegistry  # noqa: PLC0415 - see above
 
     return DynamoRegistry(table)
 

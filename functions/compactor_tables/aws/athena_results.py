@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compactor.stores.services import Thing, answers_of, service_client
+from compactor.aws.services import Thing, answers_of, service_client
 
 _MOST_ROWS = 1_000
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from compactor.stores.services import Thing, answers_of, service_client
+from compactor.aws.services import Thing, answers_of, service_client
 
 _ICEBERG = "ICEBERG"
 

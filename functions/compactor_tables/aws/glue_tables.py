@@ -8,10 +8,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from compactor.aws.services import Thing, answers_of, service_client
 from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing, TransientStoreError
+from compactor.s3.translate import refusal_of
 from compactor.settings.tables import TableAddress
-from compactor.stores.services import Thing, answers_of, service_client
-from compactor.stores.translate import refusal_of
 
 _MISSING, _TAKEN, _RACE = (
     "EntityNotFoundException",

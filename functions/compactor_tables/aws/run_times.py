@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from compactor.aws.services import Thing, answers_of, service_client
 from compactor.ports import RunTime, RunTimes
 from compactor.settings.tables import DELTA, TableAddress
-from compactor.stores.services import Thing, answers_of, service_client
 
 #: Runs that are looked at, at most, for each question.
 MOST_RUNS = 200

@@ -22,10 +22,10 @@ from compactor.invocation import (
 )
 from compactor.ports import TaggedStore
 from compactor.prices import Prices, prices_for
+from compactor.s3.store import S3Store
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import MIB
-from compactor.stores.s3 import S3Store
 from compactor_tables import document_keys as places
 from compactor_tables.aws.athena_results import AthenaResults
 from compactor_tables.aws.glue_tables import GlueTables

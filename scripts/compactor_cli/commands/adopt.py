@@ -12,10 +12,10 @@ from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.runs.partition_run import PartitionRun
+from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
 from compactor.sinks.table_log import table_log_there
 from compactor.sizes import plural
-from compactor.stores.s3 import S3Store
 from compactor.verification.adopt import Adoption, adopt, begin, find_outputs
 from compactor_cli.commands import options
 from compactor_cli.commands.asking import is_agreed, require_answer

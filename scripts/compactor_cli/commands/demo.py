@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from compactor.errors import InvalidInput
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
-from compactor.stores.s3 import S3Store, make_client
 from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine

@@ -16,9 +16,9 @@ from botocore.exceptions import (
 )
 
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError
-from compactor.stores.retries import limit_silence, sent_within
-from compactor.stores.s3 import make_client
-from compactor.stores.translate import NO_CREDENTIALS, WEATHER, one_line, without_credentials
+from compactor.s3.retries import limit_silence, sent_within
+from compactor.s3.store import make_client
+from compactor.s3.translate import NO_CREDENTIALS, WEATHER, one_line, without_credentials
 from compactor_cli.console import print_error
 
 if TYPE_CHECKING:

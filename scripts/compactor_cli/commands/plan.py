@@ -36,10 +36,10 @@ from compactor.prices import Prices, prices_for, prices_from
 from compactor.report.idle_reasons import nothing_to_do
 from compactor.report.skipped import hint_of
 from compactor.runs.prior_listing import open_pending
+from compactor.s3.store import S3Store
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
-from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table, progress

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
+from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_INTERRUPTED, Failure

@@ -13,6 +13,7 @@ from compactor.inventory.inventory_listing import InventoriedStore, InventoryLis
 from compactor.model import Format
 from compactor.money import Verdict, verdict
 from compactor.prices import Prices, prices_for, prices_from
+from compactor.s3.store import S3Store
 from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.proposals import MONEY, propose
@@ -21,7 +22,6 @@ from compactor.scanning.scan import Lists, Seen, scan
 from compactor.scanning.worth import shapes_of, work_of
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
-from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.plan import listing_of
 from compactor_cli.commands.store import open_store

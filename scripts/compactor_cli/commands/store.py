@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compactor.errors import InvalidInput
-from compactor.stores.retries import Patience
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.retries import Patience
+from compactor.s3.store import S3Store, make_client
 from compactor_cli.commands.endpoint import check_url, require_answer
 
 # A worker asks for two minutes; a person wants to know of a wrong endpoint sooner.

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from compactor.errors import CompactorError, InvalidInput
+from compactor.s3.store import S3Store
 from compactor.settings.tables import TABLE_ACCEPTED, TableAddress, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
-from compactor.stores.s3 import S3Store
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
 from compactor_cli.commands.store import open_store

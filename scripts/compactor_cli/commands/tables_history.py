@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from compactor.errors import InvalidInput
+from compactor.s3.store import S3Store
 from compactor.settings.policies import RULE_FIELDS
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.uris import S3Uri
 from compactor.sizes import human_bytes, plural
-from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table

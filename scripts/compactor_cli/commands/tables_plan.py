@@ -10,9 +10,9 @@ from collections.abc import Sequence
 import boto3
 
 from compactor.prices import prices_for
+from compactor.s3.store import S3Store
 from compactor.settings.tables import TableAddress
 from compactor.sizes import human_bytes, plural
-from compactor.stores.s3 import S3Store
 from compactor_cli.commands import options, table_input
 from compactor_cli.console import print_line, print_table
 from compactor_tables.costs import ENGINES

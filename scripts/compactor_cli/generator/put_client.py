@@ -14,7 +14,7 @@ import botocore.config
 import botocore.exceptions
 
 from compactor.errors import InvalidInput, TransientStoreError, no_credentials
-from compactor.stores.s3 import S3Store, make_client
+from compactor.s3.store import S3Store, make_client
 
 _CONNECT_SECONDS = 5
 _ANSWER_SECONDS = 10

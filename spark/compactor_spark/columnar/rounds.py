@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from compactor.conditions import StoreTraits
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
+from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar

@@ -16,12 +16,12 @@ from pyspark.sql import SparkSession
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.ports import ObjectStore
+from compactor.s3.store import S3Store
 from compactor.settings.tables import DELTA
 from compactor.sinks.table_catalog import TableFile
 from compactor.sinks.table_publisher import Publishing, record_publish
 from compactor.sinks.table_receipts import TableReceipt, read_receipt
 from compactor.sinks.upserts import key_of
-from compactor.stores.s3 import S3Store
 from compactor_spark.columnar.staging import STAGED, access_of
 from compactor_spark.console import Console
 from compactor_spark.log_store import one_driver_only

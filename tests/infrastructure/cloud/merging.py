@@ -17,8 +17,8 @@ from compactor.discovery.discover import discover
 from compactor.discovery.work_items import Discovery, write_work
 from compactor.layout import run_key
 from compactor.probe.probe import ask_and_record
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor.stores.s3 import S3Store, make_client
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.definition import REGION
 from compactor_local.embedded import SeedObject

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.uris import parse_location
-from compactor.stores.s3 import S3Store, make_client
 from compactor_tables import document_keys as places
 from compactor_tables.orders import Condition, Order, PartitionOrder, write_order
 from tests.statemachine.fake_handlers.script import act

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import TableAddress
-from compactor.stores.s3 import S3Store, make_client
 from tests.support.athena_tables import MORE_OPTIMIZE, MORE_VACUUM, FakeAthena
 
 ATHENA_WORLD = "ATHENA_WORLD"

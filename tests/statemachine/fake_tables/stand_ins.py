@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.uris import S3Uri
-from compactor.stores.s3 import S3Store, make_client
 from compactor_local.bridges import BridgeError
 from compactor_tables.maintenance_receipts import (
     MaintenanceReceipt,

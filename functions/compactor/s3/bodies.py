@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from botocore.exceptions import IncompleteReadError
 
-from compactor.stores.translate import MOST_CUT_SHORT, WEATHER, Again, cut_short_each_time
+from compactor.s3.translate import MOST_CUT_SHORT, WEATHER, Again, cut_short_each_time
 
 PIECE_BYTES = 1024 * 1024
 TimeIsUp = Callable[[], bool]

@@ -1,6 +1,6 @@
 """The usual requests of a partition by libcurl: botocore takes 2 ms of CPU time for each.
 
-botocore says where they go (:mod:`compactor.stores.routes`) and judges every answer but the plain
+botocore says where they go (:mod:`compactor.s3.routes`) and judges every answer but the plain
 success that was asked for: it is handed the answer as if it had come to a request of its own, by
 its event before-send. So errors, those with status 200 among them, and redirects to other regions
 mean exactly what they mean there.
@@ -16,10 +16,10 @@ from urllib.parse import quote
 import msgspec
 
 from compactor.pieces import Body, pieces_of
-from compactor.stores.curl_handle import Received, Request
-from compactor.stores.retries import seconds_left, silence_seconds
-from compactor.stores.routes import Route, Routes, answered_by, as_answer, takes
-from compactor.stores.transfers import Transfers
+from compactor.s3.curl_handle import Received, Request
+from compactor.s3.retries import seconds_left, silence_seconds
+from compactor.s3.routes import Route, Routes, answered_by, as_answer, takes
+from compactor.s3.transfers import Transfers
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

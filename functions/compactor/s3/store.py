@@ -9,15 +9,15 @@ from botocore.config import Config
 
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
+from compactor.s3.curl_handle import USER_AGENT
+from compactor.s3.deletes import S3Deletes
+from compactor.s3.listing import S3Listing
+from compactor.s3.retries import PATIENCE, SILENCE_SECONDS, Patience
+from compactor.s3.sessions import made_by, new_session
+from compactor.s3.sources import SourceReader
+from compactor.s3.tags import S3Tags
+from compactor.s3.uploads import S3Uploads
 from compactor.sizes import MIB
-from compactor.stores.curl_handle import USER_AGENT
-from compactor.stores.deletes import S3Deletes
-from compactor.stores.listing import S3Listing
-from compactor.stores.retries import PATIENCE, SILENCE_SECONDS, Patience
-from compactor.stores.sessions import made_by, new_session
-from compactor.stores.sources import SourceReader
-from compactor.stores.tags import S3Tags
-from compactor.stores.uploads import S3Uploads
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

@@ -17,8 +17,8 @@ from contextlib import suppress
 from itertools import count
 from typing import Any
 
-from compactor.stores.curl_handle import Done, Handle, Received, Request, failure, pycurl
-from compactor.stores.sockets import Sockets
+from compactor.s3.curl_handle import Done, Handle, Received, Request, failure, pycurl
+from compactor.s3.sockets import Sockets
 
 # How long the thread waits for another request before it ends.
 _LINGER_SECONDS = 0.05

@@ -21,17 +21,17 @@ from compactor.errors import (
 from compactor.model import SourceObject, StoredPart
 from compactor.pieces import Body, Pieces, pieces_of
 from compactor.ports import OpenUpload
-from compactor.stores.base import (
+from compactor.s3.base import (
     S3Base,
     decoded_crc32,
     encoded_crc32,
     parameters_of,
     told_of_source,
 )
-from compactor.stores.bodies import SentBody, TimeIsUp, byte_range
-from compactor.stores.curl_handle import Received
-from compactor.stores.direct import OK, Asked
-from compactor.stores.translate import code_of
+from compactor.s3.bodies import SentBody, TimeIsUp, byte_range
+from compactor.s3.curl_handle import Received
+from compactor.s3.direct import OK, Asked
+from compactor.s3.translate import code_of
 
 # S3 wants the checksum of each part only for composite checksums; versitygw and MinIO want them
 # always, and refuse with these codes.

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
-from compactor.stores.limiter import START, Limiter
+from compactor.s3.limiter import START, Limiter
 
 # One task fetches a few neighbours: with 4 KB objects the hand-over between threads costs
 # as much as the request itself.

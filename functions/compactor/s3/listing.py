@@ -13,14 +13,14 @@ import msgspec
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.model import ARCHIVED_CLASSES, SourceObject
 from compactor.ports import KeyPage, last_of, require_order
-from compactor.stores.base import S3Base
-from compactor.stores.bodies import TimeIsUp
-from compactor.stores.curl_handle import Received
-from compactor.stores.direct import OK, Asked
-from compactor.stores.key_ranges import key_ahead
-from compactor.stores.list_parser import PAGE, ListedObjects, ListedPage, page_of
-from compactor.stores.retries import NEVER
-from compactor.stores.translate import Again
+from compactor.s3.base import S3Base
+from compactor.s3.bodies import TimeIsUp
+from compactor.s3.curl_handle import Received
+from compactor.s3.direct import OK, Asked
+from compactor.s3.key_ranges import key_ahead
+from compactor.s3.list_parser import PAGE, ListedObjects, ListedPage, page_of
+from compactor.s3.retries import NEVER
+from compactor.s3.translate import Again
 
 # So many pages on, one range ends and another begins.
 PAGES_PER_RANGE = 8

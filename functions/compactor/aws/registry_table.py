@@ -10,10 +10,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from compactor.aws.registry_rows import INDEX, Attributes, names_in, texts
+from compactor.aws.services import Thing, answers_of, service_client
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor.stores.registry_rows import INDEX, Attributes, names_in, texts
-from compactor.stores.services import Thing, answers_of, service_client
-from compactor.stores.translate import refusal_of
+from compactor.s3.translate import refusal_of
 
 #: Of one request; the limit is DynamoDB's.
 MOST_INSERTS = 25

@@ -7,9 +7,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from compactor.aws.services import Thing, answers_of, service_client
 from compactor.registry.registry_ports import ExecutionState, Started
-from compactor.stores.services import Thing, answers_of, service_client
-from compactor.stores.translate import refusal_of
+from compactor.s3.translate import refusal_of
 
 # All others, such as TIMED_OUT and ABORTED, did not come to their end.
 _STATES = {

@@ -22,17 +22,17 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject, is_md5
 from compactor.ports import SourceBody
+from compactor.s3.base import S3Base, told_of_source
+from compactor.s3.bodies import TimeIsUp, byte_range, read_body, require_range
+from compactor.s3.curl_handle import Received
+from compactor.s3.direct import OK, Asked, Direct
+from compactor.s3.many_gets import ManyGets
+from compactor.s3.readahead import RunReader, Submit, pieces_ahead, read_ahead
+from compactor.s3.refused_reads import require_etag
+from compactor.s3.retries import NEVER
+from compactor.s3.source_tags import with_tags
+from compactor.s3.translate import Again
 from compactor.sizes import GET_BYTES
-from compactor.stores.base import S3Base, told_of_source
-from compactor.stores.bodies import TimeIsUp, byte_range, read_body, require_range
-from compactor.stores.curl_handle import Received
-from compactor.stores.direct import OK, Asked, Direct
-from compactor.stores.many_gets import ManyGets
-from compactor.stores.readahead import RunReader, Submit, pieces_ahead, read_ahead
-from compactor.stores.refused_reads import require_etag
-from compactor.stores.retries import NEVER
-from compactor.stores.source_tags import with_tags
-from compactor.stores.translate import Again
 
 RANGES_AHEAD = 3
 Found = TypeVar("Found")

@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from compactor.ports import Deadline
-from compactor.stores.limiter import Limiter
-from compactor.stores.translate import MOST_CUT_SHORT, Again, place
+from compactor.s3.limiter import Limiter
+from compactor.s3.translate import MOST_CUT_SHORT, Again, place
 
 Answer = TypeVar("Answer")
 

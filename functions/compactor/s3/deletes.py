@@ -12,9 +12,9 @@ from botocore.exceptions import ClientError
 from compactor.errors import CompactorError
 from compactor.model import SourceObject
 from compactor.ports import Deletion, Refused
-from compactor.stores.bodies import TimeIsUp
-from compactor.stores.objects import S3Objects
-from compactor.stores.translate import refusal_of, worth_another_try
+from compactor.s3.bodies import TimeIsUp
+from compactor.s3.objects import S3Objects
+from compactor.s3.translate import refusal_of, worth_another_try
 
 DELETE_PER_REQUEST = 1_000
 HEADS_AT_ONCE = 32

@@ -15,9 +15,9 @@ from botocore.exceptions import (
 )
 
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
-from compactor.stores.curl_handle import USER_AGENT
-from compactor.stores.sessions import new_session
-from compactor.stores.translate import (
+from compactor.s3.curl_handle import USER_AGENT
+from compactor.s3.sessions import new_session
+from compactor.s3.translate import (
     NO_CREDENTIALS,
     WEATHER,
     Refusal,

@@ -9,7 +9,7 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
-from compactor.stores.curl_handle import pycurl
+from compactor.s3.curl_handle import pycurl
 
 _EVENTS = {1: select.POLLIN, 2: select.POLLOUT, 3: select.POLLIN | select.POLLOUT}
 _HAS_EPOLL = hasattr(select, "epoll")

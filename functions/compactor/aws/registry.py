@@ -1,4 +1,4 @@
-"""The table of what is pending, on DynamoDB; :mod:`compactor.stores.registry_rows` has its rows."""
+"""The table of what is pending, on DynamoDB; :mod:`compactor.aws.registry_rows` has its rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, TypeVar
 
+from compactor.aws.registry_rows import (
+    INDEXED_BYTES,
+    LONG,
+    SHARDS,
+    Attributes,
+    attributes_of,
+    batch_of,
+    head_key,
+    head_of,
+    item_key,
+    item_of,
+    names_in,
+    numeric,
+    text_of,
+    texts,
+)
+from compactor.aws.registry_table import AT_ONCE, MOST_INSERTS, Cancelled, DynamoTable
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import Partition
 from compactor.registry.items import (
@@ -24,23 +41,6 @@ from compactor.registry.items import (
     withdraws,
 )
 from compactor.registry.registry_ports import Registered, StreamIdentity, Withdrawn
-from compactor.stores.registry_rows import (
-    INDEXED_BYTES,
-    LONG,
-    SHARDS,
-    Attributes,
-    attributes_of,
-    batch_of,
-    head_key,
-    head_of,
-    item_key,
-    item_of,
-    names_in,
-    numeric,
-    text_of,
-    texts,
-)
-from compactor.stores.registry_table import AT_ONCE, MOST_INSERTS, Cancelled, DynamoTable
 
 #: Events come again for up to 14 days, from a queue and its dead letters.
 KEPT_SECONDS = 30 * 86_400

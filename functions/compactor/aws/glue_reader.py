@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError
 
+from compactor.aws.services import Thing, answers_of, service_client
 from compactor.errors import AlreadyExists, TransientStoreError
 from compactor.readers.reader_catalog import CatalogChange, CatalogEntry, Values, in_batches
+from compactor.s3.translate import one_line, refusal_of
 from compactor.settings.tables import TableAddress
-from compactor.stores.services import Thing, answers_of, service_client
-from compactor.stores.translate import one_line, refusal_of
 
 _MISSING, _TAKEN = "EntityNotFoundException", "AlreadyExistsException"
 # Limits of BatchGetPartition, and of BatchCreatePartition and BatchUpdatePartition.

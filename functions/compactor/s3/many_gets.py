@@ -2,7 +2,7 @@
 
 With a thread for each, most of a small GET's CPU time goes into waiting for the interpreter lock.
 Here only the plain success is known, and what is refused for good; whatever else comes of a GET,
-or nothing in time, leaves the source to the way that asks again (:mod:`compactor.stores.sources`).
+or nothing in time, leaves the source to the way that asks again (:mod:`compactor.s3.sources`).
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from compactor.attributes import from_headers
 from compactor.errors import SourceChanged, TransientStoreError, UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import SourceBody
+from compactor.s3.curl_handle import Handle, Keys, Received, Request
+from compactor.s3.direct import OK, Direct
+from compactor.s3.refused_reads import is_listed, judged_answer
+from compactor.s3.retries import LEAST_SECONDS
+from compactor.s3.routes import Route, takes
+from compactor.s3.translate import Again
 from compactor.sizes import GET_BYTES
-from compactor.stores.curl_handle import Handle, Keys, Received, Request
-from compactor.stores.direct import OK, Direct
-from compactor.stores.refused_reads import is_listed, judged_answer
-from compactor.stores.retries import LEAST_SECONDS
-from compactor.stores.routes import Route, takes
-from compactor.stores.translate import Again
 
 if TYPE_CHECKING:
-    from compactor.stores.base import S3Base
+    from compactor.s3.base import S3Base
 
 # For one GET, and longer for a larger one; more patience is the other way's.
 _GET_SECONDS = 10.0
@@ -260,7 +260,7 @@ def _body_of(source: SourceObject, answer: Received | Exception) -> SourceBody |
 
     Raises:
         CompactorError: something is wrong that is no matter of this source; it is
-            :class:`~compactor.stores.translate.Again` where S3 asks for another try.
+            :class:`~compactor.s3.translate.Again` where S3 asks for another try.
     """
     if isinstance(answer, Exception):
         return None

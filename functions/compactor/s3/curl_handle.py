@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from compactor.errors import CompactorError, InvalidInput
 from compactor.pieces import Body, pieces_of
-from compactor.stores.translate import Again
+from compactor.s3.translate import Again
 
 try:
     import pycurl

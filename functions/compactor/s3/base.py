@@ -15,14 +15,14 @@ from compactor.attributes import Attributes
 from compactor.conditions import StoreTraits
 from compactor.errors import UnreadableSource
 from compactor.ports import Deadline
-from compactor.stores.bodies import TimeIsUp
-from compactor.stores.curl_handle import IS_INSTALLED, Received
-from compactor.stores.direct import Asked, Direct
-from compactor.stores.limiter import Limiter
-from compactor.stores.list_parser import install
-from compactor.stores.refused_reads import judged_read
-from compactor.stores.requests import RequestCounter
-from compactor.stores.retries import (
+from compactor.s3.bodies import TimeIsUp
+from compactor.s3.curl_handle import IS_INSTALLED, Received
+from compactor.s3.direct import Asked, Direct
+from compactor.s3.limiter import Limiter
+from compactor.s3.list_parser import install
+from compactor.s3.refused_reads import judged_read
+from compactor.s3.requests import RequestCounter
+from compactor.s3.retries import (
     LEAST_SECONDS,
     NEVER,
     Patience,
@@ -30,7 +30,7 @@ from compactor.stores.retries import (
     limit_silence,
     sent_within,
 )
-from compactor.stores.translate import refusal_of, translated
+from compactor.s3.translate import refusal_of, translated
 
 if sys.platform != "win32":
     import resource

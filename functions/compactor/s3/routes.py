@@ -26,8 +26,8 @@ from botocore.awsrequest import AWSResponse
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3 import HTTPResponse
 
-from compactor.stores.curl_handle import Keys, Received, Site
-from compactor.stores.sessions import ca_bundle, session_of
+from compactor.s3.curl_handle import Keys, Received, Site
+from compactor.s3.sessions import ca_bundle, session_of
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client

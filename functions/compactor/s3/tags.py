@@ -7,8 +7,8 @@ from typing import Any
 
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.model import SourceObject
-from compactor.stores.base import S3Base
-from compactor.stores.bodies import TimeIsUp
+from compactor.s3.base import S3Base
+from compactor.s3.bodies import TimeIsUp
 
 
 class S3Tags(S3Base):

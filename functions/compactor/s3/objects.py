@@ -12,8 +12,8 @@ from isal import isal_zlib
 from compactor.attributes import Attributes
 from compactor.errors import AlreadyExists, ObjectMissing, TransientStoreError
 from compactor.ports import ObjectHead
-from compactor.stores.base import S3Base, decoded_crc32, encoded_crc32, parameters_of
-from compactor.stores.bodies import (
+from compactor.s3.base import S3Base, decoded_crc32, encoded_crc32, parameters_of
+from compactor.s3.bodies import (
     PIECE_BYTES,
     Begun,
     SentBody,
@@ -24,8 +24,8 @@ from compactor.stores.bodies import (
     require_range,
     resumed,
 )
-from compactor.stores.curl_handle import Received
-from compactor.stores.direct import OK, Asked
+from compactor.s3.curl_handle import Received
+from compactor.s3.direct import OK, Asked
 
 # Of a PUT, by botocore's names.
 _HEADERS = {

@@ -8,7 +8,7 @@ from compactor.conditions import StoreTraits
 from compactor.errors import CompactorError, SourceChanged, UnreadableSource
 from compactor.escaping import visible
 from compactor.model import QuarantineReason, SourceObject
-from compactor.stores.translate import Refusal, judged, worth_another_try
+from compactor.s3.translate import Refusal, judged, worth_another_try
 
 # In refusals of GET that concern one object, whoever else may be read. SSE-C: the object was
 # stored with a key that only its writer has (API reference of GetObject). KMS: "KMS." and what
