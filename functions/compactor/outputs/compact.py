@@ -27,18 +27,22 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.outputs import plain_content as plain
-from compactor.outputs.attribute_reads import KeptAttributes, require_not_encrypted, without_tags
 from compactor.outputs.copies import copied_signature, copy_whole
-from compactor.outputs.denied_prefixes import Denials
 from compactor.outputs.detection import detector
-from compactor.outputs.group_deadline import ReadingTime
-from compactor.outputs.inflation import Plain, inflated
+from compactor.outputs.group_reading import (
+    Denials,
+    KeptAttributes,
+    ReadingTime,
+    require_not_encrypted,
+    without_tags,
+)
 from compactor.outputs.known_contents import compared, compared_whole
-from compactor.outputs.lone_documents import Found, Neighbours, Settled
+from compactor.outputs.neighbours import Found, Neighbours, Settled, SharedLines
 from compactor.outputs.open_output import ManifestFull, OpenOutput
-from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
+from compactor.outputs.output_writer import OutputWriter
+from compactor.outputs.pending import PendingOutput, Tally
+from compactor.outputs.plain_content import Plain, inflated
 from compactor.outputs.second_pass import sample_for, table_of
-from compactor.outputs.shared_lines import SharedLines
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame
@@ -84,7 +88,8 @@ def compact(
     while True:
         attempt = _Pass(given, left_out, copies=copies)
         try:
-            return attempt.run()
+            attempt.read()
+            return attempt.finish()
         except CopyRefused:
             # What may be read may be refused to a copy, by the rights to either bucket.
             attempt.abort()
@@ -177,8 +182,8 @@ class _Pass:
         # From the first source with content on.
         self._output: OpenOutput | None = None
 
-    def run(self) -> PendingOutput:
-        self._read_sources()
+    def finish(self) -> PendingOutput:
+        """Store what was read."""
         self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
@@ -199,7 +204,8 @@ class _Pass:
         if self._output is not None:
             self._output.abort()
 
-    def _read_sources(self) -> None:
+    def read(self) -> None:
+        """Read the sources into the output."""
         quarantined = self._left.quarantined
         sources = [s for s in self._given.group.sources if s.identity not in quarantined]
         denials = Denials(sources, self._given.store)

@@ -27,8 +27,8 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.outputs.detection import Detector, detector, passing_check
-from compactor.outputs.parts import Parts, copy_ranges
-from compactor.outputs.pending import OutputWriter, PendingOutput
+from compactor.outputs.output_writer import OutputWriter, Parts, copy_ranges
+from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 

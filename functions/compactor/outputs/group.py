@@ -10,7 +10,7 @@ from compactor.errors import CommitConflict, ObjectMissing, TransientStoreError
 from compactor.log.entries import Commit, Output
 from compactor.model import ObjectGroup
 from compactor.outputs.compact import compact
-from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.second_pass import read_again
 from compactor.outputs.verify import check_pending

@@ -17,12 +17,12 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
-from compactor.outputs.confirm import confirm
 from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, dropping, store_group
-from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.known_contents import found_in
 from compactor.outputs.publish import publish
+from compactor.outputs.verify import confirm
 from compactor.planning.dialects import Dialects
 from compactor.process.background import Background
 from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun

@@ -14,8 +14,8 @@ from compactor.errors import (
 from compactor.log.entries import Commit
 from compactor.log.state import LogState
 from compactor.model import ObjectGroup
-from compactor.outputs.confirm import confirm
 from compactor.outputs.publish import publish, withdraw
+from compactor.outputs.verify import confirm
 from compactor.runs.group_work import Claim, GroupWork, unless_replaced
 from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
 
