@@ -47,7 +47,7 @@ class SkippedBodies:
         destination: Destination,
         limit: ReadingTime | None = None,
         *,
-        dialects: object = None,
+        decide: object,
     ) -> PendingOutput:
         """What the sources of a group would become."""
         began = time.thread_time()

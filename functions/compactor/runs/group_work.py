@@ -146,7 +146,7 @@ class GroupWork:
                 destination = replace(run.destination, log_id=claim.result)
                 with claim.first():
                     pending = store_group(
-                        group, run.settings, run.store, destination, time, dialects=self._dialects
+                        group, run.settings, run.store, destination, time, decide=self._dialects
                     )
                 with dropping(pending.output, run.store):
                     claim.join()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
+from compactor.encoding.output_encoding import output_form
 from compactor.errors import (
     CommitConflict,
     CompactorError,
@@ -18,6 +20,7 @@ from compactor.outputs.publish import publish, withdraw
 from compactor.outputs.verify import confirm
 from compactor.runs.group_work import Claim, GroupWork, unless_replaced
 from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
+from compactor.settings.settings import Settings
 
 
 class Settling:
@@ -92,20 +95,21 @@ class Settling:
         # Rows are written by Spark alone, and not for what this run is asked to do.
         if self._work is not None and (output is None or output.columnar is None):
             with suppress(SourceChanged):
-                self._work.do(group_of(commit), replaces=commit.sequence)
+                self._work.do(group_of(commit, self._run.settings), replaces=commit.sequence)
         if commit.sequence in self._state.unpublished:
             # A source changed, or may not be read any more: those that are left are planned again.
             self._run.log.append(self._state, commit.voided(self._run.run_id))
 
 
-def group_of(commit: Commit) -> ObjectGroup:
+def group_of(commit: Commit, settings: Settings) -> ObjectGroup:
     """The group whose output a commit names, to become the same bytes once more."""
     output = commit.output
     copied = output is not None and output.copied
     # Where a CRC32 is known the store copied nothing.
     copies = output is None or output.crc32 is None
     sources = tuple(row.source for row in commit.rows)
-    return ObjectGroup(commit.group_id, sources, copied, copies)
+    form = replace(output_form(settings), copies=copies)
+    return ObjectGroup(commit.group_id, sources, copied, form)
 
 
 def is_given(commit: Commit, run: PartitionRun) -> bool:
