@@ -33,6 +33,7 @@ from compactor.model import (
 )
 from compactor.outputs.detection import decided_by
 from compactor.planning.packing import make_group
+from compactor.readers.manifests import manifest_prefix
 from compactor.settings.settings import Settings
 from compactor.settings.tables import parse_table
 from compactor_tables.document_keys import table_id
@@ -299,3 +300,6 @@ def test_names_of_tables_and_root_partitions_follow_the_rule() -> None:
         {"s3_source_uri": "s3://source/", "s3_destination_uri": "s3://lake/out/"}
     )
     assert layout.identity_key(settings) == ("lake", "_compactor/out/identity.json")
+    partition, switch = Partition("source", "a/b/", "a/b/"), "0" * 32
+    below = f"compactor-readers/out/p-{partition_id('a/b/')}/{switch}/"
+    assert manifest_prefix(settings, partition, switch) == ("lake", below)
