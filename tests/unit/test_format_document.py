@@ -37,6 +37,7 @@ from compactor_tables.superseded import Live, SupersededFiles
 from tests.support.document_tables import NUMBERED, OBJECTS, VALUES, parts_of, table_of
 from tests.support.examples import PARTITION
 from tests.support.format_document import (
+    Key,
     blocks_of,
     pattern_of,
     told_keys,
@@ -52,7 +53,8 @@ TEXT = DOCUMENT.read_text("utf-8")
 TYPES = told_types(TEXT)
 KEYS = told_keys(TEXT)
 # What the document says of all documents of a run says nothing of one.
-PATTERNS = [pattern_of(one.key) for one in KEYS if one.key != "runs/<run id>/<rest>"]
+REST = "runs/<run id>/<rest>"
+PATTERNS = [pattern_of(one.key) for one in KEYS if one.key != REST]
 # Documents whose fields no type of the code has.
 WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
 # Documents that only a discovery of several invocations leaves.
@@ -61,6 +63,27 @@ RESUMED = {"Partitions", "Piece"}
 OTHER_EXAMPLES = {"settings", "spark"}
 EXAMPLES = {name: json.loads(body) for name, body in blocks_of(TEXT, "json")}
 MEANING_WORDS = 12
+
+
+def is_key(told: Key, name: str) -> bool:
+    return told.key != REST and pattern_of(told.key).fullmatch(name) is not None
+
+
+def require_ways(store: MemoryStore, state: str = STATE) -> None:
+    """Every object of the state was written as the document says: created, put or swapped."""
+    ways = {"create": {"create"}, "put": {"put"}, "swap": {"create", "replace"}}
+    wrote = [one for one in store.calls if one.name in {"create", "put", "replace"}]
+    compared = 0
+    for call in wrote:
+        name = call.key.removeprefix(state)
+        if name == call.key:
+            continue
+        (found,) = {one.written for one in KEYS if is_key(one, name)}
+        assert call.name in ways[found], (
+            f"{call.name} of {name}, which the document says to {found}"
+        )
+        compared += 1
+    assert compared
 
 
 def keys_of(made: bytes) -> set[str]:
@@ -156,6 +179,7 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     }
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
+    require_ways(stored.store)
     # The others are compared where there is an inventory, in test_inventory and _in_pieces.
     listed = {"InventoryIndex", "TakenPiece"}
     # That of a table where there is one, below; of a round in test_rounds, of maintenance further
@@ -183,6 +207,7 @@ def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_told() -> None:
         assert keys_of(state[key]) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
     assert written.keys() == RESUMED
+    require_ways(stored.store)
 
 
 def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:
@@ -202,6 +227,7 @@ def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:
     )
     keys = sorted(store.contents("lake", STATE))
     assert len(keys) == 2
+    require_ways(store)
     for name, key in zip(("Looks", "Superseded"), keys, strict=True):
         assert keys_of(store.get("lake", key)) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
@@ -218,6 +244,7 @@ def test_what_a_maintenance_run_leaves_has_the_fields_that_are_told() -> None:
     write_outcome(outcome_of(plan, order, receipt), state, store)
     store.put(*places.list_key(state, "run-1"), b'[{"table": "glue:bronze.events"}]')
     report_on("run-1", "", "", state=state, store=store)
+    require_ways(store)
     for name, find in MAINTENANCE_RUN.items():
         bucket, key = find(state, order.address)
         assert keys_of(store.get(bucket, key)) == set(table_of(name)), name
@@ -265,6 +292,7 @@ def test_what_a_publisher_leaves_has_the_fields_that_are_told(
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
+    require_ways(tables.store)
     left = {key for key in state if "/table/" in key}
     assert left == {key for key in written.values() if "/table/" in key}
     entry = json.loads(state[written["TableEntry"]])
