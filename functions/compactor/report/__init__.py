@@ -1,4 +1,4 @@
-"""The account of a run, from what its partitions left behind.
+"""The account of a run, from the receipts of its partitions.
 
 report     its figures, as one document
 page       the same as a page, by the templates beside it; and the page of many runs

@@ -38,7 +38,7 @@ from compactor.report.skipped import why_left
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
 
-# What clients of S3 encryption put behind the key of an object for the one that has its key.
+# What clients of S3 encryption append to the key of an object for the one that has its key.
 _INSTRUCTION = ".instruction"
 # Decided by the whole partition, not by the object alone; in the order in which a plan decides.
 _BY_PARTITION = (SkipReason.TOO_FEW, SkipReason.DOES_NOT_PAY, SkipReason.OPEN_PARTITION)

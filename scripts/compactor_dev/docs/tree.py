@@ -10,7 +10,19 @@ from pathlib import Path
 
 from compactor_dev.docs.pages import Page
 
-CODE_SUFFIXES = (".py", ".json", ".sh", ".toml", ".html", ".css", ".js", ".in", ".txt", ".cfg")
+CODE_SUFFIXES = (
+    ".py",
+    ".json",
+    ".sh",
+    ".toml",
+    ".html",
+    ".j2",
+    ".css",
+    ".js",
+    ".in",
+    ".txt",
+    ".cfg",
+)
 _CODE = ("functions", "scripts", "spark", "cdk", "statemachine", "tests", ".ci")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OPTION = re.compile(r"""["'](--[a-z][a-z0-9-]*)""")

@@ -63,7 +63,9 @@ def wrong_words(tree: Tree) -> Iterator[Finding]:
     """Every use in documents and code that is not accepted."""
     texts = {page.path: page.text for page in tree.pages}
     texts |= {
-        one: text for one, text in tree.code.items() if one.endswith((".py", ".json", ".html"))
+        one: text
+        for one, text in tree.code.items()
+        if one.endswith((".py", ".json", ".html", ".j2"))
     }
     for path, text in sorted(texts.items()):
         if not path.startswith((*_NOT_READ, *_NOT_PROSE)):
