@@ -11,10 +11,15 @@ import pytest
 from compactor_cli.commands import COMMANDS, build_parser
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md")])
+DECISIONS = REPOSITORY / "docs" / "decisions"
+PAGES = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/*.md"), *DECISIONS.glob("*.md")])
 NAMES = [page.relative_to(REPOSITORY).as_posix() for page in PAGES]
-# What a user types; DESIGN.md and CHANGELOG.md also name what is no longer there.
-TYPED = [page for page in PAGES if page.name not in {"DESIGN.md", "CHANGELOG.md"}]
+# What a user types; DESIGN.md, CHANGELOG.md and decisions also name what is no longer there.
+TYPED = [
+    page
+    for page in PAGES
+    if page.name not in {"DESIGN.md", "CHANGELOG.md"} and page.parent != DECISIONS
+]
 
 _FENCED = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -99,7 +104,18 @@ def test_anchors_are_made_as_the_pages_show_them(tmp_path):
 
 def test_every_page_of_docs_is_linked_from_the_readme(repo_root):
     linked = set(_LINK.findall((repo_root / "README.md").read_text(encoding="utf-8")))
-    assert {name for name in NAMES if name.startswith("docs/")} <= linked
+    pages = [*repo_root.glob("docs/*.md"), DECISIONS / "README.md"]
+    assert {page.relative_to(repo_root).as_posix() for page in pages} <= linked
+
+
+def test_every_decision_is_in_the_index_under_its_title():
+    titles = {
+        page.name: _HEADING.findall(page.read_text(encoding="utf-8"))[0]
+        for page in DECISIONS.glob("[0-9]*.md")
+    }
+    index = (DECISIONS / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[(\d{4})\]\((\S+)\) (.+)$", index, re.MULTILINE)
+    assert {name: f"{number}. {title}" for number, name, title in listed} == titles
 
 
 @pytest.mark.parametrize("page", TYPED, ids=[page.name for page in TYPED])
