@@ -97,7 +97,7 @@ class QuarantineReason(StrEnum):
 DENIED_REASONS = frozenset({QuarantineReason.ACCESS_DENIED, QuarantineReason.ENCRYPTED})
 PASSING_REASONS = DENIED_REASONS | {QuarantineReason.ARCHIVED}
 #: Storage classes whose objects are readable only while there is a restored copy. GLACIER_IR is
-#: readable at once and so is not here.
+#: readable immediately, and so is not here.
 ARCHIVED_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 
 
@@ -131,7 +131,7 @@ class SourceObject:
 
 
 def is_md5(etag: str) -> bool:
-    """True for an ETag that looks like an MD5 sum; under SSE-KMS and SSE-C it is none."""
+    """True for an ETag that looks like an MD5 sum; under SSE-KMS and SSE-C it is not one."""
     return _MD5.fullmatch(etag) is not None
 
 
@@ -290,7 +290,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A pure decision; executing it is somebody else's business."""
+    """A pure decision; another module executes it."""
 
     partition: Partition
     groups: tuple[ObjectGroup, ...]

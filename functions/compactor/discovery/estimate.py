@@ -1,6 +1,6 @@
 """What a run will ask of AWS, by what its plan asked already and the groups it is to make. Pure.
 
-A plan lists what its run lists, so those requests are counted and not reckoned. What a run asks
+A plan lists what its run lists, so those requests are counted, not estimated. What a run asks
 beside them was counted on runs of each kind (``tests/e2e/test_money.py`` counts it again):
 
 - each source: one GET for every 8 MiB; none where S3 copies it, and two where it copies it into an
@@ -46,7 +46,7 @@ _PARTITION = Counter(LIST=1, PUT=2)
 _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
 # Begin and end of an upload, commit and witness; parts are counted apart.
 _OUTPUT = Counter(PUT=4)
-# What a worker asks its log only while it reads, behind its plan.
+# What a worker asks its log only while it reads, after its plan.
 _BESIDE_READING = Counter(LIST=1)
 # Where nothing was ever committed, the first commit founds the destination; and a partition with
 # nothing to do asks for what is not there yet.
@@ -92,7 +92,7 @@ def expected(
     Args:
         plans: of every partition that a worker takes.
         settings: of the run.
-        looked: the requests by which the plans came about, discovery included.
+        looked: the requests that making the plans took, discovery included.
         standing: how it finds the store.
         oversized: what goes to Spark, where the settings have one.
     """

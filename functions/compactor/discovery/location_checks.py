@@ -56,9 +56,9 @@ def check_places(settings: Settings, store: ObjectStore) -> bool:
 def rests_of(
     settings: Settings, store: ObjectStore, now: float, run_id: str = "", *, has_identity: bool
 ) -> Rests | None:
-    """Says which partitions are at rest; None where nothing was ever committed.
+    """Which partitions are at rest; None where nothing was ever committed.
 
-    An inventory tells of objects in its own words, and costs no LIST.
+    An inventory describes objects in its own way, and costs no LIST.
     """
     if settings.listing_kind == "inventory" or not has_identity:
         return None

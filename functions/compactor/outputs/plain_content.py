@@ -17,8 +17,8 @@ from isal import isal_zlib
 from compactor.encoding.codecs import (
     Limits,
     decompress,
-    decompress_at_once,
     decompress_stream,
+    decompress_whole,
     detect_compression,
 )
 from compactor.errors import UnreadableSource
@@ -104,7 +104,7 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
             plain = decompress(body.content, compression, limits=limits)
             return PlainContent(plain, None, compression)
         most = settings.limits.whole_bytes
-        whole = decompress_at_once(body.content, compression, limits=limits, most_bytes=most)
+        whole = decompress_whole(body.content, compression, limits=limits, most_bytes=most)
         if whole is not None:
             return PlainContent(whole, None, compression)
         plain_pieces = decompress_stream((body.content,), compression, limits=limits)

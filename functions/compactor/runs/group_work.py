@@ -57,6 +57,7 @@ class Claim:
         """
         if whole and not self._whole:
             self._log.require_whole(self._state)
+            self._log.settle_numbers(self._state)
             self._whole = True
         return self._log.claim(self._state)
 

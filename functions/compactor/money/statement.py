@@ -32,8 +32,8 @@ def _lines(found: Verdict) -> Iterator[str]:
     yield _scan_line(found)
     yield _month_line(found)
     yield f"payback: {_payback(found)}"
-    if found.prices.told:
-        yield found.prices.told
+    if found.prices.warning:
+        yield found.prices.warning
     unknown = sorted({one.storage_class for one in found.before.holdings} - set(STORAGE_CLASSES))
     if unknown:
         yield f"no prices of {', '.join(unknown)} are known here: taken for STANDARD"
@@ -62,7 +62,7 @@ def _month_line(found: Verdict) -> str:
 def _payback(found: Verdict) -> str:
     days, scans = found.payback_days, found.payback_scans
     if found.once <= 0 and days is not None:
-        return "at once: without compaction more would be spent"
+        return "immediately: without compaction more would be spent"
     by_scans = f"after {plural(scans, 'scan')}" if scans else ""
     if found.storage_days is not None:
         alone = f"after {_time(found.storage_days)} by storage alone"
