@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 from compactor.discovery.counting import Committed, Count, Tally
 from compactor.discovery.discover import Found
+from compactor.discovery.discovery_pieces import Partitions, Piece, Pieces
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.joined import join
 from compactor.discovery.location_checks import check_places, rests_of
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.pieces import Partitions, Piece, Pieces
 from compactor.discovery.search import Search, dates_of, partition_below
 from compactor.discovery.work_items import Discovery, Joined
 from compactor.model import Partition

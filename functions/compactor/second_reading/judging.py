@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from compactor.model import TableDialect
 from compactor.second_reading.flow_fields import names_flow_fields
-from compactor.second_reading.json_text import (
+from compactor.second_reading.json_values import (
     are_elements_objects,
     is_listed,
     is_records_alone,
