@@ -11,7 +11,7 @@ from typing import NamedTuple
 from compactor.attributes import Attributes
 from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
-from compactor.encoding.source_class import as_learned
+from compactor.encoding.output_encoding import as_learned
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
 from compactor.formats import Decide, Detected, content_type, extension_for, framer_for
 from compactor.log.manifest import ManifestRow
