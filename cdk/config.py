@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cdk import maintenance_fields as tables
 from cdk.config_checks import require_sense
-from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
+from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
 from cdk.readers import BUNDLED, RELEASE, alarm_hours, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
@@ -253,16 +253,13 @@ def _own_keys(context: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in context.items():
         if key.startswith("@") or ":" in key or key in _OTHERS:
             continue
-        name = ALIASES.get(key, key)
-        if name not in known:
-            near = get_close_matches(key, known | ALIASES.keys(), n=1)
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
             hint = (
                 f"did you mean {near[0]}?" if near else "docs/deployment.md has a table of all keys"
             )
             raise InvalidInput(key, value, f"no such key; {hint}")
-        if name in given:
-            raise InvalidInput(key, value, f"one of {key} and its other name, not both")
-        given[name] = value
+        given[key] = value
     return given
 
 

@@ -336,11 +336,3 @@ RUN_KEYS: Mapping[str, FieldSpec] = MappingProxyType(
 DEPLOYMENT_KEYS: Mapping[str, FieldSpec] = MappingProxyType(
     {spec.name: spec for spec in _DEPLOYMENT}
 )
-#: Names that the application this one succeeds has for keys.
-ALIASES: Mapping[str, str] = MappingProxyType(
-    {
-        "source_s3_uri": "s3_source_uri",
-        "target_s3_uri": "s3_destination_uri",
-        "previous_days": "duration",
-    }
-)

@@ -17,10 +17,9 @@ _IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "nothing set": {},
-    "the predecessor's names": {
-        "source_s3_uri": "s3://app-logs/raw/",
-        "target_s3_uri": "s3://lake/compacted/",
-        "previous_days": 2,
+    "two days": {
+        **_IMPORTED,
+        "duration": 2,
         "date_format": "%Y/%m/%d",
         "spark_engine": "none",
     },
@@ -211,9 +210,7 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
     """The buckets that a deployment expects to be there already."""
     names = {
         "s3_source_uri": "",
-        "source_s3_uri": "",
         "s3_destination_uri": "create_destination_bucket",
-        "target_s3_uri": "create_destination_bucket",
         "access_logs_uri": "",
         "listing": "",
         "reconcile_inventory": "",

@@ -10,7 +10,7 @@ import pytest
 
 from cdk.app import read_context
 from cdk.config import Config
-from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
+from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
 from compactor.errors import InvalidInput
 from tests.infrastructure.configurations import CONFIGURATIONS
 
@@ -57,7 +57,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
         "neither contains the source",
     ),
     ({"s3_source_uri": "https://lake/raw/"}, "s3_source_uri", "S3 URI"),
-    ({"source_s3_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
+    ({"s3_source_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
     ({**_URIS, "s3_state_uri": "s3://lake/compacted/state/"}, "s3_state_uri", "neither contains"),
     ({"kms_key_arn": "alias/lake"}, "kms_key_arn", "ARN of a KMS key"),
     ({"inventory_kms_key_arn": _KEY}, "inventory_kms_key_arn", "no inventory is taken"),
@@ -83,7 +83,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"ia_day": 30}, "ia_day", "did you mean ia_days?"),
     ({"s3_target_uri": "s3://lake/x/"}, "s3_target_uri", "no such key"),
     ({"something": 1}, "something", "no such key"),
-    ({"source_s3_uri": "s3://a/b/", "s3_source_uri": "s3://a/b/"}, "s3_source_uri", "not both"),
+    ({"source_s3_uri": "s3://a/b/"}, "source_s3_uri", "did you mean s3_source_uri?"),
     ({"name": "Compactor"}, "name", "small letters"),
     # When.
     ({"schedule": "daily"}, "schedule", "cron("),
@@ -92,7 +92,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"schedule": "rate(0 hours)"}, "schedule", "rate("),
     ({"schedule_time_zone": "Berlin"}, "schedule_time_zone", "Europe/Berlin"),
     ({"schedule_enabled": "yes"}, "schedule_enabled", "true or false"),
-    ({"previous_days": 0, "date_format": "%Y/%m/%d"}, "duration", "1"),
+    ({"duration": 0, "date_format": "%Y/%m/%d"}, "duration", "1"),
     ({"date_format": "%Y/%q"}, "date_format", "%Y"),
     ({"schedule": "rate(30 days)", "missed_run_hours": 24}, "missed_run_hours", "168"),
     # What runs.
@@ -195,16 +195,6 @@ def test_the_configurations_of_these_tests_are_accepted(name: str) -> None:
     config = Config.from_context({**read_context(), **CONFIGURATIONS[name]})
 
     assert config.run.s3_destination_uri.startswith("s3://")
-
-
-@pytest.mark.parametrize(("alias", "key"), sorted(ALIASES.items()))
-def test_the_predecessors_names_mean_the_same(alias: str, key: str) -> None:
-    given = {**_URIS, "date_format": "%Y/%m/%d"}
-    value = given.pop(key, 3)
-
-    plain = Config.from_context({**given, key: value})
-
-    assert Config.from_context({**given, alias: value}) == plain
 
 
 @pytest.mark.parametrize(

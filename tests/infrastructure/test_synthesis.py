@@ -102,8 +102,8 @@ def test_the_schedule_starts_with_the_default_input_and_is_off_unless_asked_for(
     assert found.schedule["State"] == ("ENABLED" if wanted else "DISABLED")
 
 
-def test_the_names_of_the_predecessor_give_its_input(deployed: Deployed) -> None:
-    assert json.loads(deployed("the predecessor's names").outputs["DefaultInput"]) == {
+def test_the_input_has_what_differs_from_the_defaults(deployed: Deployed) -> None:
+    assert json.loads(deployed("two days").outputs["DefaultInput"]) == {
         "s3_source_uri": "s3://app-logs/raw/",
         "s3_destination_uri": "s3://lake/compacted/",
         "date_format": "%Y/%m/%d",
