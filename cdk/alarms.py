@@ -16,6 +16,7 @@ from constructs import Construct
 from cdk.config import Config
 from cdk.functions import Functions
 from cdk.metrics import Metrics
+from cdk.readers import alarm_hours
 
 _SOON = Duration.minutes(5)
 _HOUR = Duration.hours(1)
@@ -62,23 +63,14 @@ class Alarms(Construct):
             )
 
     def add_missed(self, started: cloudwatch.Metric) -> None:
-        """No run started for too long, though the schedule is enabled.
+        """No run started for too long, though there is a schedule.
 
         The metric has values only where runs started, none below one. So this alarm has no data
-        until the first run, as on the day on which the schedule is switched on, and is told of by
+        until the first run, as on the day on which the schedule is deployed, and is told of by
         the loss of data after that: an alarm begins as INSUFFICIENT_DATA, and acts when its state
         changes alone ("Using Amazon CloudWatch alarms").
         """
-        if not self._config.schedule_enabled:
-            return
-        hours = self._config.alarm_hours
-        self._add_seldom(
-            "NoRun",
-            started,
-            hours,
-            f"No run started for {hours} hours. Is the schedule there, and does the queue of failed"
-            " starts say why?",
-        )
+        self._add_seldom("NoRun", "run", started, self._config.schedule)
 
     def add_tables(self, how: Mapping[str, cloudwatch.IMetric], started: cloudwatch.Metric) -> None:
         """A maintenance run did not succeed, or none started for two days though it should.
@@ -92,15 +84,8 @@ class Alarms(Construct):
                 "A maintenance run failed: compactor tables status says which table and why. What"
                 " was done to the others stands; start it again for the rest.",
             )
-        if self._config.maintenance_schedule is None:
-            return
-        hours = self._config.tables_alarm_hours
         self._add_seldom(
-            "NoTablesRun",
-            started,
-            hours,
-            f"No maintenance run started for {hours} hours. Is its schedule there, and does the"
-            " queue of failed starts say why?",
+            "NoTablesRun", "maintenance run", started, self._config.maintenance_schedule
         )
 
     def add_readers(self) -> None:
@@ -220,14 +205,20 @@ class Alarms(Construct):
         )
 
     def _add_seldom(
-        self, name: str, started: cloudwatch.Metric, hours: int, description: str
+        self, name: str, what: str, started: cloudwatch.Metric, schedule: str | None
     ) -> None:
         """For a metric that has values only where something started."""
+        hours = None if schedule is None else alarm_hours(schedule)
+        if hours is None:
+            return
         alarm = started.create_alarm(
             self,
             name,
             alarm_name=f"{self._config.name}-{name}",
-            alarm_description=description,
+            alarm_description=(
+                f"No {what} started for {hours} hours. Is its schedule there, and does the queue of"
+                " failed starts say why?"
+            ),
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             threshold=1,
             evaluation_periods=hours,

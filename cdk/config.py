@@ -10,7 +10,7 @@ from typing import Any, Self
 from cdk import maintenance_fields as tables
 from cdk.config_checks import require_sense
 from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
-from cdk.readers import BUNDLED, RELEASE, alarm_hours, read_key
+from cdk.readers import BUNDLED, RELEASE, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -65,9 +65,8 @@ class Config:
     archive_class: str
     expire_days: int | None
     superseded_days: int | None
-    schedule: str
+    schedule: str | None
     schedule_time_zone: str
-    schedule_enabled: bool
     ingest: str
     events_seconds: int
     reconcile_hours: int
@@ -91,7 +90,6 @@ class Config:
     emr_instance_type: str
     emr_core_instance_count: int
     alarm_email: str | None
-    missed_run_hours: int | None
     log_retention_days: int
 
     @classmethod
@@ -211,16 +209,6 @@ class Config:
     def made_destination(self) -> bool:
         """True when the stack makes the destination's bucket."""
         return self.create_destination_bucket
-
-    @property
-    def alarm_hours(self) -> int:
-        """Hours without a run that are too many."""
-        return self.missed_run_hours or alarm_hours(self.schedule)
-
-    @property
-    def tables_alarm_hours(self) -> int:
-        """Hours without a run of maintenance that are too many."""
-        return alarm_hours(self.maintenance_schedule or "")
 
     def run_input(self) -> dict[str, Any]:
         """The run's input: URIs, and whatever differs from the defaults of FIELDS."""

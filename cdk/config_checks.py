@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from cdk import maintenance_fields as tables
 from cdk.deployment_fields import DEPLOYMENT_KEYS
-from cdk.readers import MOST_ALARM_HOURS, rate_minutes
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
 
@@ -39,7 +38,6 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     _check_inventory(config)
     _check_spark(config, given)
     _check_worker(config)
-    _check_alarm(config)
     _check_table(config, given)
     _check_readers(config)
     _check_maintenance(config, given)
@@ -143,15 +141,6 @@ def _check_worker(config: Config) -> None:
     if reserved is not None and not config.standalone and reserved < config.run.max_concurrency:
         accepted = f"at least max_concurrency, {config.run.max_concurrency}, else workers fail"
         raise InvalidInput("worker_reserved_concurrency", reserved, accepted)
-
-
-def _check_alarm(config: Config) -> None:
-    minutes = rate_minutes(config.schedule)
-    if minutes is not None and minutes > config.alarm_hours * 60:
-        accepted = (
-            f"more than the {minutes // 60} hours between two runs, at most {MOST_ALARM_HOURS}"
-        )
-        raise InvalidInput("missed_run_hours", config.alarm_hours, accepted)
 
 
 def _check_table(config: Config, given: Mapping[str, Any]) -> None:

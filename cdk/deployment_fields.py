@@ -133,9 +133,9 @@ _DEPLOYMENT = (
     FieldSpec(
         "schedule",
         _WHEN,
-        "cron(0 3 * * ? *)",
-        SCHEDULE,
-        "When runs start.",
+        None,
+        or_null(SCHEDULE),
+        "When runs start; null: when you start one. Give it once you have seen a run go well.",
     ),
     FieldSpec(
         "schedule_time_zone",
@@ -145,20 +145,13 @@ _DEPLOYMENT = (
         "The time zone of a cron(…). Windows of dates are always UTC.",
     ),
     FieldSpec(
-        "schedule_enabled",
-        _WHEN,
-        False,
-        flag(),
-        "Whether the schedule starts runs. Off until you have seen one go well.",
-    ),
-    FieldSpec(
         "ingest",
         _EVENTS,
         "schedule",
         one_of("schedule", "events"),
         "What makes runs start, and where they learn which objects there are. schedule: the"
         " schedule, and LIST or an inventory. events: S3 tells of each object as it comes, and a"
-        " run starts when enough wait; the schedule is there as well.",
+        " run starts when enough wait; runs of a schedule may be added.",
     ),
     FieldSpec(
         "events_seconds",
@@ -298,14 +291,6 @@ _DEPLOYMENT = (
         None,
         E_MAIL,
         "Where alarms go, once it confirmed the subscription. The topic is there in any case.",
-    ),
-    FieldSpec(
-        "missed_run_hours",
-        _WATCH,
-        None,
-        whole(2, 168),
-        "Alarm after that many hours without a run while the schedule is enabled. By default two"
-        " periods of a rate(…), and 48 for a cron(…): give more when it is not daily.",
     ),
     FieldSpec(
         "log_retention_days",

@@ -106,7 +106,6 @@ class Maintenance(Construct):
             description="s3-compactor: starts maintenance of tables",
             schedule=config.maintenance_schedule,
             time_zone=config.schedule_time_zone,
-            enabled=True,
         )
 
     def _made_workgroup(self) -> athena.CfnWorkGroup:

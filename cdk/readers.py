@@ -16,9 +16,9 @@ from compactor_tables.request import read_request
 
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")
-#: CloudWatch looks back a week.
-MOST_ALARM_HOURS = 168
-_HOURS_BY_DEFAULT = 48
+# CloudWatch looks back a week.
+_MOST_ALARM_HOURS = 168
+_HOURS_OF_DAILY = 48
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
 # Of those on S3 the job's role gets the right to just these objects: no pattern.
 _JAR = re.compile(r"s3://[a-z0-9][a-z0-9.-]+/[\w./=+@-]+\.jar|/[\w./=+@*-]+\.jar", re.ASCII)
@@ -39,17 +39,30 @@ INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such a
 BUNDLED, RELEASE = "bundled", "release"
 
 
-def rate_minutes(schedule: str) -> int | None:
-    """The minutes between two runs of a ``rate(…)``; None for a ``cron(…)``."""
+def alarm_hours(schedule: str) -> int | None:
+    """Hours without a run that are too many for a schedule.
+
+    Two periods of a ``rate(…)``; two days of a ``cron(…)`` that is daily or more often, a week of
+    one by days of the week. None for what is less than weekly: CloudWatch looks back no further.
+    """
     match = _RATE.fullmatch(schedule)
-    return int(match[1]) * _MINUTES[match[2]] if match else None
+    if match is None:
+        return _hours_of_cron(*schedule.removeprefix("cron(").removesuffix(")").split())
+    minutes = int(match[1]) * _MINUTES[match[2]]
+    if minutes > _MOST_ALARM_HOURS * 60:
+        return None
+    return max(2, min(-(-2 * minutes // 60), _MOST_ALARM_HOURS))
 
 
-def alarm_hours(schedule: str) -> int:
-    """Hours without a run that are too many: two periods of a rate, two days of a cron."""
-    minutes = rate_minutes(schedule)
-    hours = _HOURS_BY_DEFAULT if minutes is None else -(-2 * minutes // 60)
-    return max(2, min(hours, MOST_ALARM_HOURS))
+def _hours_of_cron(
+    _minutes: str, _hours: str, days: str, months: str, weekdays: str, years: str
+) -> int | None:
+    if (months, years) != ("*", "*") or days not in ("*", "?"):
+        return None
+    if weekdays in ("*", "?"):
+        return _HOURS_OF_DAILY
+    # 2#1 is the first Monday of a month, 6L its last Friday.
+    return None if "#" in weekdays or "L" in weekdays else _MOST_ALARM_HOURS
 
 
 def _schedule(value: object) -> str:

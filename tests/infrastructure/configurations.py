@@ -26,6 +26,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "named bucket made": {**_IMPORTED, "create_destination_bucket": True},
     "KMS, clean-up, imported buckets": {
         **_IMPORTED,
+        "schedule": "cron(0 3 ? * SUN *)",
         "kms_key_arn": _KEY,
         "source_kms_key_arn": _SOURCE_KEY,
         "clean_up": "delete",
@@ -173,6 +174,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "standalone, clean-up, imported buckets": {
         **_IMPORTED,
         "mode": "standalone",
+        "schedule": "cron(0 3 * * ? *)",
         "clean_up": "delete",
         "retention_days": 0,
     },
@@ -186,10 +188,8 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "inventory_kms_key_arn": _INVENTORY_KEY,
         "listing": "inventory:s3://inventories/daily/app-logs/all/",
         "log_retention_days": 90,
-        "missed_run_hours": 12,
         "name": "compactor-two",
         "schedule": "rate(6 hours)",
-        "schedule_enabled": True,
         "schedule_time_zone": "Europe/Berlin",
         "superseded_days": 31,
         "versioned": True,

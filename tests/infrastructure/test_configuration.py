@@ -91,10 +91,9 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"schedule": "rate(1 hours)"}, "schedule", "rate("),
     ({"schedule": "rate(0 hours)"}, "schedule", "rate("),
     ({"schedule_time_zone": "Berlin"}, "schedule_time_zone", "Europe/Berlin"),
-    ({"schedule_enabled": "yes"}, "schedule_enabled", "true or false"),
+    ({"schedule": True}, "schedule", "or null"),
     ({"duration": 0, "date_format": "%Y/%m/%d"}, "duration", "1"),
     ({"date_format": "%Y/%q"}, "date_format", "%Y"),
-    ({"schedule": "rate(30 days)", "missed_run_hours": 24}, "missed_run_hours", "168"),
     # What runs.
     ({"mode": "alone"}, "mode", "standalone"),
     ({"architecture": "arm"}, "architecture", "arm64"),
@@ -202,7 +201,7 @@ def test_the_configurations_of_these_tests_are_accepted(name: str) -> None:
     [
         ("ia_days", "45", 45),
         ("expire_days", "null", None),
-        ("schedule_enabled", "true", True),
+        ("schedule", "null", None),
         ("schedule", "rate(6 hours)", "rate(6 hours)"),
     ],
 )

@@ -102,11 +102,10 @@ def test_the_schedule_may_start_it_and_keep_what_it_could_not_start(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
-    names = {found.assembly.name}
-    tables = {one["name"] for one in found.table_machines}
-    if "maintenance_schedule" in CONFIGURATIONS[configuration]:
-        names |= tables
-    assert names & tables == found.schedules.keys() & tables
+    given, name = CONFIGURATIONS[configuration], found.assembly.name
+    wanted = {"schedule": name, "maintenance_schedule": f"{name}-tables"}
+    names = {one for key, one in wanted.items() if key in given}
+    assert names == found.schedules.keys() & {*wanted.values()}
     for target in (found.schedules[name]["Target"] for name in names):
         calls = expected.of_the_schedule(target)
         assert len(calls) == 2

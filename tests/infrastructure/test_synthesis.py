@@ -92,14 +92,16 @@ def test_the_outputs_are_those_that_the_command_line_reads(
     assert {*json.loads(found.outputs["FunctionNames"]).values()} == {*found.functions}
 
 
-def test_the_schedule_starts_with_the_default_input_and_is_off_unless_asked_for(
+def test_runs_start_by_themselves_only_with_a_schedule_and_with_the_default_input(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
-    wanted = CONFIGURATIONS[configuration].get("schedule_enabled", False)
+    schedules = [one for name, one in found.schedules.items() if name == found.assembly.name]
 
-    assert found.schedule["Target"]["Input"] == found.outputs["DefaultInput"]
-    assert found.schedule["State"] == ("ENABLED" if wanted else "DISABLED")
+    assert len(schedules) == ("schedule" in CONFIGURATIONS[configuration])
+    for one in schedules:
+        assert one["Target"]["Input"] == found.outputs["DefaultInput"]
+        assert one.get("State", "ENABLED") == "ENABLED"
 
 
 def test_the_input_has_what_differs_from_the_defaults(deployed: Deployed) -> None:

@@ -88,7 +88,7 @@ def _objects(on: Cloud, uri: str) -> dict[str, bytes]:
 
 
 def _scheduled_input(deployment: Deployment) -> dict[str, Any]:
-    given: dict[str, Any] = json.loads(deployment.schedule["Target"]["Input"])
+    given: dict[str, Any] = json.loads(deployment.outputs["DefaultInput"])
     return given
 
 
