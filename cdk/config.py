@@ -64,7 +64,6 @@ class Config:
     archive_days: int | None
     archive_class: str
     expire_days: int | None
-    superseded_days: int | None
     schedule: str | None
     schedule_time_zone: str
     ingest: str

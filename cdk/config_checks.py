@@ -43,18 +43,7 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     _check_maintenance(config, given)
 
 
-def _check_superseded(config: Config, given: Mapping[str, Any]) -> None:
-    if config.superseded_days is None:
-        return
-    if not (config.made_destination or config.made_source):
-        accepted = (
-            "null where the stack makes no bucket: docs/maintenance.md has the rule for yours"
-        )
-        raise InvalidInput("superseded_days", given["superseded_days"], accepted)
-
-
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:
-    _check_superseded(config, given)
     if not config.made_destination:
         for name in _LIFECYCLE:
             if given.get(name) is not None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from cdk.readers import (
     BUNDLED,
-    DAYS,
     GLUE_TABLES,
     KMS_KEY,
     LOCATIONS,
@@ -58,16 +57,6 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
         or_null(SCHEDULE),
         "When maintenance runs, in schedule_time_zone; null: when you start it. Give it once you"
         " have seen one go well.",
-    ),
-    FieldSpec(
-        "superseded_days",
-        _MAINTENANCE,
-        None,
-        or_null(DAYS),
-        "Days after which S3 moves data files of Delta tables that a rewrite replaced, which have"
-        " the tag s3-compactor=superseded, in made buckets, to Glacier Instant Retrieval, which an"
-        " undo and readers of an old version need not wait for; null: never. S3 counts from when a"
-        " file was written.",
     ),
     FieldSpec(
         "glue_optimizers",

@@ -16,7 +16,6 @@ from compactor.inventory.manifest import configuration_of
 from compactor.layout import RUNS
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.settings.uris import S3Uri
-from compactor_tables.superseded import TAG, VALUE
 
 # Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
 _WORTH_MOVING_BYTES = 128 * 1024
@@ -172,7 +171,6 @@ class Storage(Construct):
                 prefix=config.run.state.prefix + RUNS,
                 expiration=Duration.days(KEEP_RUNS_DAYS),
             )
-        self._move_superseded(bucket)
         if not config.access_logs_uri:
             acknowledge(
                 bucket,
@@ -187,21 +185,6 @@ class Storage(Construct):
                 "The bucket of the access logs is there already and lets S3 write to it.",
             )
         return bucket
-
-    def _move_superseded(self, bucket: s3.Bucket) -> None:
-        """By the tag alone: beside such a file lie those that its table is made of."""
-        config = self._config
-        if config.superseded_days is not None:
-            bucket.add_lifecycle_rule(
-                id="superseded-files",
-                tag_filters={TAG: VALUE},
-                transitions=[
-                    s3.Transition(
-                        storage_class=s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
-                        transition_after=Duration.days(config.superseded_days),
-                    )
-                ],
-            )
 
     def _move_outputs(self, bucket: s3.Bucket) -> None:
         # Only outputs: the commit log is read by every run.

@@ -191,7 +191,6 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "name": "compactor-two",
         "schedule": "rate(6 hours)",
         "schedule_time_zone": "Europe/Berlin",
-        "superseded_days": 31,
         "versioned": True,
         "worker_memory_mb": 3_538,
         "worker_reserved_concurrency": 200,

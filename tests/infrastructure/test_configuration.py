@@ -43,8 +43,6 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ),
     ({**_URIS, "reader_table": "glue:lake.logs"}, "reader_table", "partitions"),
     ({**_URIS, "depth": 1, "reader_table": "rest:http://x#a.b"}, "reader_table", "glue:DATABASE"),
-    ({**_URIS, "superseded_days": 45}, "superseded_days", "makes no bucket"),
-    ({"superseded_days": 0}, "superseded_days", "from 1"),
     # Where things are.
     (
         {"s3_source_uri": "s3://lake/compacted/raw/", "s3_destination_uri": "s3://lake/compacted/"},

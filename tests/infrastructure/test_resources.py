@@ -101,17 +101,6 @@ def test_every_lifecycle_day_is_settable(synthesized: Synthesized) -> None:
     assert earlier == {"NoncurrentDays": 30}
 
 
-def test_superseded_files_move_by_their_tag_where_that_is_wanted(synthesized: Synthesized) -> None:
-    for bucket in _made("everything set", synthesized).values():
-        rules = {one["Id"]: one for one in bucket["LifecycleConfiguration"]["Rules"]}
-        moves = rules["superseded-files"]["Transitions"]
-        assert [(one["StorageClass"], one["TransitionInDays"]) for one in moves] == [
-            ("GLACIER_IR", 31)
-        ]
-        assert "ExpirationInDays" not in rules["superseded-files"]
-    assert "superseded-files" not in _rules("nothing set", synthesized)
-
-
 def test_of_the_state_nothing_moves_and_only_files_of_runs_expire(
     configuration: str, synthesized: Synthesized
 ) -> None:
@@ -120,10 +109,6 @@ def test_of_the_state_nothing_moves_and_only_files_of_runs_expire(
             if rule["Id"] == "old-runs":
                 assert rule["Prefix"] == "_compactor/compacted/runs/"
                 assert "Transitions" not in rule
-            elif rule["Id"] == "superseded-files":
-                # By the tag: nothing of ours has it but what a table has left behind.
-                assert rule["TagFilters"] == [{"Key": "s3-compactor", "Value": "superseded"}]
-                assert "Prefix" not in rule
             elif "Transitions" in rule or "ExpirationInDays" in rule:
                 assert rule["Prefix"] == "compacted/"
 
