@@ -60,10 +60,7 @@ class Config:
     inventory_kms_key_arn: str | None
     access_logs_uri: str | None
     versioned: bool
-    ia_days: int | None
-    archive_days: int | None
-    archive_class: str
-    expire_days: int | None
+    lifecycle: Mapping[str, int]
     schedule: str | None
     schedule_time_zone: str
     ingest: str

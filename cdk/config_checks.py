@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdk import maintenance_fields as tables
 from cdk.deployment_fields import DEPLOYMENT_KEYS
+from cdk.readers import CLASSES, EXPIRE, RESTORED_FIRST
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
 
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 # The only catalog whose tables a function can publish to.
 _CATALOG = "glue"
 
-_IA_DAYS = 30
+# S3 moves nothing to IA earlier, and bills it for as long.
+_DAYS_OF_A_CLASS = 30
 # Amazon's rules for a new one; dots, which it still allows, break TLS by host name.
 _NEW_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-_LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days")
 
 
 def require_sense(config: Config, given: Mapping[str, Any]) -> None:
@@ -44,22 +45,24 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
 
 
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:
+    lifecycle = config.lifecycle
     if not config.made_destination:
-        for name in _LIFECYCLE:
-            if given.get(name) is not None:
-                accepted = "no lifecycle of a bucket that the stack does not make"
-                raise InvalidInput(name, given[name], accepted)
+        if given.get("lifecycle"):
+            accepted = "nothing for a bucket that the stack does not make"
+            raise InvalidInput("lifecycle", given["lifecycle"], accepted)
         return
-    ia, archive, expire = config.ia_days, config.archive_days, config.expire_days
-    if ia is not None and ia < _IA_DAYS:
-        raise InvalidInput("ia_days", ia, f"at least {_IA_DAYS}: S3 moves nothing to IA earlier")
-    if archive is not None and ia is not None and archive < ia + _IA_DAYS:
-        accepted = f"at least ia_days + {_IA_DAYS}, {ia + _IA_DAYS}: IA is billed for 30 days"
-        raise InvalidInput("archive_days", archive, accepted)
-    moves = [days for days in (ia, archive) if days is not None]
-    if expire is not None and moves and expire <= max(moves):
-        accepted = f"more than the last move to another class, {max(moves)} days"
-        raise InvalidInput("expire_days", expire, accepted)
+    before = 0
+    for name in (one for one in CLASSES if one in lifecycle):
+        if lifecycle[name] < before + _DAYS_OF_A_CLASS:
+            accepted = (
+                f"{name} of at least {before + _DAYS_OF_A_CLASS}: {_DAYS_OF_A_CLASS} days in each"
+                " class before the next"
+            )
+            raise InvalidInput("lifecycle", lifecycle, accepted)
+        before = lifecycle[name]
+    if lifecycle.get(EXPIRE, before + 1) <= before:
+        accepted = f"{EXPIRE} of more than the last move to another class, {before} days"
+        raise InvalidInput("lifecycle", lifecycle, accepted)
 
 
 def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
@@ -144,28 +147,20 @@ def _check_table(config: Config, given: Mapping[str, Any]) -> None:
         raise InvalidInput("table", address.text, accepted)
     if config.table_location_uri is not None:
         _check_table_locations(config)
-    _check_queried(
-        config,
-        archive="glacier_ir with a table: engines read its data files at any time",
-        expire="null with a table, whose data files the outputs are",
-    )
+    _check_queried(config, "a table, whose data files the outputs are")
 
 
 def _check_readers(config: Config) -> None:
     if config.run.reader_table is not None:
-        _check_queried(
-            config,
-            archive="glacier_ir with reader_table: engines read outputs at any time",
-            expire="null with reader_table, whose lists name outputs",
-        )
+        _check_queried(config, "reader_table, which shows the outputs")
 
 
-def _check_queried(config: Config, *, archive: str, expire: str) -> None:
-    """Refuse a lifecycle that takes outputs away from whoever queries them."""
-    if config.made_destination and config.archive_days and config.archive_class != "glacier_ir":
-        raise InvalidInput("archive_class", config.archive_class, archive)
-    if config.expire_days is not None:
-        raise InvalidInput("expire_days", config.expire_days, expire)
+def _check_queried(config: Config, by: str) -> None:
+    """Refuse a lifecycle that takes outputs away from engines that query them."""
+    for name in (*RESTORED_FIRST, EXPIRE):
+        if name in config.lifecycle:
+            accepted = f"no {name} with {by}: engines read them at any time"
+            raise InvalidInput("lifecycle", config.lifecycle, accepted)
 
 
 def _check_table_locations(config: Config) -> None:

@@ -14,11 +14,11 @@ from types import MappingProxyType
 from cdk.maintenance_fields import MAINTENANCE_FIELDS
 from cdk.readers import (
     BUNDLED,
-    DAYS,
     E_MAIL,
     INSTANCE,
     JARS,
     KMS_KEY,
+    LIFECYCLE,
     LOCATION,
     LOG_DAYS,
     RECONCILED_BY,
@@ -101,34 +101,14 @@ _DEPLOYMENT = (
         "Keep overwritten and deleted objects of made buckets for 30 days.",
     ),
     FieldSpec(
-        "ia_days",
+        "lifecycle",
         _BUCKETS,
-        30,
-        or_null(DAYS),
-        "Days until outputs above 128 KB move to Standard-IA, at least 30; null: never. Only"
-        " below the data prefix, and only in a made bucket, like the next three.",
-    ),
-    FieldSpec(
-        "archive_days",
-        _BUCKETS,
-        90,
-        or_null(DAYS),
-        "Days until they move to archive_class, at least 30 after ia_days; null: never.",
-    ),
-    FieldSpec(
-        "archive_class",
-        _BUCKETS,
-        "glacier_ir",
-        one_of("glacier_ir", "glacier", "deep_archive"),
-        "Glacier Instant Retrieval can still be queried; Flexible Retrieval (glacier) and Deep"
-        " Archive must be restored first.",
-    ),
-    FieldSpec(
-        "expire_days",
-        _BUCKETS,
-        None,
-        or_null(DAYS),
-        "Days until outputs are deleted, more than those of every move; null: never.",
+        {"standard_ia": 30, "glacier_ir": 90},
+        LIFECYCLE,
+        "Days until outputs in a made bucket move to a storage class, those above 128 KB, and until"
+        " they are deleted (expire). Each class at least 30 days after the one before; {} keeps all"
+        " in Standard. Glacier Instant Retrieval can still be queried; Flexible Retrieval (glacier)"
+        " and Deep Archive must be restored first.",
     ),
     FieldSpec(
         "schedule",

@@ -39,6 +39,14 @@ INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such a
 BUNDLED, RELEASE = "bundled", "release"
 
 
+#: Storage classes that outputs may move to, the warmest first.
+CLASSES = ("standard_ia", "glacier_ir", "glacier", "deep_archive")
+#: Of these, what S3 answers no GET for.
+RESTORED_FIRST = ("glacier", "deep_archive")
+#: The key of a lifecycle for what is deleted.
+EXPIRE = "expire"
+
+
 def alarm_hours(schedule: str) -> int | None:
     """Hours without a run that are too many for a schedule.
 
@@ -148,6 +156,12 @@ def _glue_tables(value: object) -> tuple[str, ...]:
     return tuple(one.text for one in tables)
 
 
+def _lifecycle(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping) or not value.keys() <= {*CLASSES, EXPIRE}:
+        raise ValueError
+    return {name: DAYS.read(days) for name, days in value.items()}
+
+
 def _maintenance(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or "s3_state_uri" in value:
         raise ValueError
@@ -165,6 +179,11 @@ MAINTENANCE = Reader(
     _maintenance,
 )
 DAYS = whole(1, 36_500)
+LIFECYCLE = Reader(
+    'days by storage class and expire, such as {"standard_ia": 30, "glacier_ir": 90, "expire":'
+    f" 3650}}; the classes are {', '.join(CLASSES)}",
+    _lifecycle,
+)
 LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 SCHEDULE = Reader(_SCHEDULE_ACCEPTED, _schedule)
 TIME_ZONE = Reader("a name of the IANA time zone database, such as Europe/Berlin", _time_zone)

@@ -11,6 +11,7 @@ from constructs import Construct
 
 from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
+from cdk.readers import EXPIRE
 from cdk.registry import Registry
 from compactor.inventory.manifest import configuration_of
 from compactor.layout import RUNS
@@ -21,7 +22,8 @@ from compactor.settings.uris import S3Uri
 _WORTH_MOVING_BYTES = 128 * 1024
 # Long enough for the next run to publish what a killed one committed: else it builds it again.
 _ABORT_UPLOADS_DAYS = 3
-_ARCHIVES = {
+_CLASSES = {
+    "standard_ia": s3.StorageClass.INFREQUENT_ACCESS,
     "glacier_ir": s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
     "glacier": s3.StorageClass.GLACIER,
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
@@ -188,12 +190,8 @@ class Storage(Construct):
 
     def _move_outputs(self, bucket: s3.Bucket) -> None:
         # Only outputs: the commit log is read by every run.
-        config, prefix = self._config, self._config.run.destination.prefix
-        moves = []
-        if config.ia_days is not None:
-            moves.append((s3.StorageClass.INFREQUENT_ACCESS, config.ia_days))
-        if config.archive_days is not None:
-            moves.append((_ARCHIVES[config.archive_class], config.archive_days))
+        lifecycle, prefix = self._config.lifecycle, self._config.run.destination.prefix
+        moves = [(to, lifecycle[name]) for name, to in _CLASSES.items() if name in lifecycle]
         if moves:
             acknowledge(
                 bucket,
@@ -209,10 +207,9 @@ class Storage(Construct):
                     for to, days in moves
                 ],
             )
-        if config.expire_days is not None:
-            bucket.add_lifecycle_rule(
-                id="expired-outputs", prefix=prefix, expiration=Duration.days(config.expire_days)
-            )
+        if EXPIRE in lifecycle:
+            days = Duration.days(lifecycle[EXPIRE])
+            bucket.add_lifecycle_rule(id="expired-outputs", prefix=prefix, expiration=days)
 
 
 def _tell_event_bridge(bucket: s3.IBucket) -> None:

@@ -181,11 +181,8 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "everything set": {
         "access_logs_uri": "s3://access-logs/compactor/",
         "alarm_email": "operator@example.com",
-        "archive_class": "deep_archive",
-        "archive_days": 120,
-        "expire_days": 3_650,
-        "ia_days": 45,
         "inventory_kms_key_arn": _INVENTORY_KEY,
+        "lifecycle": {"standard_ia": 45, "deep_archive": 120, "expire": 3_650},
         "listing": "inventory:s3://inventories/daily/app-logs/all/",
         "log_retention_days": 90,
         "name": "compactor-two",

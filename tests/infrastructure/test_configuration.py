@@ -21,25 +21,29 @@ _EMR = {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"}
 _KEYED = {"table": "glue:a.b", "upsert_key": '["id"]'}
 _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     # What lifecycle rules may say; S3 and CDK check none of it at synth.
-    ({"ia_days": 7}, "ia_days", "at least 30"),
-    ({"ia_days": "29"}, "ia_days", "at least 30"),
-    ({"ia_days": 0}, "ia_days", "whole number"),
-    ({"ia_days": 60, "archive_days": 50}, "archive_days", "ia_days + 30"),
-    ({"ia_days": 60, "archive_days": 89}, "archive_days", "ia_days + 30"),
-    ({"ia_days": 30, "archive_days": 90, "expire_days": 90}, "expire_days", "more than"),
-    ({"archive_days": None, "ia_days": 45, "expire_days": 30}, "expire_days", "more than"),
-    ({"archive_class": "glacier_instant"}, "archive_class", "glacier_ir"),
-    ({**_URIS, "ia_days": 45}, "ia_days", "does not make"),
+    ({"lifecycle": {"standard_ia": 7}}, "lifecycle", "standard_ia of at least 30"),
+    ({"lifecycle": '{"standard_ia": 29}'}, "lifecycle", "standard_ia of at least 30"),
+    ({"lifecycle": {"standard_ia": 0}}, "lifecycle", "days by storage class"),
+    ({"lifecycle": {"standard_ia": 60, "glacier_ir": 50}}, "lifecycle", "glacier_ir of at least 9"),
+    ({"lifecycle": {"standard_ia": 60, "glacier": 89}}, "lifecycle", "glacier of at least 90"),
+    (
+        {"lifecycle": {"deep_archive": 100, "glacier_ir": 90, "standard_ia": 30}},
+        "lifecycle",
+        "deep_archive of at least 120",
+    ),
+    ({"lifecycle": {"glacier_ir": 90, "expire": 90}}, "lifecycle", "expire of more than"),
+    ({"lifecycle": {"glacier_instant": 90}}, "lifecycle", "glacier_ir"),
+    ({**_URIS, "lifecycle": {"standard_ia": 45}}, "lifecycle", "does not make"),
     # What engines query stays readable, and there has to be something to switch.
     (
-        {"depth": 1, "reader_table": "glue:lake.logs", "archive_class": "glacier"},
-        "archive_class",
-        "glacier_ir with reader_table",
+        {"depth": 1, "reader_table": "glue:lake.logs", "lifecycle": {"glacier": 90}},
+        "lifecycle",
+        "no glacier with reader_table",
     ),
     (
-        {"depth": 1, "reader_table": "glue:lake.logs", "expire_days": 400},
-        "expire_days",
-        "null with reader_table",
+        {"depth": 1, "reader_table": "glue:lake.logs", "lifecycle": {"expire": 400}},
+        "lifecycle",
+        "no expire with reader_table",
     ),
     ({**_URIS, "reader_table": "glue:lake.logs"}, "reader_table", "partitions"),
     ({**_URIS, "depth": 1, "reader_table": "rest:http://x#a.b"}, "reader_table", "glue:DATABASE"),
@@ -78,7 +82,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({**_URIS, "versioned": True}, "versioned", "makes no bucket"),
     ({**_URIS, "access_logs_uri": "s3://logs/x/"}, "access_logs_uri", "makes no bucket"),
     # Names.
-    ({"ia_day": 30}, "ia_day", "did you mean ia_days?"),
+    ({"lifecycles": {}}, "lifecycles", "did you mean lifecycle?"),
     ({"s3_target_uri": "s3://lake/x/"}, "s3_target_uri", "no such key"),
     ({"something": 1}, "something", "no such key"),
     ({"source_s3_uri": "s3://a/b/"}, "source_s3_uri", "did you mean s3_source_uri?"),
@@ -155,8 +159,8 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
         "table_location_uri",
         "the keys beside it, s3://lake/x__keys/, neither",
     ),
-    ({"table": "glue:a.b", "archive_class": "glacier"}, "archive_class", "glacier_ir"),
-    ({"table": "glue:a.b", "expire_days": 400}, "expire_days", "null with a table"),
+    ({"table": "glue:a.b", "lifecycle": {"glacier": 90}}, "lifecycle", "no glacier with a table"),
+    ({"table": "glue:a.b", "lifecycle": {"expire": 400}}, "lifecycle", "no expire with a table"),
     # Operation.
     ({"alarm_email": "operator"}, "alarm_email", "e-mail"),
     ({"log_retention_days": 31}, "log_retention_days", "30"),
@@ -197,8 +201,9 @@ def test_the_configurations_of_these_tests_are_accepted(name: str) -> None:
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
-        ("ia_days", "45", 45),
-        ("expire_days", "null", None),
+        ("lifecycle", '{"standard_ia": 45}', {"standard_ia": 45}),
+        ("lifecycle", "{}", {}),
+        ("events_seconds", "60", 60),
         ("schedule", "null", None),
         ("schedule", "rate(6 hours)", "rate(6 hours)"),
     ],

@@ -63,11 +63,11 @@ def test_another_process_without_any_aws_variable_synthesizes_the_same_bytes(
 
 
 def test_a_mistake_is_one_line_and_no_template(repo_root: Path, tmp_path: Path) -> None:
-    ended = _command(repo_root, tmp_path, {"ia_days": 7})
+    ended = _command(repo_root, tmp_path, {"lifecycle": {"standard_ia": 7}})
 
     assert ended.returncode != 0
     (line,) = [line for line in ended.stderr.splitlines() if line.startswith("s3-compactor")]
-    assert "ia_days" in line
+    assert "lifecycle" in line
     assert "at least 30" in line
     assert "Traceback" not in ended.stderr
     assert not list(tmp_path.glob("*.template.json"))
