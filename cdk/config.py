@@ -55,9 +55,7 @@ class Config:
     name: str
     mode: str
     create_destination_bucket: bool
-    kms_key_arn: str | None
-    source_kms_key_arn: str | None
-    inventory_kms_key_arn: str | None
+    kms_keys: Mapping[str, str]
     access_logs_uri: str | None
     versioned: bool
     lifecycle: Mapping[str, int]
@@ -69,10 +67,8 @@ class Config:
     reconcile_inventory: str | None
     switch_on_notifications: bool
     table_location_uri: str | None
-    table_kms_key_arn: str | None
     maintenance: Mapping[str, Any] | None
     maintenance_locations: tuple[str, ...]
-    maintenance_kms_key_arn: str | None
     maintenance_schedule: str | None
     glue_optimizers: tuple[str, ...]
     architecture: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdk import maintenance_fields as tables
 from cdk.deployment_fields import DEPLOYMENT_KEYS
-from cdk.readers import CLASSES, EXPIRE, RESTORED_FIRST
+from cdk.readers import CLASSES, EXPIRE, INVENTORY, MAINTAINED, RESTORED_FIRST, TABLE
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
 
@@ -36,10 +36,11 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     """
     _check_lifecycle(config, given)
     _check_buckets(config, given)
+    _check_keys(config)
     _check_inventory(config)
     _check_spark(config, given)
     _check_worker(config)
-    _check_table(config, given)
+    _check_table(config)
     _check_readers(config)
     _check_maintenance(config, given)
 
@@ -82,12 +83,20 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
             raise InvalidInput(name, given[name], accepted)
 
 
+def _check_keys(config: Config) -> None:
+    there = {
+        INVENTORY: config.run.listing_kind == "inventory" or config.reconcile_inventory is not None,
+        TABLE: config.run.table_address is not None,
+        MAINTAINED: config.maintenance is not None,
+    }
+    for what in config.kms_keys:
+        if not there.get(what, True):
+            accepted = f"keys without {what}, which this deployment does not have"
+            raise InvalidInput("kms_keys", config.kms_keys, accepted)
+
+
 def _check_inventory(config: Config) -> None:
-    key, given = config.inventory_kms_key_arn, config.reconcile_inventory
-    takes = config.run.listing_kind == "inventory" or given is not None
-    if key is not None and not takes:
-        accepted = "nothing without listing inventory:URI: no inventory is taken"
-        raise InvalidInput("inventory_kms_key_arn", key, accepted)
+    given = config.reconcile_inventory
     if given is not None and not config.events:
         raise InvalidInput("reconcile_inventory", given, 'null unless ingest is "events"')
     address = config.run.listing_source.table
@@ -135,12 +144,13 @@ def _check_worker(config: Config) -> None:
         raise InvalidInput("worker_reserved_concurrency", reserved, accepted)
 
 
-def _check_table(config: Config, given: Mapping[str, Any]) -> None:
+def _check_table(config: Config) -> None:
     address = config.run.table_address
     if address is None:
-        for name in ("table_location_uri", "table_kms_key_arn"):
-            if given.get(name) is not None:
-                raise InvalidInput(name, given[name], "null without a table")
+        if config.table_location_uri is not None:
+            raise InvalidInput(
+                "table_location_uri", config.table_location_uri, "null without a table"
+            )
         return
     if address.kind != _CATALOG:
         accepted = "glue:DATABASE.TABLE in a deployment; other tables are for compactor run"

@@ -17,7 +17,7 @@ from cdk.readers import (
     E_MAIL,
     INSTANCE,
     JARS,
-    KMS_KEY,
+    KMS_KEYS,
     LIFECYCLE,
     LOCATION,
     LOG_DAYS,
@@ -62,28 +62,15 @@ _DEPLOYMENT = (
         " the stack.",
     ),
     FieldSpec(
-        "kms_key_arn",
+        "kms_keys",
         _BUCKETS,
-        None,
-        KMS_KEY,
-        "The key that encrypts the destination: made buckets get it as their default, roles may"
-        " use it. By default S3's own keys.",
-    ),
-    FieldSpec(
-        "source_kms_key_arn",
-        _BUCKETS,
-        None,
-        KMS_KEY,
-        "The key that encrypts the source, when it has one: roles that read it may decrypt.",
-    ),
-    FieldSpec(
-        "inventory_kms_key_arn",
-        _BUCKETS,
-        None,
-        KMS_KEY,
-        "The key that encrypts the inventory of listing or"
-        " reconcile_inventory, where that has one of its own: the role that takes it may decrypt."
-        " By default that of its bucket, if source or destination lie there.",
+        {},
+        KMS_KEYS,
+        "The KMS keys, by what they encrypt; each is for the roles that read or write just that."
+        " destination: all that runs write, the default of its bucket where the stack makes it."
+        " source: of a made bucket, too. inventory: of listing or reconcile_inventory, where it is"
+        " not its bucket's. table: its metadata, in a bucket of its own. maintenance: what is"
+        " maintained. An ARN alone is that of the destination; without any, S3's own keys.",
     ),
     FieldSpec(
         "access_logs_uri",
@@ -174,13 +161,6 @@ _DEPLOYMENT = (
         "Where the table of Glue's catalog lies, when it is there already or its database has a"
         " location. By default where runs make one: beside the destination, with .table in place"
         " of its last slash.",
-    ),
-    FieldSpec(
-        "table_kms_key_arn",
-        _TABLE,
-        None,
-        KMS_KEY,
-        "The key that encrypts the table's metadata, when that is in a bucket of its own.",
     ),
     *MAINTENANCE_FIELDS,
     FieldSpec(

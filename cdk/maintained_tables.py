@@ -12,6 +12,7 @@ from constructs import Construct
 
 from cdk.config import Config
 from cdk.grants import Role, allow, may_delete, may_list, may_read, may_write
+from cdk.readers import MAINTAINED
 from cdk.storage import Place
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
@@ -115,8 +116,8 @@ def _named(config: Config) -> Iterator[tuple[str, str]]:
 
 def _places(scope: Construct, config: Config) -> Iterator[Place]:
     key: kms.IKey | None = None
-    if config.maintenance_kms_key_arn is not None:
-        key = kms.Key.from_key_arn(scope, "TablesKey", config.maintenance_kms_key_arn)
+    if MAINTAINED in config.kms_keys:
+        key = kms.Key.from_key_arn(scope, "TablesKey", config.kms_keys[MAINTAINED])
     buckets: dict[str, s3.IBucket] = {}
     for uri in config.maintenance_locations:
         where = S3Uri.parse("maintenance_locations", uri)

@@ -8,7 +8,6 @@ from typing import Any
 from cdk.readers import (
     BUNDLED,
     GLUE_TABLES,
-    KMS_KEY,
     LOCATIONS,
     MAINTENANCE,
     RELEASE,
@@ -42,13 +41,6 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
         LOCATIONS,
         "Where these tables lie: roles that maintain them may read, write and delete there, and"
         " nowhere else.",
-    ),
-    FieldSpec(
-        "maintenance_kms_key_arn",
-        _MAINTENANCE,
-        None,
-        KMS_KEY,
-        "The key that encrypts these tables, when they have one.",
     ),
     FieldSpec(
         "maintenance_schedule",

@@ -28,10 +28,14 @@ _SCHEDULE_ACCEPTED = (
 )
 # What CloudWatch Logs accepts, up to ten years.
 _LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 2192, 2557)
-KMS_KEY = matching(
+_KMS_KEY = matching(
     r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]{1,64}",
     "the ARN of a KMS key, such as arn:aws:kms:us-east-1:123456789012:key/1234abcd-…",
 )
+#: What may have a KMS key of its own.
+DESTINATION, SOURCE, INVENTORY = "destination", "source", "inventory"
+TABLE, MAINTAINED = "table", "maintenance"
+_ENCRYPTED = (DESTINATION, SOURCE, INVENTORY, TABLE, MAINTAINED)
 INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
 
 
@@ -156,6 +160,14 @@ def _glue_tables(value: object) -> tuple[str, ...]:
     return tuple(one.text for one in tables)
 
 
+def _kms_keys(value: object) -> Mapping[str, object]:
+    if isinstance(value, str):
+        return {DESTINATION: _KMS_KEY.read(value)}
+    if not isinstance(value, Mapping) or not value.keys() <= {*_ENCRYPTED}:
+        raise ValueError
+    return {name: _KMS_KEY.read(arn) for name, arn in value.items()}
+
+
 def _lifecycle(value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping) or not value.keys() <= {*CLASSES, EXPIRE}:
         raise ValueError
@@ -179,6 +191,10 @@ MAINTENANCE = Reader(
     _maintenance,
 )
 DAYS = whole(1, 36_500)
+KMS_KEYS = Reader(
+    f"{_KMS_KEY.accepted}, or an object of them by {', '.join(_ENCRYPTED)}",
+    _kms_keys,
+)
 LIFECYCLE = Reader(
     'days by storage class and expire, such as {"standard_ia": 30, "glacier_ir": 90, "expire":'
     f" 3650}}; the classes are {', '.join(CLASSES)}",

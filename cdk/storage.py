@@ -11,7 +11,7 @@ from constructs import Construct
 
 from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
-from cdk.readers import EXPIRE
+from cdk.readers import DESTINATION, EXPIRE, INVENTORY, SOURCE, TABLE
 from cdk.registry import Registry
 from compactor.inventory.manifest import configuration_of
 from compactor.layout import RUNS
@@ -28,6 +28,7 @@ _CLASSES = {
     "glacier": s3.StorageClass.GLACIER,
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
 }
+_KEYS = {DESTINATION: "Key", SOURCE: "SourceKey", INVENTORY: "InventoryKey", TABLE: "TableKey"}
 # Time to notice a mistake, and to undo it.
 _NONCURRENT_DAYS = 30
 
@@ -69,18 +70,13 @@ class Storage(Construct):
         super().__init__(scope, "Storage")
         self._config = config
         self._keys = {
-            role: kms.Key.from_key_arn(self, role, arn)
-            for role, arn in (
-                ("Key", config.kms_key_arn),
-                ("SourceKey", config.source_kms_key_arn),
-                ("InventoryKey", config.inventory_kms_key_arn),
-                ("TableKey", config.table_kms_key_arn),
-            )
-            if arn is not None
+            what: kms.Key.from_key_arn(self, ident, config.kms_keys[what])
+            for what, ident in _KEYS.items()
+            if what in config.kms_keys
         }
         self._buckets: dict[str, s3.IBucket] = {}
         run = config.run
-        key, source_key = self._keys.get("Key"), self._keys.get("SourceKey")
+        key, source_key = self._keys.get(DESTINATION), self._keys.get(SOURCE)
         in_source = run.state.bucket == run.source.root.bucket != run.destination.bucket
         shared = run.source.root.bucket == run.destination.bucket
         # The destination first: it decides where source and destination share a bucket.
@@ -90,9 +86,9 @@ class Storage(Construct):
         )
         self.state = self._place(run.state, "State", source_key if in_source else key)
         self.inventory = self._inventory()
-        self.inventory_key = self._keys.get("InventoryKey")
+        self.inventory_key = self._keys.get(INVENTORY)
         self.tables = self._tables()
-        self.registry = Registry(self, self._keys.get("Key")) if config.events else None
+        self.registry = Registry(self, key) if config.events else None
         if config.events and config.made_source:
             _tell_event_bridge(self.source.bucket)
 
@@ -105,7 +101,7 @@ class Storage(Construct):
         known = (self.destination, self.source, self.state)
         keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
         # An inventory may be encrypted otherwise than its bucket does by default.
-        own = self._keys.get("InventoryKey")
+        own = self._keys.get(INVENTORY)
         return self._place(delivered, "Inventory", own or next(iter(keys), None))
 
     def _tables(self) -> tuple[Place, ...]:
@@ -113,7 +109,7 @@ class Storage(Construct):
         found = []
         for location in self._config.table_locations:
             keys = [one.key for one in known if one.bucket is self._buckets.get(location.bucket)]
-            key = keys[0] if keys else self._keys.get("TableKey")
+            key = keys[0] if keys else self._keys.get(TABLE)
             found.append(self._place(location, "Table", key))
         return tuple(found)
 
@@ -134,7 +130,7 @@ class Storage(Construct):
 
     def _made(self, role: str, name: str) -> s3.Bucket:
         config = self._config
-        key = self._keys.get("SourceKey" if role == "Source" else "Key")
+        key = self._keys.get(SOURCE if role == "Source" else DESTINATION)
         logs = S3Uri.parse("access_logs_uri", config.access_logs_uri or "s3://not-used/")
         logs_bucket = (
             s3.Bucket.from_bucket_name(self, f"{role}AccessLogs", logs.bucket)

@@ -27,8 +27,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "KMS, clean-up, imported buckets": {
         **_IMPORTED,
         "schedule": "cron(0 3 ? * SUN *)",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY},
         "clean_up": "delete",
         "retention_days": 0,
         "spark_engine": "none",
@@ -37,7 +36,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "EMR on EC2, KMS": {
         "spark_engine": "emr",
         "emr_subnet_id": "subnet-0123456789abcdef0",
-        "kms_key_arn": _KEY,
+        "kms_keys": _KEY,
     },
     "running EMR cluster": {"spark_engine": "emr", "emr_cluster_id": "j-2AXXXXXXGAPLF"},
     "Parquet": {"format": "parquet"},
@@ -45,8 +44,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "events, KMS, imported buckets": {
         **_IMPORTED,
         "ingest": "events",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY},
         "clean_up": "delete",
         "retention_days": 0,
         "settle_seconds": 0,
@@ -67,7 +65,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         **_IMPORTED,
         "ingest": "events",
         "switch_on_notifications": False,
-        "inventory_kms_key_arn": _INVENTORY_KEY,
+        "kms_keys": {"inventory": _INVENTORY_KEY},
         "reconcile_inventory": "s3://inventories/daily/app-logs/all/",
     },
     "events, reconciled by a live inventory": {
@@ -80,7 +78,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "live inventory, KMS": {
         **_IMPORTED,
         "listing": f"inventory:{LIVE_INVENTORY}",
-        "inventory_kms_key_arn": _INVENTORY_KEY,
+        "kms_keys": {"inventory": _INVENTORY_KEY},
         "spark_engine": "none",
     },
     "table in Glue": {"table": "glue:lake.events", "format": "json_lines"},
@@ -89,9 +87,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "table": "glue:lake.events",
         "output_format": "parquet",
         "table_location_uri": "s3://tables/lake/events/",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
-        "table_kms_key_arn": _TABLE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY, "table": _TABLE_KEY},
         "clean_up": "delete",
         "retention_days": 0,
     },
@@ -113,9 +109,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "table": "glue:lake.people",
         "upsert_key": ["id"],
         "table_location_uri": "s3://tables/lake/people/",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
-        "table_kms_key_arn": _TABLE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY, "table": _TABLE_KEY},
         "clean_up": "delete",
         "spark_engine": "emr",
         "emr_cluster_id": "j-2AXXXXXXGAPLF",
@@ -132,8 +126,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         **_IMPORTED,
         "depth": 1,
         "reader_table": "glue:lake.logs",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY},
         "clean_up": "delete",
         "retention_days": 0,
         "spark_engine": "none",
@@ -163,9 +156,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         **_IMPORTED,
         "maintenance": {"tables": ["glue:gold.orders"], "delta_prefixes": ["s3://tables/delta/"]},
         "maintenance_locations": ["s3://tables/gold/", "s3://tables/delta/"],
-        "maintenance_kms_key_arn": _TABLE_KEY,
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY, "maintenance": _TABLE_KEY},
         "glue_optimizers": ["glue:gold.orders"],
         "spark_engine": "emr",
         "emr_cluster_id": "j-2AXXXXXXGAPLF",
@@ -181,7 +172,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "everything set": {
         "access_logs_uri": "s3://access-logs/compactor/",
         "alarm_email": "operator@example.com",
-        "inventory_kms_key_arn": _INVENTORY_KEY,
+        "kms_keys": {"inventory": _INVENTORY_KEY},
         "lifecycle": {"standard_ia": 45, "deep_archive": 120, "expire": 3_650},
         "listing": "inventory:s3://inventories/daily/app-logs/all/",
         "log_retention_days": 90,
@@ -219,6 +210,13 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
         and not context.get(created)
     ]
     return {uri.split("/")[2] for uri in (*found, *context.get("maintenance_locations", ()))}
+
+
+def key_of(context: Mapping[str, Any], what: str) -> str | None:
+    """The key that a deployment is given for what it encrypts."""
+    given = context.get("kms_keys", {})
+    keys: Mapping[str, str] = {"destination": given} if isinstance(given, str) else given
+    return keys.get(what)
 
 
 def engine_of(context: Mapping[str, Any]) -> str:

@@ -61,8 +61,12 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"s3_source_uri": "https://lake/raw/"}, "s3_source_uri", "S3 URI"),
     ({"s3_source_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
     ({**_URIS, "s3_state_uri": "s3://lake/compacted/state/"}, "s3_state_uri", "neither contains"),
-    ({"kms_key_arn": "alias/lake"}, "kms_key_arn", "ARN of a KMS key"),
-    ({"inventory_kms_key_arn": _KEY}, "inventory_kms_key_arn", "no inventory is taken"),
+    ({"kms_keys": "alias/lake"}, "kms_keys", "ARN of a KMS key"),
+    ({"kms_keys": {"source": "alias/lake"}}, "kms_keys", "ARN of a KMS key"),
+    ({"kms_keys": {"target": _KEY}}, "kms_keys", "destination, source, inventory, table"),
+    ({"kms_keys": {"inventory": _KEY}}, "kms_keys", "without inventory"),
+    ({"kms_keys": {"table": _KEY}}, "kms_keys", "without table"),
+    ({"kms_keys": {"maintenance": _KEY}}, "kms_keys", "without maintenance"),
     ({"reconcile_inventory": "s3://inv/all/"}, "reconcile_inventory", 'unless ingest is "events"'),
     (
         {"ingest": "events", "reconcile_inventory": "s3://inv/all/2027-01-15T01-00Z/manifest.json"},
@@ -128,7 +132,6 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"table": "sql:sqlite:///x#lake.events"}, "table", "glue:"),
     ({"table": "glue:lake.events", "mode": "standalone"}, "mode", "workflow"),
     ({"table_location_uri": "s3://tables/x/"}, "table_location_uri", "without a table"),
-    ({"table_kms_key_arn": "arn:aws:kms:us-east-1:123456789012:key/1"}, "table_kms", "without"),
     (
         {**_URIS, "table": "glue:a.b", "table_location_uri": "s3://lake/"},
         "table_location_uri",
@@ -203,6 +206,8 @@ def test_the_configurations_of_these_tests_are_accepted(name: str) -> None:
     [
         ("lifecycle", '{"standard_ia": 45}', {"standard_ia": 45}),
         ("lifecycle", "{}", {}),
+        ("kms_keys", _KEY, {"destination": _KEY}),
+        ("kms_keys", f'{{"source": "{_KEY}"}}', {"source": _KEY}),
         ("events_seconds", "60", 60),
         ("schedule", "null", None),
         ("schedule", "rate(6 hours)", "rate(6 hours)"),

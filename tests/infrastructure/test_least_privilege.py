@@ -11,7 +11,7 @@ import pytest
 from tests.infrastructure.cloud import expected
 from tests.infrastructure.cloud.deployment import Deployment
 from tests.infrastructure.cloud.iam import Call, Policies, Statement
-from tests.infrastructure.configurations import CONFIGURATIONS, KMS_KEYS, engine_of
+from tests.infrastructure.configurations import CONFIGURATIONS, KMS_KEYS, engine_of, key_of
 from tests.infrastructure.conftest import Deployed
 
 # Actions without resources, or with such as nobody knows beforehand; and why they are in a policy.
@@ -366,7 +366,7 @@ def test_who_deletes_sources_can_look_at_those_that_stayed(
     cleaner = _role_of(found, "clean-up") or _role_of(found, "standalone")
 
     assert cleaner is not None
-    calls = expected.of_deleting(_given(found), context.get("source_kms_key_arn"))
+    calls = expected.of_deleting(_given(found), key_of(context, "source"))
     if context.get("clean_up") == "delete":
         missing = [
             str(call)
@@ -467,7 +467,7 @@ def test_only_who_takes_an_inventory_may_read_it(configuration: str, deployed: D
         for role, policies in _roles(found)
         if any(one.covers(decrypt) for one in policies.identity)
     ]
-    assert may == (own if "inventory_kms_key_arn" in context else []), "its key"
+    assert may == (own if key_of(context, "inventory") else []), "its key"
     other = Call("s3:GetObject", "arn:aws:s3:::inventories/daily/other/all/manifest.json")
     assert _who_may(found, other) == []
 

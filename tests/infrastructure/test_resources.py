@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.infrastructure.cloud import shims
-from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.configurations import CONFIGURATIONS, key_of
 from tests.infrastructure.conftest import Deployed, Synthesized
 
 _NO_TLS = {"Bool": {"aws:SecureTransport": "false"}}
@@ -25,7 +25,7 @@ def test_every_made_bucket_is_private_encrypted_and_kept(
     configuration: str, synthesized: Synthesized
 ) -> None:
     assembly = synthesized(configuration)
-    key = CONFIGURATIONS[configuration].get("kms_key_arn")
+    key = key_of(CONFIGURATIONS[configuration], "destination")
 
     for name, bucket in _made(configuration, synthesized).items():
         assert {*bucket["PublicAccessBlockConfiguration"].values()} == {True}
