@@ -148,6 +148,12 @@ class Config:
         )
 
     @property
+    def emr_cluster_id(self) -> str | None:
+        """The running cluster that Spark runs on; None without one."""
+        engine = self.run.spark_engine
+        return engine if engine.startswith("j-") else None
+
+    @property
     def jars(self) -> tuple[str, ...] | None:
         """Archives for Spark's tables that are there already; None where the stack brings them."""
         if self.spark_jars == BUNDLED:
@@ -256,7 +262,7 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
     engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
     if own["ingest"] == "events":
         values |= _by_events(values, own)
-    values.setdefault("spark_engine", "emr" if values.get("emr_cluster_id") else engine)
+    values.setdefault("spark_engine", engine)
     return Settings.from_input(values)
 
 

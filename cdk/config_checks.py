@@ -117,9 +117,9 @@ def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
         raise InvalidInput("spark_engine", engine, '"none" when mode is standalone')
     if engine != "emr":
         return
-    if config.run.emr_cluster_id is None and config.emr_subnet_id is None:
+    if config.emr_subnet_id is None:
         spec = DEPLOYMENT_KEYS["emr_subnet_id"]
-        accepted = f'{spec.accepted}, when spark_engine is "emr" without emr_cluster_id'
+        accepted = f'{spec.accepted}, when spark_engine is "emr"'
         raise InvalidInput("emr_subnet_id", given.get("emr_subnet_id"), accepted)
     _check_instance(config.emr_instance_type, config.architecture)
 

@@ -226,8 +226,8 @@ _DEPLOYMENT = (
         _SPARK,
         None,
         matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0"),
-        "Where clusters are made, with a way to S3; needed with spark_engine emr unless"
-        " emr_cluster_id is given. EMR asks for the tag for-use-with-amazon-emr-managed-policies"
+        "Where clusters are made, with a way to S3; needed with spark_engine emr."
+        " EMR asks for the tag for-use-with-amazon-emr-managed-policies"
         " = true on it and on its VPC.",
     ),
     FieldSpec(

@@ -132,7 +132,7 @@ class AnyCluster:
     substitutions: Mapping[str, str] = {}
 
     def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
-        self._cluster_id = config.run.emr_cluster_id or ""
+        self._cluster_id = config.emr_cluster_id or ""
         # A managed policy has room for 6,144 characters.
         for what, give in rights.items():
             name, about = _POLICIES[what]

@@ -147,9 +147,8 @@ class Functions(Construct):
 
     def _add_discover(self) -> None:
         role = self._add("discover", _DISCOVER_MB, knows_table=self._takes_table("discover"))
-        run = self._config.run
-        spark = {"spark_engine": run.spark_engine, "emr_cluster_id": run.emr_cluster_id}
-        self.by_name["discover"].add_environment("COMPACTOR_SPARK", json.dumps(spark))
+        engine = self._config.run.spark_engine
+        self.by_name["discover"].add_environment("COMPACTOR_SPARK", engine)
         reserved = self._config.worker_reserved_concurrency is not None
         workers = {"memory_mb": self._config.worker_memory_mb, "reserved": reserved}
         self.by_name["discover"].add_environment("COMPACTOR_WORKERS", json.dumps(workers))

@@ -68,9 +68,9 @@ def tables_request(given: Mapping[str, Any] | None, run: Settings) -> Maintenanc
 
 def tables_spark(run: Settings) -> str:
     """Where Spark works on tables; a cluster is never made for one."""
-    if run.spark_engine == "emr":
-        return "cluster" if run.emr_cluster_id is not None else "none"
-    return run.spark_engine
+    if run.spark_engine.startswith("j-"):
+        return "cluster"
+    return "none" if run.spark_engine == "emr" else run.spark_engine
 
 
 def table_engines(run: Settings) -> list[str]:

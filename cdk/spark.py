@@ -111,7 +111,7 @@ class SparkStep(Construct):
             "MaintainScriptUri": script.s3_object_url if script is not None else _NOT_DEPLOYED,
             "TableJars": self._jars_of_tables(),
             "SparkEngine": tables_spark(self._config.run),
-            "EmrClusterId": self._config.run.emr_cluster_id or _NOT_DEPLOYED,
+            "EmrClusterId": self._config.emr_cluster_id or _NOT_DEPLOYED,
         }
 
     def allow_workflow(self, policy: iam.Policy) -> None:
@@ -176,7 +176,7 @@ class SparkStep(Construct):
             rights[MAINTAINS] = partial(self._may_maintain, self._tables)
         if engine == "emr_serverless":
             return Serverless(self, config, rights)
-        if config.run.emr_cluster_id is not None:
+        if config.emr_cluster_id is not None:
             return AnyCluster(self, config, rights)
         return MadeClusters(self, config, rights)
 

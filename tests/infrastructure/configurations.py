@@ -38,7 +38,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "emr_subnet_id": "subnet-0123456789abcdef0",
         "kms_keys": _KEY,
     },
-    "running EMR cluster": {"spark_engine": "emr", "emr_cluster_id": "j-2AXXXXXXGAPLF"},
+    "running EMR cluster": {"spark_engine": "j-2AXXXXXXGAPLF"},
     "Parquet": {"format": "parquet"},
     "events": {"ingest": "events"},
     "events, KMS, imported buckets": {
@@ -58,8 +58,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "switch_on_notifications": False,
         "events_seconds": 60,
         "reconcile_hours": 168,
-        "spark_engine": "emr",
-        "emr_cluster_id": "j-2AXXXXXXGAPLF",
+        "spark_engine": "j-2AXXXXXXGAPLF",
     },
     "events, reconciled by an inventory": {
         **_IMPORTED,
@@ -111,8 +110,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "table_location_uri": "s3://tables/lake/people/",
         "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY, "table": _TABLE_KEY},
         "clean_up": "delete",
-        "spark_engine": "emr",
-        "emr_cluster_id": "j-2AXXXXXXGAPLF",
+        "spark_engine": "j-2AXXXXXXGAPLF",
         "spark_jars": ["s3://tables/jars/iceberg.jar", "/usr/lib/aws/*.jar"],
     },
     "table with a key, EMR on EC2, the release's archives": {
@@ -158,8 +156,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "maintenance_locations": ["s3://tables/gold/", "s3://tables/delta/"],
         "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY, "maintenance": _TABLE_KEY},
         "glue_optimizers": ["glue:gold.orders"],
-        "spark_engine": "emr",
-        "emr_cluster_id": "j-2AXXXXXXGAPLF",
+        "spark_engine": "j-2AXXXXXXGAPLF",
     },
     "standalone": {"mode": "standalone"},
     "standalone, clean-up, imported buckets": {
@@ -223,6 +220,5 @@ def engine_of(context: Mapping[str, Any]) -> str:
     """Which way to Spark a deployment has: ``emr``, ``cluster``, ``emr_serverless``, ``none``."""
     if context.get("mode") == "standalone":
         return "none"
-    if "emr_cluster_id" in context:
-        return "cluster"
-    return str(context.get("spark_engine", "emr_serverless"))
+    engine = str(context.get("spark_engine", "emr_serverless"))
+    return "cluster" if engine.startswith("j-") else engine

@@ -110,9 +110,8 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"retention_days": -1}, "retention_days", "0"),
     # Spark.
     ({"spark_engine": "glue"}, "spark_engine", "emr_serverless"),
-    ({"spark_engine": "emr"}, "emr_subnet_id", "emr_cluster_id"),
-    ({"emr_cluster_id": "cluster-1"}, "emr_cluster_id", "j-"),
-    ({"emr_cluster_id": "j-1", "spark_engine": "none"}, "emr_cluster_id", "null"),
+    ({"spark_engine": "emr"}, "emr_subnet_id", "such as subnet-"),
+    ({"spark_engine": "cluster-1"}, "spark_engine", "such as j-"),
     ({**_EMR, "emr_instance_type": "m6i.xlarge"}, "emr_instance_type", "arm64"),
     ({**_EMR, "architecture": "x86_64"}, "emr_instance_type", "x86_64"),
     ({**_EMR, "emr_core_instance_count": 0}, "emr_core_instance_count", "1"),
