@@ -10,7 +10,7 @@ from typing import Any, Self
 from cdk import maintenance_fields as tables
 from cdk.config_checks import require_sense
 from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
-from cdk.readers import BUNDLED, RELEASE, read_key
+from cdk.readers import BUNDLED, RELEASE, EmrCluster, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -39,6 +39,8 @@ _RELEASE_JARS = {
         "/usr/share/aws/delta/lib/delta-storage*.jar",
     ),
 }
+
+_INSTANCES = {"arm64": "m6g.xlarge", "x86_64": "m6i.xlarge"}
 
 # Keys of the CDK's own tools that neither start with @ nor have a colon.
 _OTHERS = frozenset({"acknowledged-issue-numbers", "cli-telemetry"})
@@ -78,9 +80,7 @@ class Config:
     spark_jars: str | tuple[str, ...]
     emr_release_label: str
     emr_serverless_max_vcpus: int
-    emr_subnet_id: str | None
-    emr_instance_type: str
-    emr_core_instance_count: int
+    emr_cluster: EmrCluster | None
     alarm_email: str | None
     log_retention_days: int
 
@@ -152,6 +152,12 @@ class Config:
         """The running cluster that Spark runs on; None without one."""
         engine = self.run.spark_engine
         return engine if engine.startswith("j-") else None
+
+    @property
+    def emr_instance_type(self) -> str:
+        """Of the nodes of clusters that are made."""
+        given = self.emr_cluster.instance_type if self.emr_cluster is not None else None
+        return given or _INSTANCES[self.architecture]
 
     @property
     def jars(self) -> tuple[str, ...] | None:

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cdk import maintenance_fields as tables
-from cdk.deployment_fields import DEPLOYMENT_KEYS
-from cdk.readers import CLASSES, EXPIRE, INVENTORY, MAINTAINED, RESTORED_FIRST, TABLE
+from cdk.readers import CLASSES, EMR_CLUSTER, EXPIRE, INVENTORY, MAINTAINED, RESTORED_FIRST, TABLE
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
 
@@ -117,10 +116,9 @@ def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
         raise InvalidInput("spark_engine", engine, '"none" when mode is standalone')
     if engine != "emr":
         return
-    if config.emr_subnet_id is None:
-        spec = DEPLOYMENT_KEYS["emr_subnet_id"]
-        accepted = f'{spec.accepted}, when spark_engine is "emr"'
-        raise InvalidInput("emr_subnet_id", given.get("emr_subnet_id"), accepted)
+    if config.emr_cluster is None:
+        accepted = f'{EMR_CLUSTER.accepted}, when spark_engine is "emr"'
+        raise InvalidInput("emr_cluster", None, accepted)
     _check_instance(config.emr_instance_type, config.architecture)
 
 
@@ -129,8 +127,8 @@ def _check_instance(instance: str, architecture: str) -> None:
     _, _, options = instance.split(".", maxsplit=1)[0].partition(_generation(instance))
     found = "arm64" if options.startswith("g") else "x86_64"
     if found != architecture:
-        accepted = f"an instance type of architecture {architecture}; this one is {found}"
-        raise InvalidInput("emr_instance_type", instance, accepted)
+        accepted = f"an instance_type of architecture {architecture}; this one is {found}"
+        raise InvalidInput("emr_cluster", instance, accepted)
 
 
 def _generation(instance: str) -> str:

@@ -15,7 +15,7 @@ from cdk.maintenance_fields import MAINTENANCE_FIELDS
 from cdk.readers import (
     BUNDLED,
     E_MAIL,
-    INSTANCE,
+    EMR_CLUSTER,
     JARS,
     KMS_KEYS,
     LIFECYCLE,
@@ -222,28 +222,14 @@ _DEPLOYMENT = (
         " times as many GB of memory.",
     ),
     FieldSpec(
-        "emr_subnet_id",
+        "emr_cluster",
         _SPARK,
         None,
-        matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0"),
-        "Where clusters are made, with a way to S3; needed with spark_engine emr."
-        " EMR asks for the tag for-use-with-amazon-emr-managed-policies"
-        " = true on it and on its VPC.",
-    ),
-    FieldSpec(
-        "emr_instance_type",
-        _SPARK,
-        "m6g.xlarge",
-        INSTANCE,
-        "The cluster's nodes, of architecture: the driver needs four processors and 16 GB, and two"
-        " executors run on four processors.",
-    ),
-    FieldSpec(
-        "emr_core_instance_count",
-        _SPARK,
-        2,
-        whole(1, 1_000),
-        "How many nodes the cluster has beside the primary one.",
+        EMR_CLUSTER,
+        "The clusters that are made with spark_engine emr: their subnet, with a way to S3, which"
+        " EMR asks to have the tag for-use-with-amazon-emr-managed-policies = true, as its VPC."
+        " More of them: instance_type, by default m6g.xlarge or m6i.xlarge by architecture, as the"
+        " driver needs four processors and 16 GB; core_instances, by default 2.",
     ),
     FieldSpec(
         "alarm_email",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -36,7 +37,8 @@ _KMS_KEY = matching(
 DESTINATION, SOURCE, INVENTORY = "destination", "source", "inventory"
 TABLE, MAINTAINED = "table", "maintenance"
 _ENCRYPTED = (DESTINATION, SOURCE, INVENTORY, TABLE, MAINTAINED)
-INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
+_INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
+_SUBNET = matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0")
 
 
 #: Values of spark_jars that are no list: who brings the archives.
@@ -168,6 +170,28 @@ def _kms_keys(value: object) -> Mapping[str, object]:
     return {name: _KMS_KEY.read(arn) for name, arn in value.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class EmrCluster:
+    """A cluster that a run makes.
+
+    Attributes:
+        subnet_id: where.
+        instance_type: of each node; None for the usual one of the architecture.
+        core_instances: how many nodes beside the primary one.
+    """
+
+    subnet_id: str
+    instance_type: str | None = None
+    core_instances: int = 2
+
+
+def _emr_cluster(value: object) -> EmrCluster:
+    given = {"subnet_id": value} if isinstance(value, str) else value
+    if not isinstance(given, Mapping) or not {"subnet_id"} <= given.keys() <= {*_OF_A_CLUSTER}:
+        raise ValueError
+    return EmrCluster(**{name: _OF_A_CLUSTER[name].read(one) for name, one in given.items()})
+
+
 def _lifecycle(value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping) or not value.keys() <= {*CLASSES, EXPIRE}:
         raise ValueError
@@ -191,6 +215,16 @@ MAINTENANCE = Reader(
     _maintenance,
 )
 DAYS = whole(1, 36_500)
+_OF_A_CLUSTER: Mapping[str, Any] = {
+    "subnet_id": _SUBNET,
+    "instance_type": _INSTANCE,
+    "core_instances": whole(1, 1_000),
+}
+EMR_CLUSTER = Reader(
+    f'{_SUBNET.accepted}, or an object such as {{"subnet_id": "subnet-0123456789abcdef0",'
+    ' "instance_type": "m6g.2xlarge", "core_instances": 4}',
+    _emr_cluster,
+)
 KMS_KEYS = Reader(
     f"{_KMS_KEY.accepted}, or an object of them by {', '.join(_ENCRYPTED)}",
     _kms_keys,

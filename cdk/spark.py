@@ -31,6 +31,7 @@ from cdk.grants import Role, allow, may_delete, may_list_uploads, may_mark
 from cdk.maintained_tables import MaintainedTables
 from cdk.maintenance_fields import tables_spark
 from cdk.reader_table import may_switch, reader_table_of
+from cdk.readers import EmrCluster
 from cdk.storage import Storage
 from cdk.tables import Table, may_merge, table_of
 from compactor_dev import REPOSITORY
@@ -78,6 +79,7 @@ class SparkStep(Construct):
             name: self._assets[name].s3_object_url if self._assets else _NOT_DEPLOYED
             for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri")
         }
+        cluster = config.emr_cluster or EmrCluster(_NOT_DEPLOYED)
         self.substitutions = {
             "AwsPartition": Aws.PARTITION,
             "AwsRegion": Aws.REGION,
@@ -87,8 +89,8 @@ class SparkStep(Construct):
             "EmrReleaseLabel": config.emr_release_label,
             "EmrPrimaryInstanceType": config.emr_instance_type,
             "EmrCoreInstanceType": config.emr_instance_type,
-            "EmrCoreInstanceCount": str(config.emr_core_instance_count),
-            "EmrSubnetId": config.emr_subnet_id or _NOT_DEPLOYED,
+            "EmrCoreInstanceCount": str(cluster.core_instances),
+            "EmrSubnetId": cluster.subnet_id,
             "EmrIdleTimeoutSeconds": str(_IDLE_SECONDS),
             "EmrCreateTimeoutSeconds": str(_CREATE_SECONDS),
             "EmrTerminateTimeoutSeconds": str(_TERMINATE_SECONDS),

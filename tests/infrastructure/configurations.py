@@ -32,10 +32,10 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "retention_days": 0,
         "spark_engine": "none",
     },
-    "EMR on EC2": {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"},
+    "EMR on EC2": {"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"},
     "EMR on EC2, KMS": {
         "spark_engine": "emr",
-        "emr_subnet_id": "subnet-0123456789abcdef0",
+        "emr_cluster": {"subnet_id": "subnet-0123456789abcdef0", "core_instances": 4},
         "kms_keys": _KEY,
     },
     "running EMR cluster": {"spark_engine": "j-2AXXXXXXGAPLF"},
@@ -117,7 +117,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "table": "glue:lake.people",
         "upsert_key": ["id"],
         "spark_engine": "emr",
-        "emr_subnet_id": "subnet-0123456789abcdef0",
+        "emr_cluster": "subnet-0123456789abcdef0",
         "spark_jars": "release",
     },
     "readers' table, KMS, clean-up, imported buckets": {

@@ -16,7 +16,8 @@ from tests.infrastructure.configurations import CONFIGURATIONS
 
 _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
-_EMR = {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"}
+_CLUSTER = {"subnet_id": "subnet-0123456789abcdef0"}
+_EMR = {"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"}
 
 _KEYED = {"table": "glue:a.b", "upsert_key": '["id"]'}
 _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
@@ -110,11 +111,12 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"retention_days": -1}, "retention_days", "0"),
     # Spark.
     ({"spark_engine": "glue"}, "spark_engine", "emr_serverless"),
-    ({"spark_engine": "emr"}, "emr_subnet_id", "such as subnet-"),
+    ({"spark_engine": "emr"}, "emr_cluster", "such as subnet-"),
     ({"spark_engine": "cluster-1"}, "spark_engine", "such as j-"),
-    ({**_EMR, "emr_instance_type": "m6i.xlarge"}, "emr_instance_type", "arm64"),
-    ({**_EMR, "architecture": "x86_64"}, "emr_instance_type", "x86_64"),
-    ({**_EMR, "emr_core_instance_count": 0}, "emr_core_instance_count", "1"),
+    ({**_EMR, "emr_cluster": {**_CLUSTER, "instance_type": "m6i.xlarge"}}, "emr_cluster", "arm64"),
+    ({**_EMR, "emr_cluster": {**_CLUSTER, "core_instances": 0}}, "emr_cluster", "core_instances"),
+    ({**_EMR, "emr_cluster": {"core_instances": 4}}, "emr_cluster", "subnet_id"),
+    ({**_EMR, "emr_cluster": {**_CLUSTER, "nodes": 4}}, "emr_cluster", "core_instances"),
     ({"mode": "standalone", "spark_engine": "emr_serverless"}, "spark_engine", '"none"'),
     ({"mode": "standalone", "format": "parquet"}, "mode", "workflow"),
     # Events.
@@ -214,6 +216,17 @@ def test_the_configurations_of_these_tests_are_accepted(name: str) -> None:
 )
 def test_the_command_lines_text_is_read_as_what_it_says(key: str, text: str, value: object) -> None:
     assert getattr(Config.from_context({key: text}), key) == value
+
+
+@pytest.mark.parametrize(
+    ("architecture", "instance"), [("arm64", "m6g.xlarge"), ("x86_64", "m6i.xlarge")]
+)
+def test_nodes_of_a_cluster_have_the_architecture_that_is_deployed(
+    architecture: str, instance: str
+) -> None:
+    config = Config.from_context({**_EMR, "architecture": architecture})
+
+    assert config.emr_instance_type == instance
 
 
 def test_rules_for_objects_are_read_from_text_and_are_part_of_the_runs_input() -> None:
