@@ -14,7 +14,6 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from cdk.config import Config
-from cdk.functions import Functions
 from cdk.metrics import Metrics
 from cdk.readers import alarm_hours
 
@@ -22,6 +21,14 @@ _SOON = Duration.minutes(5)
 _HOUR = Duration.hours(1)
 # Longer than all tries of a message take.
 _LONG_SECONDS = 3_600
+_INTEGRITY = (
+    "Something stored contradicts the commit log, and nothing was touched. Run compactor"
+    " verify, and let no clean-up run before you know why."
+)
+_INTEGRITY_ALONE = (
+    "A document of a run, or a table's metadata, is damaged, and the table was left alone:"
+    " compactor logs --level error says which."
+)
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 
 
@@ -162,15 +169,17 @@ class Alarms(Construct):
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
 
-    def add_common(self, functions: Functions, waiting: cloudwatch.IMetric) -> None:
-        """What is watched in any mode: quarantine, integrity, starts that failed."""
+    def add_failed_start(self, waiting: cloudwatch.IMetric) -> None:
+        """A schedule could not start what it should."""
         self._add(
-            "Quarantine",
-            self._metrics.count("QuarantinedObjects", period=_HOUR),
-            "Sources could not be compacted and were left alone. The report names each with its"
-            " reason; retry_quarantined tries them again.",
+            "FailedStart",
+            waiting,
+            "The schedule could not start a run; the messages in the queue say why.",
         )
-        for name, log in functions.log_groups.items():
+
+    def add_integrity(self, log_groups: Mapping[str, logs.LogGroup]) -> None:
+        """A function logged that something stored contradicts itself."""
+        for name, log in log_groups.items():
             logs.MetricFilter(
                 self,
                 f"IntegrityIn{name}",
@@ -179,11 +188,21 @@ class Alarms(Construct):
                 metric_name="IntegrityErrors",
                 filter_pattern=logs.FilterPattern.any_term("IntegrityError"),
             )
+        # One alarm for the functions of compaction and of maintenance.
+        if self.node.try_find_child("IntegrityError") is None:
+            self._add(
+                "IntegrityError",
+                self._metrics.undimensioned("IntegrityErrors", _SOON),
+                _INTEGRITY_ALONE if self._config.maintenance_alone else _INTEGRITY,
+            )
+
+    def add_compaction(self) -> None:
+        """What is watched of compaction in any mode: quarantine, and what clean-up kept."""
         self._add(
-            "IntegrityError",
-            self._metrics.undimensioned("IntegrityErrors", _SOON),
-            "Something stored contradicts the commit log, and nothing was touched. Run compactor"
-            " verify, and let no clean-up run before you know why.",
+            "Quarantine",
+            self._metrics.count("QuarantinedObjects", period=_HOUR),
+            "Sources could not be compacted and were left alone. The report names each with its"
+            " reason; retry_quarantined tries them again.",
         )
         self._add(
             "UnsafeCommit",
@@ -197,11 +216,6 @@ class Alarms(Construct):
             "S3 did not delete sources that clean-up asked it to; all others are gone. The report"
             " names them with S3's reason, often a policy or a lock of the source bucket; the next"
             " run tries again.",
-        )
-        self._add(
-            "FailedStart",
-            waiting,
-            "The schedule could not start a run; the messages in the queue say why.",
         )
 
     def _add_seldom(

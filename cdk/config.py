@@ -10,6 +10,7 @@ from typing import Any, Self
 from cdk import maintenance_fields as tables
 from cdk.config_checks import require_sense
 from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
+from cdk.maintenance_fields import ALONE
 from cdk.readers import BUNDLED, RELEASE, EmrCluster, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
@@ -105,6 +106,11 @@ class Config:
     def standalone(self) -> bool:
         """True when one function takes the place of the workflow."""
         return self.mode == "standalone"
+
+    @property
+    def maintenance_alone(self) -> bool:
+        """True when nothing is compacted here."""
+        return self.mode == ALONE
 
     @property
     def events(self) -> bool:
@@ -257,6 +263,8 @@ def _own_keys(context: Mapping[str, Any]) -> dict[str, Any]:
 
 def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
     mode = own["mode"]
+    if mode == ALONE:
+        tables.check_keys(given)
     values = {name: read_key(spec, given[name]) for name, spec in RUN_KEYS.items() if name in given}
     if values.get("s3_source_uri") is None:
         values["s3_source_uri"] = f"s3://{MADE_SOURCE}/raw/"

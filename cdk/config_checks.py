@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cdk import maintenance_fields as tables
-from cdk.readers import CLASSES, EMR_CLUSTER, EXPIRE, INVENTORY, MAINTAINED, RESTORED_FIRST, TABLE
+from cdk.readers import (
+    CLASSES,
+    EMR_CLUSTER,
+    EXPIRE,
+    INVENTORY,
+    MAINTAINED,
+    RESTORED_FIRST,
+    SOURCE,
+    TABLE,
+)
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
 
@@ -84,6 +93,7 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
 
 def _check_keys(config: Config) -> None:
     there = {
+        SOURCE: not config.maintenance_alone,
         INVENTORY: config.run.listing_kind == "inventory" or config.reconcile_inventory is not None,
         TABLE: config.run.table_address is not None,
         MAINTAINED: config.maintenance is not None,
@@ -189,7 +199,7 @@ def _check_maintenance(config: Config, given: Mapping[str, Any]) -> None:
         config.maintenance, config.maintenance_locations, places, optimizers=config.glue_optimizers
     )
     if config.maintenance is not None and config.standalone:
-        raise InvalidInput("mode", config.mode, '"workflow" with maintenance')
+        raise InvalidInput("mode", config.mode, '"workflow" or "maintenance" with maintenance')
     tables.check_jars(
         config.tables_request,
         config.spark_jars,

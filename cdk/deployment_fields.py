@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from cdk.maintenance_fields import MAINTENANCE_FIELDS
+from cdk.maintenance_fields import ALONE, MAINTENANCE_FIELDS
 from cdk.readers import (
     BUNDLED,
     E_MAIL,
@@ -47,9 +47,11 @@ _DEPLOYMENT = (
         "mode",
         _WHERE,
         "workflow",
-        one_of("workflow", "standalone"),
+        one_of("workflow", "standalone", ALONE),
         "workflow: the state machine, for any size. standalone: one Lambda function that does"
-        " it all, for sources that one function compacts within 15 minutes.",
+        " it all, for sources that one function compacts within 15 minutes. maintenance: nothing is"
+        " compacted, and the tables of the key maintenance are maintained; s3_state_uri says where"
+        " its runs and reports go.",
     ),
     FieldSpec(
         "create_destination_bucket",

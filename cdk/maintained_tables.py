@@ -12,7 +12,7 @@ from constructs import Construct
 
 from cdk.config import Config
 from cdk.grants import Role, allow, may_delete, may_list, may_read, may_write
-from cdk.readers import MAINTAINED
+from cdk.readers import DESTINATION, MAINTAINED
 from cdk.storage import Place
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
@@ -99,6 +99,14 @@ class MaintainedTables:
     def _may_ask(self, role: Role, actions: Sequence[str]) -> None:
         if self.catalog_arns:
             allow(role, actions, self.catalog_arns, wildcard=_PATTERNS)
+
+
+def place_of_reports(scope: Construct, config: Config) -> Place:
+    """Where runs write, in a deployment of maintenance alone: a bucket that is there already."""
+    where, key = config.run.state, None
+    if DESTINATION in config.kms_keys:
+        key = kms.Key.from_key_arn(scope, "Key", config.kms_keys[DESTINATION])
+    return Place(s3.Bucket.from_bucket_name(scope, "State", where.bucket), where.prefix, key)
 
 
 def _named(config: Config) -> Iterator[tuple[str, str]]:

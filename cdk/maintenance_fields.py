@@ -23,6 +23,30 @@ from compactor_tables.measures import DELTA, ICEBERG
 from compactor_tables.request import MaintenanceRequest, read_request
 
 _MAINTENANCE = "Tables that others write"
+#: The mode of a deployment that maintains tables and compacts nothing.
+ALONE = "maintenance"
+# What such a deployment reads; all other keys are of compaction.
+_KEYS_ALONE = frozenset(
+    {
+        "name",
+        "mode",
+        "s3_state_uri",
+        "kms_keys",
+        "schedule_time_zone",
+        "maintenance",
+        "maintenance_locations",
+        "maintenance_schedule",
+        "glue_optimizers",
+        "architecture",
+        "spark_engine",
+        "spark_python",
+        "spark_jars",
+        "emr_release_label",
+        "emr_serverless_max_vcpus",
+        "alarm_email",
+        "log_retention_days",
+    }
+)
 
 #: In the order in which they are documented.
 MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
@@ -59,6 +83,28 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
         " orphan files, as the first rule of maintenance that matches says.",
     ),
 )
+
+
+def check_keys(given: Mapping[str, Any]) -> None:
+    """Check what is given to a deployment of maintenance alone.
+
+    Raises:
+        InvalidInput: a key is of compaction, or one is missing.
+    """
+    for name, value in given.items():
+        if name not in _KEYS_ALONE:
+            raise InvalidInput(name, value, f'no key of compaction with mode "{ALONE}"')
+    if given.get("s3_state_uri") is None:
+        accepted = f'where runs and reports go with mode "{ALONE}", such as s3://lake/_maintenance/'
+        raise InvalidInput("s3_state_uri", None, accepted)
+    if given.get("maintenance") is None:
+        accepted = f'which tables are maintained with mode "{ALONE}" (docs/maintenance.md)'
+        raise InvalidInput("maintenance", None, accepted)
+    if given.get("spark_engine") == "emr":
+        accepted = (
+            '"emr_serverless", "none", or the id of a running cluster: none is made for tables'
+        )
+        raise InvalidInput("spark_engine", "emr", accepted)
 
 
 def tables_request(given: Mapping[str, Any] | None, run: Settings) -> MaintenanceRequest | None:

@@ -181,6 +181,40 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "worker_reserved_concurrency": 200,
     },
 }
+#: Deployments of maintenance alone; nothing is compacted there.
+MAINTENANCE_ALONE: Mapping[str, Mapping[str, Any]] = {
+    "maintenance alone": {
+        "mode": "maintenance",
+        "s3_state_uri": "s3://lake/_maintenance/",
+        "maintenance": {"glue_tables": ["bronze.*"], "delta_prefixes": ["s3://tables/delta/"]},
+        "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/"],
+        "maintenance_schedule": "cron(0 3 * * ? *)",
+    },
+    "maintenance alone, KMS, running cluster": {
+        "mode": "maintenance",
+        "name": "keeper",
+        "s3_state_uri": "s3://lake/_maintenance/",
+        "maintenance": {
+            "tables": ["glue:gold.orders"],
+            "delta_prefixes": ["s3://tables/delta/"],
+            "policies": [{"match": ["*"], "tag_superseded": True}],
+        },
+        "maintenance_locations": ["s3://tables/gold/", "s3://tables/delta/"],
+        "kms_keys": {"destination": _KEY, "maintenance": _TABLE_KEY},
+        "glue_optimizers": ["glue:gold.orders"],
+        "spark_engine": "j-2AXXXXXXGAPLF",
+    },
+    "maintenance alone, without Spark": {
+        "mode": "maintenance",
+        "s3_state_uri": "s3://lake/_maintenance/",
+        "maintenance": {"glue_tables": ["bronze.*"]},
+        "maintenance_locations": ["s3://tables/bronze/"],
+        "spark_engine": "none",
+        "alarm_email": "operator@example.com",
+    },
+}
+#: All of them.
+EVERY: Mapping[str, Mapping[str, Any]] = {**CONFIGURATIONS, **MAINTENANCE_ALONE}
 KMS_KEYS = {
     "app-logs": _SOURCE_KEY,
     "lake": _KEY,
@@ -195,6 +229,7 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
     names = {
         "s3_source_uri": "",
         "s3_destination_uri": "create_destination_bucket",
+        "s3_state_uri": "",
         "access_logs_uri": "",
         "listing": "",
         "reconcile_inventory": "",
@@ -217,7 +252,7 @@ def key_of(context: Mapping[str, Any], what: str) -> str | None:
 
 
 def engine_of(context: Mapping[str, Any]) -> str:
-    """Which way to Spark a deployment has: ``emr``, ``cluster``, ``emr_serverless``, ``none``."""
+    """Where Spark runs in a deployment: ``emr``, ``cluster``, ``emr_serverless`` or ``none``."""
     if context.get("mode") == "standalone":
         return "none"
     engine = str(context.get("spark_engine", "emr_serverless"))

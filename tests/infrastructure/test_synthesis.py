@@ -73,8 +73,10 @@ def test_a_mistake_is_one_line_and_no_template(repo_root: Path, tmp_path: Path) 
     assert not list(tmp_path.glob("*.template.json"))
 
 
-def test_nothing_of_an_account_is_looked_up(configuration: str, synthesized: Synthesized) -> None:
-    directory = synthesized(configuration).directory
+def test_nothing_of_an_account_is_looked_up(
+    every_configuration: str, synthesized: Synthesized
+) -> None:
+    directory = synthesized(every_configuration).directory
 
     manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
 
