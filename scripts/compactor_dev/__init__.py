@@ -1,4 +1,4 @@
-"""Tools of this checkout, which are never shipped: benchmark, bundles, locks, pictures, tables."""
+"""Tools of this checkout, never shipped: benchmark, bundles, locks, pictures, documents."""
 
 from pathlib import Path
 

@@ -207,7 +207,7 @@ def test_no_more_partitions_are_begun_than_the_account_runs_functions_and_the_re
     assert found["max_concurrency"] == 10
     (body,) = logs.contents(logs.lake, _DISCOVERY).values()
     (line,) = [one for one in json.loads(body)["warnings"] if "Lambda" in one]
-    assert "runs 10 Lambda functions at once" in line
+    assert "runs 10 Lambda functions concurrently" in line
     assert "not 100 (max_concurrency)" in line
     assert '"Concurrent executions" of AWS Lambda' in line
 

@@ -80,8 +80,8 @@ def misfits(table: StructType, output: StructType, path: str = "") -> Iterator[M
     has = {one.name for one in output.fields}
     for one in table.fields:
         if one.required and not (path == "" and one.field_type.is_primitive):
-            told = "without a value in some rows" if one.name in has else "missing"
-            yield Misfit(f"{path}{one.name}", told, f"required {one.field_type}")
+            problem = "without a value in some rows" if one.name in has else "missing"
+            yield Misfit(f"{path}{one.name}", problem, f"required {one.field_type}")
 
 
 def require_values(table: Schema, footer: Any, where: str) -> None:

@@ -38,7 +38,7 @@ class DataFiles:
             footer: its ``pyarrow.parquet.FileMetaData``.
 
         Raises:
-            InvalidInput: it holds rows of several partitions of the table, or nothing tells.
+            InvalidInput: it holds rows of several partitions of the table, or nothing shows which.
         """
         statistics = self._statistics(footer)
         return DataFile.from_args(

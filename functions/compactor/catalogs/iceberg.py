@@ -1,4 +1,4 @@
-"""Iceberg tables, by pyiceberg (0.12): in Glue, behind a REST catalog, or in one of this machine.
+"""Iceberg tables, by pyiceberg (0.12): in Glue, a REST catalog, or a catalog of this machine.
 
 A commit is one transaction: new columns, the data files, and two properties of the table,
 
@@ -134,7 +134,7 @@ class IcebergCatalog:
         if not text.isdecimal():
             raise IntegrityError(
                 f"{self.address} has property {PREFIX}{self._log_id}.last = {text!r}, which is no"
-                " number: somebody changed it"
+                " number: it was changed by hand"
             )
         return int(text)
 
@@ -329,7 +329,7 @@ def _refusal(metadata: TableMetadata) -> str:
     version = metadata.format_version
     if version != _FORMAT_VERSION:
         why = (
-            "which has no sequence numbers to tell a rollback by"
+            "which has no sequence numbers to recognise a rollback by"
             if version < _FORMAT_VERSION
             else "which pyiceberg does not write"
         )

@@ -108,7 +108,7 @@ class _OtherRows(IntegrityError):
 
 def _no_parquet(one: TableFile, error: Exception) -> InvalidInput:
     accepted = (
-        f"a destination whose outputs are all Parquet; {one.uri} is none"
+        f"a destination whose outputs are all Parquet; {one.uri} is not"
         f" ({' '.join(str(error).split())})"
     )
     return InvalidInput("s3_destination_uri", one.uri, accepted)
@@ -169,7 +169,7 @@ class Spread(NamedTuple):
 
 
 def spread(metadata: Any, column: str) -> Spread | None:
-    """The spread of a column over all rows of a file; None where statistics do not tell.
+    """The spread of a column over all rows of a file; None where statistics do not say.
 
     Args:
         metadata: of the file.

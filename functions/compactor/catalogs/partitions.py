@@ -142,7 +142,7 @@ def partition_of(file: TableFile, footer: Any, metadata: TableMetadata) -> Recor
         metadata: of the table.
 
     Raises:
-        InvalidInput: it has rows of several, or nothing tells; says which column and bounds.
+        InvalidInput: it has rows of several, or no bound shows which; says which column and bounds.
     """
     schema = metadata.schema()
     return Record(*(_Lies(file, field, schema).at(footer) for field in metadata.spec().fields))
@@ -163,25 +163,27 @@ class _Lies:
             return None
         found = spread(footer, self._column)
         if found is None:
-            raise self._refused(f"nothing tells: its footer has no bounds of {self._column}")
+            raise self._refused(f"unknown partition: its footer has no bounds of {self._column}")
         if not found.values:
             return None
         if found.nulls:
-            told = f"{self._column} is null in some, and {self._bounds(found)} in others"
-            raise self._refused(f"has rows of several: {told}")
+            reason = f"{self._column} is null in some, and {self._bounds(found)} in others"
+            raise self._refused(f"has rows of several: {reason}")
         return self._of_values(found)
 
     def _of_values(self, found: Spread) -> Any:
         transform = self._field.transform
         kind = self._schema.find_type(self._field.source_id)
         if isinstance(kind, FloatType | DoubleType):
-            # Bounds leave out NaN, and do not tell 0.0 from -0.0.
-            raise self._refused(f"nothing tells: {self._column} is {kind}, whose bounds prove none")
+            # Bounds leave out NaN, and do not distinguish 0.0 from -0.0.
+            raise self._refused(
+                f"unknown partition: {self._column} is {kind}, whose bounds prove none"
+            )
         if not transform.can_transform(kind):
-            raise self._refused(f"nothing tells: {transform} is not known")
+            raise self._refused(f"unknown partition: {transform} is not known")
         if isinstance(transform, BucketTransform) and found.least != found.greatest:
-            told = f"{self._column} is {self._bounds(found)}, and {transform} keeps no order"
-            raise self._refused(f"nothing tells: {told}")
+            reason = f"{self._column} is {self._bounds(found)}, and {transform} keeps no order"
+            raise self._refused(f"unknown partition: {reason}")
         apply = applied(transform, kind)
         least, greatest = (
             apply(partition_record_value(self._field, value, self._schema))
@@ -201,9 +203,9 @@ class _Lies:
             name = text_of(transform, kind, value)
             raise self._refused(f"lies in {name}, which pyiceberg cannot name") from None
 
-    def _refused(self, told: str) -> InvalidInput:
+    def _refused(self, reason: str) -> InvalidInput:
         accepted = (
-            f"outputs that lie in one partition each; {self._file.uri} {told}. Either {_INSTEAD}"
+            f"outputs that lie in one partition each; {self._file.uri} {reason}. Either {_INSTEAD}"
         )
         return InvalidInput(_FIELD, f"{self._field.transform} of {self._column}", accepted)
 

@@ -21,7 +21,7 @@ from compactor.discovery.work_items import (
     to_items_json,
     write_work,
 )
-from compactor.log.resting import NOBODY
+from compactor.log.resting import NONE_AT_REST
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -50,10 +50,10 @@ def discover(
 
     Args:
         settings: what the run shall do.
-        store: where the objects are; called from several threads at once.
+        store: where the objects are; called from several threads concurrently.
         now: UNIX seconds; decides which days a window before today has.
         committed: consulted only for partitions that hold more than one worker may take;
-            called from several threads at once.
+            called from several threads concurrently.
         fleet: the workers that the partitions are for; those that were measured by default.
         workers: threads, each with one request at a time.
 
@@ -89,7 +89,7 @@ def count_known(
 
     Args:
         settings: what the run shall do.
-        store: what lists them; called from several threads at once.
+        store: what lists them; called from several threads concurrently.
         partitions: in their order.
         committed: see :func:`discover`.
         fleet: likewise.
@@ -116,7 +116,7 @@ class Found:
         self.oversized: list[WorkItem] = []
         self.lost = NamedLevels()
         self.unpartitioned = Skipped(0, 0)
-        self.resting = NOBODY
+        self.resting = NONE_AT_REST
 
     def add(self, counted: Iterable[tuple[Partition, Tally]]) -> None:
         """Take over counts that are complete."""

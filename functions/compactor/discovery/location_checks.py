@@ -48,9 +48,9 @@ def check_places(settings: Settings, store: ObjectStore) -> None:
 
 
 def rests_of(settings: Settings, store: ObjectStore, now: float, run_id: str = "") -> Rests | None:
-    """What tells partitions at rest; None where nothing was ever committed.
+    """Which partitions are at rest; None where nothing was ever committed.
 
-    An inventory tells of objects in its own words, and costs no LIST.
+    An inventory describes objects in its own way, and costs no LIST.
     """
     with blaming("s3_state_uri", settings):
         if settings.listing_kind == "inventory" or read_identity(settings, store) is None:

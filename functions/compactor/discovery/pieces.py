@@ -22,7 +22,7 @@ from compactor.discovery.location_checks import NamedLevels
 from compactor.discovery.work_items import RUN_VERSION, WorkItem
 from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing
 from compactor.layout import run_key
-from compactor.log.resting import NOBODY, Resting
+from compactor.log.resting import NONE_AT_REST, Resting
 from compactor.model import Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -53,7 +53,7 @@ class Piece(msgspec.Struct):
     lost: NamedLevels
     unpartitioned: Skipped
     open: dict[int, Tally]
-    resting: Resting = NOBODY
+    resting: Resting = NONE_AT_REST
 
 
 class Partitions(msgspec.Struct):

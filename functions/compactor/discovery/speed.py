@@ -1,6 +1,6 @@
 """How long one worker takes, as the benchmark measured it.
 
-The split between Lambda and Spark hangs on it, and the price of a plan will.
+The split between Lambda and Spark depends on it, and so does the price of a plan.
 
 A worker with 2 processors takes so many seconds for a million objects, whatever their size, and so
 many for a GB of stored source bytes, at 25 ms to the first byte of every answer. Both were solved

@@ -28,7 +28,7 @@ _KEY_HINTS = tuple(
 
 
 class PackingClass(msgspec.Struct, frozen=True):
-    """What the key alone (or a look inside, once taken) tells; classes never share a group."""
+    """What the key (or a look inside, once taken) shows; classes never share a group."""
 
     kind: str
     compression: Compression
@@ -44,7 +44,7 @@ def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
         )
     name = key.rpartition("/")[2]
     if "_" not in name:
-        # Without it only the end tells, and ends are few.
+        # Without it only the end shows it, and ends are few.
         dot = name.rfind(".")
         before = name.rfind(".", 0, dot) if dot > 0 else dot
         name = name[before:] if before >= 0 else name[dot:] if dot >= 0 else ""
@@ -66,7 +66,7 @@ def _class_of_name(name: str) -> PackingClass:
 
 
 def as_learned(signature: Signature) -> Signature:
-    """What the next plan must know to tell this signature from others: no more of its header."""
+    """What the next plan needs to distinguish this signature from others: no more of its header."""
     if len(signature.header) <= _LONG_HEADER_BYTES:
         return signature
     digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()

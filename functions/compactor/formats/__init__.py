@@ -1,6 +1,6 @@
 """What sources hold and how they are joined: pure functions of bytes, no store, no settings.
 
-``detect`` tells the format, ``framer_for`` gives what joins sources of one signature, and
+``detect`` finds the format, ``framer_for`` gives what joins sources of one signature, and
 ``compactor.log.slices`` undoes it. The contract between them is in ``framing``. What the project
 knows of each format is its ``FormatSpec``, in a file of its own; ``registry`` lists them.
 """

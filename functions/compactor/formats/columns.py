@@ -191,7 +191,7 @@ class ColumnsStream:
         begin, counter = self._framer.begin, self._counter
         other = counter.lf if begin.header_end == b"\r\n" else counter.crlf
         if other and not begin.mixed:
-            seen = "its line ends change behind its first bytes"
+            seen = "its line ends change after its first bytes"
             raise _open(QuarantineReason.MALFORMED, seen, self._head)
 
     def _scan(self, chunk: bytes) -> None:
@@ -227,7 +227,7 @@ def _open(reason: QuarantineReason, seen: str, text: bytes) -> UnreadableSource:
 
 
 def _format_by_name(key: str) -> Format | None:
-    """No bytes tell CSV for certain: its readers go by the name, too."""
+    """No bytes prove CSV: its readers go by the name, too."""
     name = key.lower()
     if name.endswith(".csv"):
         return Format.CSV
@@ -266,7 +266,7 @@ CSV = FormatSpec(
     extension="csv",
     media_type="text/csv",
     framer=lambda signature, _: ColumnsFramer(signature),
-    # Tells TSV as well.
+    # Recognises TSV as well.
     recognise=_recognise,
     declared=partial(_declared, Format.CSV),
     rows="csv",

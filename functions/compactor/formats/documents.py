@@ -112,7 +112,7 @@ _BELOW_A_PAIR = (b" ", b"\t", b"- ", b"#", b";", b"!", b"}", b"]", b"---")
 _SENTENCE = re.compile(rb"[A-Z?][A-Za-z?,;'\"()-]*(?: +[A-Za-z?,;'\"()-]+){5,}[.!?:;,]")
 _WRAPPED = re.compile(rb"[A-Za-z?,;:.'\" ()-]{50,}")
 # Of lines without a blank: what is no mere word, such as an address or a pair.
-_TELLING = re.compile(rb"[/=,;|]|\w:\w|\d{9}|\d\.\d")
+_EVIDENCE = re.compile(rb"[/=,;|]|\w:\w|\d{9}|\d\.\d")
 _ONE_WORD = re.compile(rb"[A-Za-z0-9+/=_-]{24,}|[A-Za-z+/][A-Za-z0-9+/]*=*")
 _DELIMITERS = (b",", b";", b"\t", b"|")
 # A whole field in quotes: it holds neither delimiters nor line ends.
@@ -122,7 +122,7 @@ _DIGITS = re.compile(rb"\d+")
 _NAMES = re.compile(
     rb"[\"']?[A-Za-z_][\w .()/%-]*[\"']?(?:[,;\t|][\"']?[A-Za-z_][\w .()/%-]*[\"']?)+\s*"
 )
-# Names with a blank behind the delimiter, as sentences have it, too.
+# Names with a blank after the delimiter, as sentences have it, too.
 _NAMES_APART = re.compile(rb"[\"']?[A-Za-z_]\w*[\"']?(?:[,;|] +[\"']?[A-Za-z_]\w*[\"']?){2,}\s*")
 _IDENTIFIER = re.compile(rb"[A-Za-z]\w*(?:-\w+)*")
 _FEWEST_JOINED_WORDS = 2
@@ -255,7 +255,7 @@ def _has_heading(lines: Sequence[bytes]) -> bool:
 def _is_prose(lines: Sequence[bytes]) -> bool:
     """Whether most lines are sentences, or parts of them, or each is one word."""
     if not any(b" " in line or b"\t" in line for line in lines):
-        return not _TELLING.search(lines[0]) or _ONE_WORD.fullmatch(lines[0]) is not None
+        return not _EVIDENCE.search(lines[0]) or _ONE_WORD.fullmatch(lines[0]) is not None
     if not _reads_as_prose(lines[0], lines[1] if len(lines) > 1 else b""):
         return False
     followed = list(zip(lines, (*lines[1:], b""), strict=True))
@@ -308,7 +308,7 @@ def _has_aligned_names(lines: Sequence[bytes]) -> bool:
 
 
 def _is_phrase(fields: Sequence[bytes]) -> bool:
-    """Whether what was taken for a delimiter is punctuation, with a blank behind it."""
+    """Whether what was taken for a delimiter is punctuation, with a blank after it."""
     return all(field.startswith(b" ") for field in fields)
 
 

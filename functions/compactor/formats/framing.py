@@ -54,7 +54,7 @@ class Framed(NamedTuple):
         appended: bytes added at the end of the slice (a missing last newline: 1, else 0).
         newlines_stand_for: when not None, every newline in the slice (but the appended one)
             stands for these bytes of the source.
-        edits: where the slice differs from the source, when newlines_stand_for cannot tell.
+        edits: where the slice differs from the source, when newlines_stand_for cannot say.
     """
 
     separator: bytes

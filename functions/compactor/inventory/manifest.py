@@ -110,33 +110,34 @@ def read_manifest(uri: str, store: ObjectStore) -> Manifest:
     place = S3Uri.parse(FIELD, uri.removesuffix(_NAME))
     try:
         body = store.get(place.bucket, place.prefix + _NAME)
-        told = store.get(place.bucket, place.prefix + _CHECKSUM_NAME).decode("ascii", "replace")
+        said = store.get(place.bucket, place.prefix + _CHECKSUM_NAME).decode("ascii", "replace")
     except ObjectMissing as error:
         accepted = f"{_ACCEPTED}, with its {_CHECKSUM_NAME} beside it ({error} is missing)"
         raise InvalidInput(FIELD, uri, accepted) from None
     md5 = hashlib.md5(body, usedforsecurity=False).hexdigest()
-    if told.strip() != md5:
-        raise IntegrityError(f"{uri} has the MD5 {md5}, and {_CHECKSUM_NAME} says {told.strip()!r}")
+    if said.strip() != md5:
+        raise IntegrityError(f"{uri} has the MD5 {md5}, and {_CHECKSUM_NAME} says {said.strip()!r}")
     try:
         return _manifest(uri, md5, json.loads(body))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InvalidInput(FIELD, uri, f"{_ACCEPTED} ({error!r})") from error
 
 
-def _manifest(uri: str, md5: str, told: Mapping[str, Any]) -> Manifest:
-    columns = _columns(uri, told["fileFormat"], told["fileSchema"])
-    bucket = str(told["destinationBucket"])
+def _manifest(uri: str, md5: str, found: Mapping[str, Any]) -> Manifest:
+    columns = _columns(uri, found["fileFormat"], found["fileSchema"])
+    bucket = str(found["destinationBucket"])
     if bucket.startswith(_ARN):
         bucket = bucket.rpartition(":")[2]
     return Manifest(
         uri=uri,
         md5=md5,
-        source_bucket=str(told["sourceBucket"]),
+        source_bucket=str(found["sourceBucket"]),
         # Milliseconds, as text.
-        created_at=int(told["creationTimestamp"]) / 1000,
+        created_at=int(found["creationTimestamp"]) / 1000,
         columns=tuple(columns),
         files=tuple(
-            InventoryFile(bucket, str(one["key"]), str(one["MD5checksum"])) for one in told["files"]
+            InventoryFile(bucket, str(one["key"]), str(one["MD5checksum"]))
+            for one in found["files"]
         ),
     )
 

@@ -5,6 +5,7 @@ entries         Commit and the Output it names
 state           what a log says: a pure fold over its entries
 encoding        entries and checkpoints as they lie on S3
 log_reader      the logs of a destination, found without knowing its partitions
+log_search      the log, and the commit, that a key belongs to
 log_objects     the objects of one log, by one LIST
 identity        which log a state is
 completeness    whether a log has every entry it ever had

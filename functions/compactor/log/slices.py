@@ -15,7 +15,7 @@ _EDIT_BYTES = 104
 class SliceFacts(NamedTuple):
     """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings.
 
-    ``records`` is None for a slice that S3 copied: nobody counted them.
+    ``records`` is None for a slice that S3 copied: they were not counted.
     """
 
     records: int | None

@@ -88,7 +88,7 @@ class Surroundings:
 
         Args:
             listing: of a partition, or a window of it.
-            start_after: the key behind which it begins; empty for the partition's first.
+            start_after: the key after which it begins; empty for the partition's first.
             partial: keys are missing anywhere in it.
 
         Raises:
@@ -126,7 +126,7 @@ class Surroundings:
         try:
             return self._found(level)
         except InvalidInput as error:
-            # Whoever may list the source need not be allowed to list what is above it.
+            # A role that may list the source need not be allowed to list what is above it.
             if error.field != "permission":
                 raise
             return None

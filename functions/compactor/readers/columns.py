@@ -79,10 +79,10 @@ def _scalar(value: object) -> str:
 
 def no_columns(why: str) -> InvalidInput:
     """The error for a table that cannot be made by what its objects hold."""
-    told = (
+    message = (
         f"reader_table: its columns are not known, {why}; make it in the catalog with its columns"
     )
-    return InvalidInput("reader_table", None, "a table that is there", told=told)
+    return InvalidInput("reader_table", None, "a table that is there", told=message)
 
 
 def of_records(records: Iterable[object]) -> tuple[Column, ...]:
@@ -101,7 +101,7 @@ def of_records(records: Iterable[object]) -> tuple[Column, ...]:
 
 
 def _named(columns: Sequence[Column], reading: Reading) -> tuple[tuple[Column, ...], Reading]:
-    """Columns with names that engines take, and the SerDe told which members they are of."""
+    """Columns with names that engines take, and the SerDe's mapping of them."""
     named: list[Column] = []
     parameters = dict(reading.parameters)
     for column, one in zip(columns, _strings(each["name"] for each in columns), strict=True):

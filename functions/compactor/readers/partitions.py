@@ -112,7 +112,7 @@ class PartitionColumns:
         )
 
     def candidates(self, path: str) -> list[tuple[str, ...]]:
-        """What a partition may have in the columns of a table whose names nobody has asked for.
+        """What a partition may have in the columns of a table whose names were not asked for.
 
         Raises:
             InvalidInput: the path has not the segments that paths of this source have.
@@ -191,7 +191,7 @@ def end_of(date_format: str, text: str) -> float | None:
 
 
 def _pieces(date_format: str) -> Sequence[tuple[str, str]]:
-    """What stands before each directive, and its letter; last what stands behind all of them."""
+    """What stands before each directive, and its letter; last what follows all of them."""
     found, start = [], 0
     for match in _DIRECTIVE.finditer(date_format):
         found.append((date_format[start : match.start()], match[1]))

@@ -108,7 +108,7 @@ def format_of(held: Held, settings: Settings, store: ObjectStore) -> Format:
     """What the objects of a partition are.
 
     Raises:
-        InvalidInput: it is certain of none.
+        InvalidInput: no type is certain.
     """
     return _detected(_samples((*held.outputs, *held.loose), store), settings, store).format
 

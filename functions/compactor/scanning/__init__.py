@@ -1,4 +1,4 @@
-"""What lies below a prefix, for somebody who has a bucket and a suspicion: reads, decides nothing.
+"""What lies below a prefix, for a first look at a bucket: reads, decides nothing.
 
 figures    sizes, storage classes, arrivals: sums in constant memory
 dates      dates in the levels of a key, in the words of date_format

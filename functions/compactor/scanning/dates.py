@@ -52,14 +52,14 @@ class Dated:
         lead: the levels before it.
         format: as ``date_format`` has it.
         begin, end: first instant of the period it names, and first one after it, UNIX seconds.
-        behind: how many of all levels lie up to its end.
+        levels: how many of all levels lie up to its end.
     """
 
     lead: tuple[str, ...]
     format: str
     begin: float
     end: float
-    behind: int
+    levels: int
 
     @property
     def precision(self) -> int:
@@ -102,16 +102,16 @@ def readings(levels: Sequence[str]) -> tuple[Dated, ...]:
         for one in reversed(found)
         if one.precision == most and len(one.lead) == first
     }
-    return tuple(sorted(best.values(), key=lambda one: (not one.usual, one.behind)))
+    return tuple(sorted(best.values(), key=lambda one: (not one.usual, one.levels)))
 
 
 def is_unpadded(levels: Sequence[str]) -> bool:
-    """Whether there is a year, and a month or day behind it without the zero in front."""
+    """Whether there is a year, and a month or day after it without the zero in front."""
     return _UNPADDED.search("".join(f"{level}/" for level in levels)) is not None
 
 
 def stamped(name: str) -> float | None:
-    """The time, to the minute at least, that an object's name tells; UNIX seconds, or None."""
+    """The time, to the minute at least, in an object's name; UNIX seconds, or None."""
     match = _STAMP.search(name)
     if match is None:
         return None
@@ -187,8 +187,8 @@ def _dated(
     period = _period(numbers)
     if period is None:
         return None
-    behind = at + len(formats)
-    return Dated(tuple(levels[:at]), "/".join(formats), *period, behind)
+    used = at + len(formats)
+    return Dated(tuple(levels[:at]), "/".join(formats), *period, used)
 
 
 def _period(numbers: Mapping[str, str]) -> tuple[float, float] | None:

@@ -16,7 +16,7 @@ _KIB = 1 << 10
 #: larger than it. Empty objects are a class of their own.
 BOUNDS = (0, 1, 4 * _KIB, 16 * _KIB, 64 * _KIB, SMALL_BYTES, MIB, 8 * MIB, 64 * MIB, GIB)
 _DAY = 86_400
-# Of so many classes for each doubling, no value is told more than 3 % off.
+# Of so many classes for each doubling, no value is more than 3 % off.
 _CLASSES_A_DOUBLING = 24
 
 
@@ -57,7 +57,7 @@ class Quantiles:
         self.count += 1
 
     def at(self, share: float) -> float | None:
-        """The seconds that this share of all is not above, at most 3 % too many; None of none."""
+        """The seconds that this share of all is not above, up to 3 % too many; else None."""
         left = math.ceil(share * self.count)
         for one in sorted(self._counts):
             left -= self._counts[one]

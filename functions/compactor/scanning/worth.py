@@ -1,7 +1,7 @@
 """What compaction would cost and save, by what a scan found.
 
-Nothing is planned here: how many outputs there would be is reckoned from sizes, and what a run asks
-of AWS from objects, partitions and outputs. ``compactor plan`` knows both better.
+Nothing is planned here: how many outputs there would be is estimated from sizes, and what a run
+asks of AWS from objects, partitions and outputs. ``compactor plan`` knows both better.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Kept:
 
     @property
     def plain(self) -> bytes:
-        """The source's plain bytes, decompressed anew.
+        """The source's plain bytes, decompressed again.
 
         Raises:
             NotReadable: they do not decompress.

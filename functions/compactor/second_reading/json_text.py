@@ -1,4 +1,4 @@
-"""JSON as its readers take it: one value, values behind each other, or records in an array."""
+"""JSON as its readers take it: one value, values after each other, or records in an array."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Text:
                 # Each try looks at twice as much, so that a long value costs twice its length.
                 wanted = 2 * max(wanted, len(self._text) - self._at)
                 if not self._more(wanted):
-                    raise NotJson("a value that is none, or does not end") from error
+                    raise NotJson("an invalid value, or one that does not end") from error
                 continue
             # A number may go on in the next piece.
             if end < len(self._text) or not self._more(len(self._text) - self._at + 1):

@@ -249,5 +249,5 @@ def _delimiter(content: bytes, name: str, declared: Declared) -> str:
     if not lines:
         return ","
     always = [one for one in _DELIMITERS if all(counts[one])]
-    # The first of equals is the comma; where lines are ragged the first one tells.
+    # The first of equals is the comma; where lines are ragged the first one decides.
     return max(always or _DELIMITERS, key=lambda one: counts[one][0]).decode()

@@ -23,7 +23,7 @@ class Kind(StrEnum):
     CR_TEXT = "lines ended by CR alone"
     JSON_LINES = "JSON lines"
     STRICT_JSON_LINES = "JSON lines, one value each"
-    JSON_STREAM = "JSON values one behind the other"
+    JSON_STREAM = "JSON values one after the other"
     JSON_DOCUMENT = "a JSON document"
     TRAIL = "a document of Records"
     TRAIL_LINES = "CloudTrail records on lines"
@@ -70,7 +70,7 @@ class Reading:
 
 
 class Tally(NamedTuple):
-    """How many records, and a digest of them that does not hang on their order.
+    """How many records, and a digest of them that does not depend on their order.
 
     The digest is a sum of 64-bit hashes with the process's own seed: two tallies can be compared
     within one process only.

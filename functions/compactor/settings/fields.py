@@ -459,7 +459,7 @@ class RunFields:
     ]
     max_concurrency: Annotated[
         int,
-        Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted at once."),
+        Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted concurrently."),
     ]
     clean_up: Annotated[
         CleanUpMode,
@@ -486,8 +486,8 @@ class RunFields:
             _MONEY,
             30,
             number(0, 1_000_000),
-            "How often all of the data is read in a month, by which plans and reports reckon what a"
-            " run saves.",
+            "How often all of the data is read in a month, by which plans and reports estimate what"
+            " a run saves.",
         ),
     ]
     target_class: Annotated[
@@ -497,7 +497,7 @@ class RunFields:
             "STANDARD",
             one_of(*STORAGE_CLASSES),
             "The storage class to which lifecycle rules move the outputs, by which plans and"
-            " reports reckon; nothing is moved by it.",
+            " reports estimate; nothing is moved by it.",
         ),
     ]
     pays_back_within_days: Annotated[

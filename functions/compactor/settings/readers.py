@@ -20,7 +20,7 @@ def parse_reader_table(value: object) -> TableAddress:
     """Read the address of a table in Glue's catalog.
 
     Raises:
-        ValueError: it is none; the message says what is accepted.
+        ValueError: it is invalid; the message says what is accepted.
     """
     try:
         address = parse_table(value)

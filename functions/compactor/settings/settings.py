@@ -74,7 +74,7 @@ class Settings(RunFields):
         }
         values["clean_up"] = CleanUpMode(values["clean_up"])
         windowless = values["start"] is None and values["duration"] is None
-        # Of what events tell, all that is pending is taken, whenever it is of.
+        # Of what events name, all that is pending is taken, whenever it is of.
         if values["date_format"] and windowless and not values["listing"].startswith("events:"):
             values["duration"] = 1
         if values["s3_state_uri"] is None:
@@ -288,7 +288,7 @@ def _check_window(settings: Settings) -> None:
     if settings.duration is not None and settings.start is not None:
         raise InvalidInput("duration", settings.duration, "either duration or start, not both")
     if settings.start is None or settings.end is not None:
-        # Only a window from start to today has a length that hangs on the time of the run.
+        # Only a window from start to today has a length that depends on the time of the run.
         settings.window(now=0.0)
 
 
@@ -364,7 +364,7 @@ def _check_upserts(settings: Settings) -> None:
 def _check_keys_table(settings: Settings, address: TableAddress) -> None:
     if address.kind == "sql" and not address.uri.startswith(_SQLITE):
         accepted = (
-            "a table in Glue, behind REST, of Delta, or in a file of SQLite by its whole path"
+            "a table in Glue, in a REST catalog, of Delta, or in a file of SQLite by its whole path"
             " (sql:sqlite:////data/catalog.db#…), with upsert_key"
         )
         raise InvalidInput("table", settings.table, accepted)

@@ -9,6 +9,7 @@
     verify     every commit checked against its output      verify
     ls         what can be given back                       ls
     restore    any source given back from its output        restore
+    explain    what is known of one source or output        explain
     locate     the source of a record; manifest: of all     locate, manifest, ../mapping.py
     query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
@@ -150,6 +151,14 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ --glob 'raw/*/error-*' --since 7d -o back/
+""",
+    ),
+    "explain": Command(
+        "compactor_cli.commands.explain",
+        "show what is known of one source or output: candidate, commit, published, cleaned up",
+        """\
+  compactor explain s3://my-lake/compacted/ s3://my-logs/raw/2026/01/31/a.json
+  compactor explain s3://my-lake/compacted/ 2026/01/31/a.json --json | jq -r .reason
 """,
     ),
     "locate": Command(
