@@ -13,7 +13,7 @@ from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
 from cdk.readers import DESTINATION, EXPIRE, INVENTORY, SOURCE, TABLE
 from cdk.registry import Registry
-from compactor.inventory.manifest import configuration_of
+from compactor.inventory.inventory_manifest import configuration_of
 from compactor.layout import RUNS
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.settings.uris import S3Uri
