@@ -88,7 +88,7 @@ def another_process() -> Iterator[tuple[subprocess.Popen[bytes], Holder]]:
 def test_a_run_whose_process_has_ended_here_keeps_nobody_out(leases: Leases) -> None:
     with another_process() as (process, holder):
         leases.take(TABLE, "dead", engine="spark", holder=holder)
-        said = rf"with spark, process {process.pid} on .*; if it has ended, --name dead goes on"
+        said = rf"with spark, process {process.pid} on .*; if it has ended, --name dead resumes"
         with pytest.raises(LeaseHeld, match=said):
             leases.take(TABLE, "two", engine="spark")
         process.kill()

@@ -114,7 +114,7 @@ def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name
     code, out, err = command(name, SOURCE, DEST)
     assert (code, out) == (2, "")
     assert err == (
-        "compactor: nobody can be asked here: give --yes, or --dry-run to see what would be done\n"
+        "compactor: no terminal to ask at: give --yes, or --dry-run to see what would be done\n"
     )
 
 

@@ -53,8 +53,8 @@ def in_words(error: Exception) -> Exception:
     if "ProfileNotFound" in names:
         profile = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
         way = "aws configure list-profiles shows those that are there"
-        told = f"there is no profile {profile}, which AWS_PROFILE names: {way}"
-        return InvalidInput("AWS_PROFILE", profile, way, told=told)
+        message = f"there is no profile {profile}, which AWS_PROFILE names: {way}"
+        return InvalidInput("AWS_PROFILE", profile, way, told=message)
     if names & {"NoCredentialsError", "PartialCredentialsError"}:
         return no_credentials(str(error) if "PartialCredentialsError" in names else "")
     if "ClientError" in names:
