@@ -2,8 +2,8 @@
 
 Started by :mod:`compactor_local.kept_spark` as ``python -m compactor_local.spark_host
 SCRIPT``. Arguments for the script arrive on standard input; its progress lines and its exit code
-leave through the descriptor that was standard output. Java starts at once, while nobody waits for
-it, and ends with this process.
+leave through the descriptor that was standard output. Java starts immediately, while nothing waits
+for it, and ends with this process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WARM_UP = "warm_up.py"
 
 
 class _Lines(io.TextIOBase):
-    """Standard error, whose lines for a person are also told.
+    """Standard error, whose lines for a person are also sent.
 
     Args:
         stream: where all goes.
@@ -37,7 +37,7 @@ class _Lines(io.TextIOBase):
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Write on, and tell the lines that have ended."""
+        """Write on, and send the lines that have ended."""
         self._stream.write(text)
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
@@ -56,7 +56,7 @@ class _Lines(io.TextIOBase):
 
 
 def main() -> None:
-    """Carry out orders until whoever gives them is gone."""
+    """Carry out orders until the caller is gone."""
     answers = answer_stream()
     script = sys.argv[1]
     # Spark leaves some of its scratch data where it was started.

@@ -364,7 +364,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
         error = in_words(raised)
         if not _expected(error):
             raise
-        # What is told in whole sentences needs no name of a class before it.
+        # A message in whole sentences needs no name of a class before it.
         name = "" if isinstance(error, InvalidInput) and error.told else f"{type(error).__name__}: "
         _print_error(f"{name}{error}")
         return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InvalidInput: the input is at fault, or there is no terminal to ask at.
-        Failure: not everything could be proven; each output was told in a line.
+        Failure: not everything could be proven; each output was named in a line.
     """
     require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input(options.fields_from(args))

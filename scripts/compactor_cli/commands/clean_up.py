@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InvalidInput: the input is at fault, or there is no terminal to ask at.
-        Failure: something was unsafe, refused or failed; each was told in one line.
+        Failure: something was unsafe, refused or failed; each was named in one line.
     """
     require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})

@@ -1,4 +1,4 @@
-"""The parser of every command: mistakes told in one line, and a help that fits one screen."""
+"""The parser of every command: mistakes in one line, and a help that fits one screen."""
 
 from __future__ import annotations
 

@@ -228,9 +228,9 @@ class _Check:
                     origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
                     yield _One(f"{name} commit {commit.sequence}", commit, log)
                 self.checked.findings += [
-                    f"{told}: sources came again with the content of commit {of}, which is"
+                    f"{place}: sources came again with the content of commit {of}, which is"
                     " gone or void"
-                    for of, told in origins.items()
+                    for of, place in origins.items()
                 ]
             except (IntegrityError, InvalidInput) as error:
                 self.checked.findings.append(_line_of(error))

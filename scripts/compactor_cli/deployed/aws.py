@@ -1,4 +1,4 @@
-"""Clients of AWS's services, and what AWS refuses told in one line."""
+"""Clients of AWS's services, and what AWS refuses in one line."""
 
 from __future__ import annotations
 
