@@ -25,8 +25,8 @@ class WorkerLimits:
             plain content and ends where a source does, at twice of it at the latest.
         encoding_threads: the most that encode one output.
         point_bytes: so many encoded bytes lie at least between two places within a segment at which
-            decoding can begin; with segments, gzip outputs get 0.04 to 0.4 % larger, and zstd
-            outputs of frames up to 8 (docs/performance.md).
+            decoding can begin; with segments, gzip outputs get 0.04 to 0.4 % larger
+            (docs/decisions/0017).
         part_bytes: of a part that is uploaded. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
             above any target.
         min_part_bytes: S3 refuses smaller parts, except the last.
@@ -51,9 +51,9 @@ class WorkerLimits:
         lambda_max_objects: a partition with more candidates goes to Spark: its commit log would
             take too much of one worker's memory.
         reads: sources that are read at the same time, fewer when S3 asks to slow down. S3 serves
-            5,500 GETs a second below one prefix (docs/performance.md has more and fewer). Each
-            takes a connection and, above 256 KiB, a thread, of which a Lambda function has 1,024;
-            and at most half of the files that the process may have open.
+            5,500 GETs a second below one prefix (docs/decisions/0040 has other numbers). Each takes
+            a connection and, above 256 KiB, a thread, of which a Lambda function has 1,024; and at
+            most half of the files that the process may have open.
         read_ahead_bytes: of sources fetched or waiting at the same time.
         sampled_bytes: larger sources are not kept for the second reading: a sample is six of them,
             as stored and as plain bytes.

@@ -221,6 +221,25 @@ class TableDialect(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class OutputForm:
+    """How an output is written: decided by the plan, and kept by all that comes after it.
+
+    Attributes:
+        compression: None for that of its sources.
+        lines: records of JSON documents are written one per line.
+        copies: the store may copy large sources; else all bytes pass through the worker.
+    """
+
+    compression: Compression | None = None
+    lines: bool = False
+    copies: bool = True
+
+    def encoding_of(self, sources: Compression) -> Compression:
+        """How the output is encoded, given how its sources are."""
+        return self.compression or sources
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectGroup:
     """Ordered sources that become one output.
 
@@ -228,15 +247,15 @@ class ObjectGroup:
         id: hash of the ordered (key, ETag) pairs and of the options that shape the bytes.
         sources: in key order.
         copy: the one source is large enough to be copied server-side, byte for byte.
+        form: how the output is written where it is not such a copy.
         held: of sources at whose key something was compacted before, by identity: the marks of
             that (:mod:`compactor.log.content_index`).
-        copies: the store may copy large sources; else all bytes pass through the worker.
     """
 
     id: str
     sources: tuple[SourceObject, ...]
     copy: bool = False
-    copies: bool = True
+    form: OutputForm = field(default_factory=OutputForm)
     held: Mapping[bytes, frozenset[int]] = field(default_factory=dict, compare=False)
 
     @property

@@ -18,6 +18,7 @@ from compactor.conditions import StoreTraits
 from compactor.log.encoding import encode_commit
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
+from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.process import memory as worker_process
 from compactor.s3.store import S3Store, make_client
@@ -96,11 +97,13 @@ class GroupRunner:
             store = self.open_store()
         except Exception as error:
             return Answer(task.number, error=type(error).__name__, cause=str(error))
+        settings, where = self.settings, task.destination
+        decide = Dialects(settings, store)
         return answer_for(
             task,
             self.run_id,
             store,
-            lambda: store_group(task.group, self.settings, store, task.destination),
+            lambda: store_group(task.group, settings, store, where, decide=decide),
         )
 
 

@@ -1,4 +1,4 @@
-"""The table of differences is complete, names what there is, and is what DESIGN.md shows."""
+"""The table of differences is complete, names what there is, and is what docs/stores.md shows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from tests.contract.cases import ODD_KEYS
 from tests.support.real_servers import REAL_SERVERS, Unavailable, real_server
 from tests.support.server_differences import (
-    DESIGN,
     DIFFERENCES,
+    PAGE,
     SERVERS,
     Condition,
     filled,
@@ -34,8 +34,8 @@ with real_server("ministack") as server:
 """
 
 
-def test_the_table_of_servers_in_the_design_is_up_to_date() -> None:
-    text = DESIGN.read_text(encoding="utf-8")
+def test_the_table_of_servers_in_the_page_is_up_to_date() -> None:
+    text = PAGE.read_text(encoding="utf-8")
     assert filled(text) == text, "run python -m tests.support.server_differences"
 
 

@@ -231,7 +231,7 @@ class _Run:
         one = self._here.call(name, event, share, _lists_a_partition, endless=True)
         groups = max(1, one.answer["counts"]["objects_out"]) * share
         longest = one.seconds / groups
-        # As compactor.runs.attempts has it: a group is begun while there is time for 1.5.
+        # As compactor.runs.partition_run has it: a group is begun while there is time for 1.5.
         works = min(USUAL.work_seconds, self._here.services.functions.seconds)
         usable = works - RESERVE_SECONDS - 0.5 * longest
         calls = math.ceil(one.seconds / usable)

@@ -162,7 +162,9 @@ def test_every_goal_is_computed_and_a_goal_that_is_missed_says_so(
     missed = page.count("| **missed** |")
     assert missed >= 2
     assert page.count("\n\nMissed, ") == missed
-    assert all(line.count("|") == 5 for line in page.splitlines()[: len(table.rows(simulation))])
+    assert all(
+        line.count("|") == 5 for line in page.splitlines()[: len(table.page_rows(simulation))]
+    )
 
 
 def test_a_sample_stands_for_the_whole() -> None:

@@ -95,6 +95,7 @@ class World:
     Attributes:
         spoiled: something happened that a worker may answer with IntegrityError.
         tampered: outputs that somebody changed or deleted, as they were.
+        forged: what that person left of them, None where they were deleted.
         damaged: objects of the state that somebody deleted or swapped, as they were.
         found_at_rest: how often discovery found nothing to be done.
         earlier_etag: keys of sources that were put with the ETag that they had before another
@@ -126,6 +127,7 @@ class World:
         self._seen = SeenState()
         self._workers = 0
         self.tampered: dict[str, bytes] = {}
+        self.forged: dict[str, bytes | None] = {}
         self.damaged: dict[str, bytes] = {}
         self.earlier_etag: set[str] = set()
         self._without = without
@@ -262,6 +264,7 @@ class World:
     def tamper(self, key: str, body: bytes | None) -> str:
         """Somebody overwrites an output with other bytes, or deletes it."""
         self.tampered.setdefault(key, self.s3.contents(LAKE)[key])
+        self.forged[key] = body
         self.spoiled = True
         self.ledger.tampering(key)
         if body is None:

@@ -3,7 +3,7 @@
 The contract suite runs every case on every server. A case named here must fail there, in the way
 named here; otherwise the run fails, so that this table stays true.
 
-    python -m tests.support.server_differences      write it into DESIGN.md
+    python -m tests.support.server_differences      write it into docs/stores.md
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from compactor_cli.markers import replace_between
 
-DESIGN = Path(__file__).resolve().parents[2] / "DESIGN.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "stores.md"
 SERVERS = ("moto", "ministack", "versitygw")
 
 
@@ -237,7 +237,7 @@ def strict(server: str) -> frozenset[Condition]:
 
 
 def table() -> str:
-    """The table in DESIGN.md, in Markdown."""
+    """The table in docs/stores.md, in Markdown."""
     lines = [
         "| What S3 does | in memory | " + " | ".join(SERVERS) + " |",
         "|---" * (len(SERVERS) + 2) + "|",
@@ -255,7 +255,7 @@ def _cell(server: str, condition: Condition) -> str:
 
 
 def filled(text: str) -> str:
-    """DESIGN.md with the table as it is now.
+    """The page with the table as it is now.
 
     Raises:
         ValueError: it has no place for it.
@@ -264,4 +264,4 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
-    DESIGN.write_text(filled(DESIGN.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

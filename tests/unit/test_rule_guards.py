@@ -31,8 +31,7 @@ from compactor.formats import (
 from compactor.formats import text as plain_text
 from compactor.formats.first_record import Begin
 from compactor.formats.registry import spec_of
-from compactor.outputs.lone_documents import Neighbours
-from compactor.outputs.shared_lines import SharedLines
+from compactor.outputs.neighbours import Neighbours, SharedLines
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]

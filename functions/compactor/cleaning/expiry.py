@@ -1,6 +1,6 @@
 """What a state needs no more: files of runs that ended long ago, and replaced checkpoints.
 
-Nothing else of a state ever expires. Why nothing depends on these is in DESIGN.md, Expiry.
+Nothing else of a state ever expires. Why nothing depends on these is in docs/decisions/0009.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ import msgspec
 from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet, processors_of
 from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_for
 from compactor.discovery.work_items import Largest, WorkItem
-from compactor.encoding.output_encoding import output_compression, stored_bytes
+from compactor.encoding.output_encoding import stored_bytes
 from compactor.encoding.source_class import packing_class
 from compactor.model import CompactionPlan, Compression, ObjectGroup
 from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
@@ -203,7 +203,7 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
         parts = math.ceil(group.size / limits.copy_part_bytes)
         return _OUTPUT + Counter(PUT=max(1, parts), HEAD=1)
     kind = packing_class(group.sources[0].key).compression
-    output = output_compression(settings, kind)
+    output = group.form.encoding_of(kind)
     is_plain = kind is output is Compression.NONE
     as_they_are = settings.output_format == "same" and is_plain
     large = [one.size for one in group.sources if one.size >= limits.copy_slice_bytes]

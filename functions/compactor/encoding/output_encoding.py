@@ -1,8 +1,10 @@
-"""How outputs are compressed, and how large they are meant to be."""
+"""How outputs are written, and how large they are meant to be."""
 
 from __future__ import annotations
 
-from compactor.model import Compression
+from functools import cache
+
+from compactor.model import Compression, OutputForm
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
@@ -14,14 +16,18 @@ PLAIN_TARGET_BYTES = 1024 * MIB
 ASSUMED_RATIO = 5
 
 
-def output_compression(settings: Settings, source: Compression) -> Compression:
-    """How an output is encoded, given how its sources are.
+def output_form(settings: Settings) -> OutputForm:
+    """How the outputs of a run are written.
 
     Parquet is not encoded as a whole; of what it holds the sizes are those of encoded bytes.
     """
-    if settings.columnar:
-        return Compression.ZSTD
-    return source if settings.compression == "same" else Compression(settings.compression)
+    compression = "zstd" if settings.columnar else settings.compression
+    return _output_form(compression, lines=settings.documents == "lines")
+
+
+@cache
+def _output_form(compression: str, *, lines: bool) -> OutputForm:
+    return OutputForm(None if compression == "same" else Compression(compression), lines)
 
 
 def target_bytes(settings: Settings, output: Compression) -> int:

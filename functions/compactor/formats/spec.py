@@ -31,7 +31,7 @@ class Detected:
 
     Attributes:
         dialect: of CSV and TSV, see :class:`compactor.formats.first_record.Begin`.
-        compared: its first line is held against those of other sources (``outputs.shared_lines``).
+        compared: its first line is held against those of other sources (``outputs.neighbours``).
     """
 
     format: Format

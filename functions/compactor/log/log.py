@@ -179,8 +179,8 @@ class CommitLog:
         Raises:
             CommitConflict: an entry written meanwhile names one of its sources, or replaces
                 the commit it wants to replace. The log state is up to date then.
-            IntegrityError: the draft names a key twice, or the log is not what it was; nothing is
-                written.
+            IntegrityError: the draft names a key twice, or the log is not what it was, or an entry
+                found meanwhile is not the one that had its number first; nothing is written.
             InvalidInput: the destination was made of other partitions.
             TransientStoreError: others were first a thousand times.
         """
@@ -199,6 +199,8 @@ class CommitLog:
                 self.refresh(state)
                 # A retried PUT may meet the entry that its own first try wrote.
                 if state.commit_ids.get(commit.sequence) != commit.commit_id:
+                    # Else their numbers are given again where somebody deletes one of them now.
+                    self.settle_numbers(state)
                     continue
             else:
                 state.add(commit)

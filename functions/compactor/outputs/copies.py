@@ -20,6 +20,7 @@ from compactor.log.manifest import ManifestRow
 from compactor.model import (
     Compression,
     ObjectGroup,
+    OutputForm,
     Quarantined,
     QuarantineReason,
     Signature,
@@ -27,8 +28,8 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.outputs.detection import Detector, detector, passing_check
-from compactor.outputs.parts import Parts, copy_ranges
-from compactor.outputs.pending import OutputWriter, PendingOutput
+from compactor.outputs.output_writer import OutputWriter, Parts, copy_ranges
+from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -40,7 +41,11 @@ _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
 
 def copied_signature(
-    source: SourceObject, settings: Settings, store: ObjectStore, decide: Decide
+    source: SourceObject,
+    form: OutputForm,
+    settings: Settings,
+    store: ObjectStore,
+    decide: Decide,
 ) -> tuple[Signature, bool, bytes] | None:
     """What a source is, whether it ends with a newline, and its head; None when it must be read.
 
@@ -51,7 +56,7 @@ def copied_signature(
     """
     if source.size < settings.limits.copy_slice_bytes or not store.traits.copies:
         return None
-    if settings.compression not in ("same", "none"):
+    if form.compression not in (None, Compression.NONE):
         return None
     if settings.format not in ("auto", *COPIED_FORMATS):
         return None
@@ -113,7 +118,7 @@ def copy_whole(
     (source,) = group.sources
     extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
     key = destination.key(group, extension[0] if extension else "")
-    take = _copied if store.traits.copies and group.copies else _passed_through
+    take = _copied if store.traits.copies and group.form.copies else _passed_through
     metadata = partial(destination.metadata, group)
     try:
         stored = take(source, _Target(store, destination.bucket, key, metadata, limits))

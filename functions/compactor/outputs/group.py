@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 
 from compactor.destination import Destination
 from compactor.errors import CommitConflict, ObjectMissing, TransientStoreError
+from compactor.formats import Decide
 from compactor.log.entries import Commit, Output
 from compactor.model import ObjectGroup
 from compactor.outputs.compact import compact
-from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.second_pass import read_again
 from compactor.outputs.verify import check_pending
-from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -26,7 +26,7 @@ def store_group(
     destination: Destination,
     time: ReadingTime | None = None,
     *,
-    dialects: Dialects | None = None,
+    decide: Decide,
 ) -> PendingOutput:
     """Steps 1 to 3 of the write order: read, store and verify one group, or what of it fits a time.
 
@@ -41,7 +41,7 @@ def store_group(
         TransientStoreError: nobody answers; likewise, if that was possible.
     """
     try:
-        pending = compact(group, settings, store, destination, time, dialects=dialects)
+        pending = compact(group, settings, store, destination, time, decide=decide)
     except ObjectMissing as error:
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
     with dropping(pending.output, store):

@@ -11,7 +11,8 @@ from compactor.log.slices import Kept, SliceFacts
 from compactor.model import Compression, Signature, SourceObject, TableDialect
 from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import passing_check
-from compactor.outputs.pending import OutputWriter, Tally
+from compactor.outputs.output_writer import OutputWriter
+from compactor.outputs.pending import Tally
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compactor.encoding.output_encoding import output_compression, stored_bytes
+from compactor.encoding.output_encoding import stored_bytes
 from compactor.encoding.source_class import packing_class
 from compactor.model import Compression, ObjectGroup
 from compactor.settings.settings import Settings
@@ -111,7 +111,7 @@ def outputs_of(groups: Sequence[ObjectGroup], settings: Settings) -> Stored:
     found = Stored()
     for group in groups:
         source = packing_class(group.sources[0].key).compression
-        output = output_compression(settings, source)
+        output = group.form.encoding_of(source)
         size = math.ceil(stored_bytes(group.size, source, output))
         splits = settings.columnar or output is Compression.NONE
         found += Stored(1, size, math.ceil(size / PART_BYTES) if splits else 1)

@@ -20,8 +20,8 @@ from compactor.model import CompactionPlan, Listing, SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge, plan
 from compactor.readers.outcome import Outcome
+from compactor.runs.listings import Window
 from compactor.runs.partition_run import PartitionResult, PartitionRun
-from compactor.runs.planning_window import Window
 
 
 class RestNotes:

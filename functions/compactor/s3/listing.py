@@ -128,17 +128,17 @@ class S3Listing(S3Base):
     def _page(self, arguments: dict[str, Any], stopped: threading.Event = NEVER) -> _Page:
         bucket, prefix = arguments["Bucket"], arguments["Prefix"]
 
-        asked = _asked(arguments)
-
-        def otherwise() -> ListedPage:
+        def otherwise(_: TimeIsUp) -> ListedPage:
             answer: Any = self.client.list_objects_v2(**arguments)
             found: ListedPage | None = answer.get(PAGE)
             if found is None:
                 raise Again("an answer that is no listing")
             return found
 
+        ask = self._direct_or(_asked(arguments), _listed, otherwise)
+
         def request(time_is_up: TimeIsUp) -> _Page:
-            listed = self._directly(asked, _listed, otherwise)
+            listed = ask(time_is_up)
             try:
                 page = _Page(listed.objects(bucket), listed.prefixes, listed.token)
             except TransientStoreError as error:

@@ -104,8 +104,9 @@ class ManyGets:
         self._store = store
         self._routes, self._transfers = direct.routes, direct.transfers
         self._otherwise = otherwise
-        # Of the thread of the transfers alone.
+        # Appended to by the caller; all else in the thread of the transfers.
         self._waiting: deque[_Run] = deque()
+        # Of that thread alone.
         self._under_way: set[_Run] = set()
         self._closed: Exception | None = None
         self._looks_again = False
@@ -116,12 +117,8 @@ class ManyGets:
         if route is None:
             return self._otherwise(sources)
         run = _Run(sources, route)
-
-        def wait() -> None:
-            self._waiting.append(run)
-            self._begin()
-
-        self._transfers.call(wait)
+        self._waiting.append(run)
+        self._transfers.call(self._begin)
         return run.future
 
     def close(self) -> None:

@@ -92,7 +92,7 @@ class SourceReader:
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
         """Bodies in the order of the sources, as the port promises."""
         stopped = threading.Event()
-        bodies = read_ahead(
+        bodies: Iterator[SourceBody] = read_ahead(
             sources,
             partial(self._fetch, stopped),
             threads=self._threads,
@@ -101,10 +101,10 @@ class SourceReader:
             stopped=stopped,
             quick=self._quick,
         )
-        return with_tags(
-            self._compared(bodies) if self._compares_etags else bodies,
-            partial(self._with_tags, stopped),
-        )
+        if self._compares_etags:
+            # Not where they are read: there hundreds of threads wait for the interpreter lock.
+            bodies = map(self._compared, bodies)
+        return with_tags(bodies, partial(self._with_tags, stopped))
 
     def _quick(self, otherwise: Submit) -> RunReader | None:
         """What reads runs of whole sources; None where a GET has to be looked at in its own way."""
@@ -113,11 +113,9 @@ class SourceReader:
             return None
         return ManyGets(self._store, direct, otherwise)
 
-    def _compared(self, bodies: Iterator[SourceBody]) -> Iterator[SourceBody]:
-        # Not where they are read: there hundreds of threads wait for the interpreter lock.
-        for body in bodies:
-            as_listed = body.content is None or _is_as_listed(body.source, body.content)
-            yield body if as_listed or not self._compares_etags else self._read_again(body)
+    def _compared(self, body: SourceBody) -> SourceBody:
+        as_listed = body.content is None or _is_as_listed(body.source, body.content)
+        return body if as_listed or not self._compares_etags else self._read_again(body)
 
     def _read_again(self, body: SourceBody) -> SourceBody:
         for _ in range(_MORE_READS):
@@ -214,7 +212,7 @@ class SourceReader:
                     return by_client(time_is_up)
                 headers = {"if-match": wanted["IfMatch"]} if wanted else {}
                 asked = Asked("GET", bucket, key, headers=headers)
-                return self._direct.ask(asked, plain, lambda: by_client(time_is_up))
+                return self._direct.ask(asked, plain, by_client, time_is_up)
 
         found = self._asked("GET", "get", source, request, stopped)
         self._store.requests.add("bytes_read", len(found.body))
@@ -267,9 +265,7 @@ class SourceReader:
             SourceChanged: it is not what was listed.
         """
         try:
-            return self._store.asked(
-                kind, operation, source.bucket, source.key, request, stopped, reads=True
-            )
+            return self._store.read_of(kind, operation, source, request, stopped)
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:

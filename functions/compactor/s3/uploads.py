@@ -67,7 +67,7 @@ class S3Uploads(S3Base):
             headers |= attributes.headers
         asked = Asked("POST", bucket, key, {"uploads": ""}, headers)
 
-        def otherwise() -> str:
+        def otherwise(_: TimeIsUp) -> str:
             answer = self.client.create_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -77,9 +77,7 @@ class S3Uploads(S3Base):
             )
             return answer["UploadId"]
 
-        def request(time_is_up: TimeIsUp) -> str:
-            return self._directly(asked, _begun, otherwise)
-
+        request = self._direct_or(asked, _begun, otherwise)
         return self._answer("PUT", "create upload", bucket, key, request)
 
     def upload_part(
@@ -94,21 +92,19 @@ class S3Uploads(S3Base):
         headers = {"x-amz-sdk-checksum-algorithm": "CRC32", "x-amz-checksum-crc32": checksum}
         asked = Asked("PUT", bucket, key, query, headers, body)
 
-        def request(time_is_up: TimeIsUp) -> str:
-            def otherwise() -> str:
-                answer = self.client.upload_part(
-                    Bucket=bucket,
-                    Key=key,
-                    UploadId=upload_id,
-                    PartNumber=number,
-                    Body=SentBody(_together(body), time_is_up),
-                    ChecksumAlgorithm="CRC32",
-                    ChecksumCRC32=checksum,
-                )
-                return answer["ETag"].strip('"')
+        def otherwise(time_is_up: TimeIsUp) -> str:
+            answer = self.client.upload_part(
+                Bucket=bucket,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=number,
+                Body=SentBody(_together(body), time_is_up),
+                ChecksumAlgorithm="CRC32",
+                ChecksumCRC32=checksum,
+            )
+            return answer["ETag"].strip('"')
 
-            return self._directly(asked, _part_etag, otherwise)
-
+        request = self._direct_or(asked, _part_etag, otherwise)
         etag = self._answer("PUT", "upload part", bucket, key, request)
         return StoredPart(number, etag, len(body), crc32)
 
@@ -184,7 +180,7 @@ class S3Uploads(S3Base):
             headers["x-amz-checksum-type"] = checksum["ChecksumType"]
         asked = Asked("POST", bucket, key, {"uploadId": upload_id}, headers, _completion(parts))
 
-        def otherwise() -> bool:
+        def otherwise(_: TimeIsUp) -> bool:
             self.client.complete_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -195,9 +191,7 @@ class S3Uploads(S3Base):
             )
             return True
 
-        def request(time_is_up: TimeIsUp) -> bool:
-            return self._directly(asked, _completed, otherwise)
-
+        request = self._direct_or(asked, _completed, otherwise)
         self._answer("PUT", "complete upload", bucket, key, request)
 
     def _with_checksums(

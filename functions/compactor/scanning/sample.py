@@ -13,7 +13,7 @@ from compactor.encoding.codecs import beginning, detect_compression
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.model import Compression, Format, QuarantineReason, SourceObject
 from compactor.outputs.detection import Detector, detector
-from compactor.outputs.shared_lines import SharedLines
+from compactor.outputs.neighbours import SharedLines
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

@@ -200,7 +200,7 @@ class _Partition:
         rehearsal = cast(ObjectStore, Rehearsal(run.store, float("inf")))
         try:
             pending = store_group(
-                group, run.settings, rehearsal, destination, dialects=self._dialects
+                group, run.settings, rehearsal, destination, decide=self._dialects
             )
             self._signatures.update(pending.misfits)
             draft = draft_of(pending, run.run_id, run.clock.now())

@@ -12,12 +12,12 @@ from importlib.metadata import version
 from compactor_dev.bench.datasets import SETS
 from compactor_dev.bench.measure import Spread, figure, markdown, parts, ratios
 
-WORKER, LOOP = "worker", "loop"
+WORKER, LOOP, PROVING = "worker", "loop", "proving"
 TITLES = {
     WORKER: "**s3-compactor worker**",
     "naive": "one object at a time (boto3)",
     LOOP: "bare loop: obstore, 256 threads",
-    "proving": "the loop, each record proved, outputs encoded",
+    PROVING: "the loop, each record proved, outputs encoded",
 }
 _PACKAGES = ("boto3", "obstore", "isal", "msgspec", "moto")
 
@@ -140,23 +140,57 @@ def notes(found: Sequence[Measurement]) -> str:
     return f"{text} A second run over the unchanged set: {asked}." if asked else text
 
 
+_PAGE_HEADS = (
+    "Sources",
+    "Lane",
+    "CPU ms/object: worker",
+    "bare loop",
+    "proving loop",
+    "Objects/s: worker",
+    "bare loop",
+    "proving loop",
+    "CPU, worker / bare loop",
+    "Objects/s, worker / bare loop",
+    "Worker's peak MB",
+)
+
+
 def page(known: Results) -> str:
-    """What docs/performance.md shows: for each set a table, and notes below it."""
-    blocks = [
-        f"**{one.title}**\n\n{markdown(HEADS, rows(known[one.name], LOOP), texts=2)}\n\n"
-        f"{notes(known[one.name])}"
+    """The table of docs/performance.md: a row for each set and lane, and how it was measured."""
+    shown = [
+        row
         for one in SETS.values()
-        if one.name in known
+        for lane in sorted({found.lane for found in known.get(one.name, [])})
+        for row in _page_row(one.title, lane, [m for m in known[one.name] if m.lane == lane])
     ]
+    loads = [one.load for found in known.values() for one in found]
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     made = (
-        "Medians of the rounds. Each candidate is a fresh process, from its start to its published"
-        " output, listing included; CPU is that of the candidate alone. Ratios are formed within"
-        " each round; the loop is the bare one, which checks, counts and commits nothing. Latency"
-        " comes before the first byte of every answer. Candidates and servers share processors."
-        " ¹ measured on the first objects only, because it is slow, and scaled."
-        f"\n\nMeasured on {time.strftime('%Y-%m-%d', time.gmtime())} on"
-        f" {len(os.sched_getaffinity(0))} processors ({platform.machine()}), Python"
-        f" {platform.python_version()}, {versions}."
+        f"Measured on {time.strftime('%Y-%m-%d', time.gmtime())} on"
+        f" {len(os.sched_getaffinity(0))} processors ({platform.machine()}), load average"
+        f" {min(loads):.1f} to {max(loads):.1f}, Python {platform.python_version()}, {versions}."
     )
-    return "\n\n".join([*blocks, made])
+    return f"{markdown(_PAGE_HEADS, shown, texts=2)}\n\n{made}"
+
+
+def _page_row(title: str, lane: str, found: Sequence[Measurement]) -> list[list[str]]:
+    """One row, or none where the worker was not measured."""
+    by_candidate: dict[str, list[Measurement]] = {}
+    for one in found:
+        by_candidate.setdefault(one.candidate, []).append(one)
+    worker, loop = (by_candidate.get(name, []) for name in (WORKER, LOOP))
+    if not worker:
+        return []
+    medians = [
+        figure(Spread.of(getattr(one, name) for one in by_candidate[candidate]).median)
+        if candidate in by_candidate
+        else ""
+        for name in ("cpu_ms", "speed")
+        for candidate in (WORKER, LOOP, PROVING)
+    ]
+    compared = [
+        ratios(*({one.round: getattr(one, name) for one in group} for group in (worker, loop)))
+        for name in ("cpu_ms", "speed")
+    ]
+    peak = f"{max(one.peak_bytes for one in worker) / 1e6:,.0f}"
+    return [[title, lane, *medians, *(str(one or "") for one in compared), peak]]

@@ -16,7 +16,7 @@ from compactor.formats import content_type
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
 from compactor.model import Compression, Format, ObjectGroup
-from compactor.outputs.pending import OutputWriter
+from compactor.outputs.output_writer import OutputWriter
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.hash import RowSums, row_sums
 from compactor_spark.columnar.schema import nullable
