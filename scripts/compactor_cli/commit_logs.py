@@ -43,7 +43,7 @@ def no_state(state: S3Uri) -> InvalidInput:
         f"no run has left its state at {state.uri}: is this the destination of a run? One with an"
         " s3_state_uri of its own needs the same --state-uri here"
     )
-    return InvalidInput("s3_state_uri", state.uri, accepted, told=message)
+    return InvalidInput("s3_state_uri", state.uri, accepted, message=message)
 
 
 def require_state(state: S3Uri, store: ObjectStore) -> None:

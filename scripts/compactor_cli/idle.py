@@ -48,7 +48,7 @@ def nothing_below(root: S3Uri, store: ObjectStore) -> InvalidInput:
         f"nothing below {root.uri}: is the prefix right? the bucket"
         f" {'has ' + ', '.join(there) if there else f'{root.bucket} is empty'}"
     )
-    return InvalidInput("s3_source_uri", root.uri, "a prefix with objects", told=message)
+    return InvalidInput("s3_source_uri", root.uri, "a prefix with objects", message=message)
 
 
 def _is_of(settings: Settings, commit: Commit) -> bool:

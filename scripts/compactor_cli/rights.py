@@ -41,4 +41,4 @@ def naming_all_missing(settings: Settings, store: ObjectStore, *, writes: bool) 
         line = all_missing(str(error), settings, store, writes=writes)
         if line == str(error):
             raise
-        raise InvalidInput(error.field, error.value, error.accepted, told=line) from error
+        raise InvalidInput(error.field, error.value, error.accepted, message=line) from error

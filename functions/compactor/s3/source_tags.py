@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from compactor.ports import SourceBody
 from compactor.sizes import MIB
 
-_AT_ONCE = 64
+_CONCURRENT = 64
 # So many bodies wait for the tags of the first at most, and so many bytes of them.
 _MOST_WAITING = 256
 _MOST_WAITING_BYTES = 16 * MIB
@@ -37,7 +37,7 @@ def with_tags(
                 yield body
                 continue
             if has_tags and pool is None:
-                pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="tags")
+                pool = ThreadPoolExecutor(_CONCURRENT, thread_name_prefix="tags")
             size = len(body.content or b"")
             one = pool.submit(tagged, body) if has_tags and pool is not None else body
             waiting.append((one, size))

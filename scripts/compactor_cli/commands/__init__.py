@@ -365,7 +365,9 @@ def _carry_out(arguments: Sequence[str]) -> int:
         if not _expected(error):
             raise
         # A message in whole sentences needs no name of a class before it.
-        name = "" if isinstance(error, InvalidInput) and error.told else f"{type(error).__name__}: "
+        name = (
+            "" if isinstance(error, InvalidInput) and error.message else f"{type(error).__name__}: "
+        )
         _print_error(f"{name}{error}")
         return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
 

@@ -130,6 +130,6 @@ def find_stack(aws: Aws, name: str) -> Stack:
             " AWS_REGION, its account's profile in AWS_PROFILE"
         )
         message = f"--stack: there is no stack {name!r} in {aws.region} and this account: {way}"
-        raise InvalidInput("--stack", name, way, told=message) from None
+        raise InvalidInput("--stack", name, way, message=message) from None
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     return Stack(name, found["StackStatus"], outputs)
