@@ -35,7 +35,7 @@ KMS_KEY = matching(
 INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
 
 
-#: Values of spark_jars that are no list: who brings the archives.
+#: Values of spark_jars that are no list: who brings the jars.
 BUNDLED, RELEASE = "bundled", "release"
 
 
@@ -162,7 +162,7 @@ RECONCILED_BY = Reader(
     _reconciled_by,
 )
 JARS = Reader(
-    f'"{BUNDLED}", "{RELEASE}", or a list of archives, each s3://bucket/key.jar or, on the machines'
+    f'"{BUNDLED}", "{RELEASE}", or a list of jars, each s3://bucket/key.jar or, on the machines'
     " themselves, /path/name.jar",
     _jars,
 )
