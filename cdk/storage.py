@@ -61,7 +61,7 @@ class Storage(Construct):
     Attributes:
         inventory: where S3 delivers the inventories of the source; None where none is taken.
         inventory_key: that encrypts the inventory, where that has one of its own.
-        registry: what waits, where S3 tells of objects by events; else None.
+        registry: what waits, where S3 names objects by events; else None.
         tables: where the table lies that outputs are published to, and that of its keys where its
             rows have one; none without.
     """
@@ -163,7 +163,8 @@ class Storage(Construct):
             expired_object_delete_marker=True if config.versioned else None,
         )
         if config.run.state.bucket == name:
-            # Each file for itself; clean-up, where it is on, drops whole runs. A commit is none.
+            # Each file for itself; clean-up, where it is on, drops whole runs. Commits are not
+            # among them.
             bucket.add_lifecycle_rule(
                 id="old-runs",
                 prefix=config.run.state.prefix + RUNS,
