@@ -201,6 +201,8 @@ class SparkStep(Construct):
             table = table_of(Stack.of(self), config, storage)
             if table is not None and table.keyed:
                 rights[MERGES] = partial(self._may_merge, table)
+        else:
+            rights[RUNS] = self._may_run_alone
         if self._tables is not None:
             rights[MAINTAINS] = partial(self._may_maintain, self._tables)
         if engine == "emr_serverless":
@@ -222,6 +224,13 @@ class SparkStep(Construct):
             # What Spark writes before it becomes an upload; no source and no output is there.
             may_delete(role, storage.state, "runs/*/staging/*")
 
+    def _may_run_alone(self, role: Role) -> None:
+        """What the job of compaction may do with state and code, of maintenance alone."""
+        may_read(role, self._state)
+        for below in _WRITTEN_BY_MAINTENANCE:
+            may_write(role, self._state, below)
+        self._may_read_assets(role, [*self._assets.values()])
+
     def _may_merge(self, table: Table, role: Role) -> None:
         may_merge(role, table)
         self._may_read_assets(role, self._jars)
@@ -229,10 +238,7 @@ class SparkStep(Construct):
 
     def _may_maintain(self, tables: MaintainedTables, role: Role) -> None:
         tables.may_rewrite(role)
-        may_read(role, self._state)
-        for below in _WRITTEN_BY_MAINTENANCE:
-            may_write(role, self._state, below)
-        self._may_read_assets(role, [*self._assets.values(), *self._table_jars])
+        self._may_read_assets(role, self._table_jars)
         self._may_read_given(role, self._config.table_jars or ())
 
     def _may_read_given(self, role: Role, jars: Iterable[str]) -> None:

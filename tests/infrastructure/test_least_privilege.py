@@ -116,7 +116,7 @@ def test_the_schedule_may_start_it_and_keep_what_it_could_not_start(
 
 def test_the_spark_job_may_do_its_work(configuration: str, deployed: Deployed) -> None:
     found = deployed(configuration)
-    jobs = list(_spark_roles(found))
+    jobs = list(spark_roles(found))
 
     assert len(jobs) == (engine_of(CONFIGURATIONS[configuration]) != "none")
     for policies in jobs:
@@ -131,7 +131,7 @@ def test_whoever_rewrites_tables_may_and_no_function_may(
     table = "gold/orders" if "tables" in context["maintenance"] else "bronze/any"
     calls = expected.of_rewriting(context["maintenance_locations"], [table])
     (machine,) = found.table_machines
-    for policies in (found.policies[machine["roleArn"]], *_spark_roles(found)):
+    for policies in (found.policies[machine["roleArn"]], *spark_roles(found)):
         assert _refused(policies, calls) == []
     changes = [one for one in calls if one.action in {"s3:PutObject", "s3:DeleteObject"}]
     for about in found.functions.values():
@@ -163,7 +163,7 @@ def test_the_spark_job_can_read_its_code_also_where_that_is_encrypted_with_a_cus
 ) -> None:
     found = deployed(configuration)
 
-    for policies in _spark_roles(found):
+    for policies in spark_roles(found):
         # The key's own policy, which leaves it to IAM, is not of this stack.
         calls = expected.of_decrypting_assets(found)
         assert len(calls) == 1 + len([*expected.assets(found)])
@@ -174,7 +174,7 @@ def test_the_spark_job_can_read_its_code_also_where_that_is_encrypted_with_a_cus
             assert not any(one.covers(other) for one in policies.identity)
 
 
-def _spark_roles(found: Deployment) -> Iterator[Policies]:
+def spark_roles(found: Deployment) -> Iterator[Policies]:
     """Of the serverless job, of a made cluster's nodes, or the policy for a running one's."""
     for name in found.assembly.resources("AWS::IAM::Role"):
         if name.startswith(("SparkJobRole", "SparkNodesRole")):

@@ -21,6 +21,7 @@ from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.iam import Call
 from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, MAINTENANCE_ALONE, engine_of
 from tests.infrastructure.conftest import Deployed, Synthesized
+from tests.infrastructure.test_least_privilege import spark_roles
 from tests.infrastructure.test_tables_stack import of_type, text_of
 
 _COMPACTION_ALONE = sorted(n for n, one in CONFIGURATIONS.items() if "maintenance" not in one)
@@ -143,11 +144,7 @@ def test_functions_have_the_bundle_of_their_product(
 
 def test_the_spark_job_of_maintenance_alone_may_do_its_work(alone: str, deployed: Deployed) -> None:
     found, context = deployed(alone), MAINTENANCE_ALONE[alone]
-    jobs = [
-        policies
-        for role, policies in (*found.policies.items(), *found.managed_policies.items())
-        if "SparkJobRole" in role or "SparkNodes" in role
-    ]
+    jobs = [*spark_roles(found)]
 
     assert len(jobs) == (engine_of(context) != "none")
     for policies in jobs:
