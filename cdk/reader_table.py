@@ -60,7 +60,7 @@ def may_switch(role: Role, table: ReaderTable) -> None:
 
 
 def may_ask_readers(role: Role, table: ReaderTable) -> None:
-    """See which sources somebody may still read, and write down since when it was so."""
+    """See which sources may still be read, and record since when it was so."""
     may_read(role, table.lists)
     may_put(role, table.state, f"{READERS}switches/*.json")
     allow(role, _ASKING, table.catalog_arns)

@@ -140,7 +140,7 @@ def _detected(
     """What the first object is of which it is certain.
 
     Raises:
-        InvalidInput: of none.
+        InvalidInput: no type is certain.
     """
     forced = None if settings.format == "auto" else Format(settings.format)
     if settings.columnar or (forced is not None and not spec_of(forced).declared):

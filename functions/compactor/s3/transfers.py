@@ -174,7 +174,7 @@ class Transfers:
     def start(self, request: Request, done: Done) -> Handle | None:
         """Begin a transfer; returns what :meth:`cancel` takes.
 
-        ``done`` is called later, or at once with an error.
+        ``done`` is called later, or immediately with an error.
         """
         try:
             handle = self._idle.pop() if self._idle else Handle()
@@ -187,7 +187,7 @@ class Transfers:
         return handle
 
     def cancel(self, handle: Handle) -> None:
-        """End a transfer; nobody is called back."""
+        """End a transfer; no callback runs."""
         if self._live.pop(handle.curl, None) is not None:
             self._multi.remove_handle(handle.curl)
             handle.clear()
@@ -276,7 +276,7 @@ class Transfers:
         done(answer)
 
     def _fail(self, error: Exception) -> None:
-        """After what nobody expected: all that is under way comes to this error."""
+        """After an unexpected error: all that is under way comes to this error."""
         self._multi, live, self._live = None, self._live, {}
         self._sockets = Sockets()
         for handle in live.values():

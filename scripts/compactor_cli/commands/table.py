@@ -41,7 +41,7 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table, progress
 
 _THREADS = 16
-_AT_ONCE = 100
+_BATCH = 100
 _SHOWN_ROWS = 50
 
 
@@ -77,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             )
         if name == "expire":
             one.add_argument(
-                "-y", "--yes", action="store_true", help="delete them; without it only told of"
+                "-y", "--yes", action="store_true", help="delete them; without it only shown"
             )
         options.add_common(one)
         options.add_fields(one)
@@ -98,8 +98,8 @@ def _refresh(args: argparse.Namespace) -> int:
     paths = _paths(args, settings, store)
     outcomes: list[Outcome] = []
     with progress("refreshing", len(paths)) as bar:
-        for start in range(0, len(paths), _AT_ONCE):
-            some = refresh(paths[start : start + _AT_ONCE], work)
+        for start in range(0, len(paths), _BATCH):
+            some = refresh(paths[start : start + _BATCH], work)
             outcomes += some
             bar.advance(len(some))
     total = Outcomes()
@@ -166,8 +166,8 @@ def _show_sink(settings: Settings, store: ObjectStore, *, as_json: bool) -> int:
 
 
 def _print_json(settings: Settings, partitions: Sequence[Outcome | Showing | OldLists]) -> None:
-    told = [asdict(one) for one in partitions]
-    print(json.dumps({"table": settings.reader_table, "partitions": told}))
+    shown = [asdict(one) for one in partitions]
+    print(json.dumps({"table": settings.reader_table, "partitions": shown}))
 
 
 def _row(one: Showing) -> tuple[str, ...]:

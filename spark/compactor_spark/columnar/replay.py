@@ -49,7 +49,7 @@ def replay(
         Without an output where nothing fits that did not before: then the rejects wait on.
 
     Raises:
-        InvalidInput: the schema is none.
+        InvalidInput: the schema is invalid.
         IntegrityError: an object is not what its entry says, or rows and rejects are not as many
             as its records.
     """
