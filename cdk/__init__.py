@@ -7,7 +7,7 @@ app                 what `cdk` starts; `synthesize` gives a template without it
 stack               puts the following together
   storage           buckets and the places in them
   grants            what a role may do there
-  registry          the table of objects that wait, where S3 tells of them by events
+  registry          the table of objects that wait, where S3 names them by events
   reader_table      the table that query engines read: who switches its partitions
   tables            the table that outputs are published to, and that of its keys
   function_set      Lambda functions of one bundle, a role for each

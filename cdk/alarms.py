@@ -1,4 +1,4 @@
-"""The alarms, and the topic they tell."""
+"""The alarms, and the topic they notify."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class Alarms(Construct):
     def add_failed(self, how: Mapping[str, cloudwatch.IMetric]) -> None:
         """A run did not succeed: one alarm for each way in which that is counted.
 
-        A sum of them in one alarm would hang on what CloudWatch makes of a metric that was never
-        published, of which its manual only says what missing *values* are taken for.
+        A sum of them in one alarm would depend on what CloudWatch makes of a metric that was never
+        published, of which its manual only says how missing *values* are treated.
         """
         for name, metric in how.items():
             self._add(
@@ -73,7 +73,7 @@ class Alarms(Construct):
         """No run started for too long, though there is a schedule.
 
         The metric has values only where runs started, none below one. So this alarm has no data
-        until the first run, as on the day on which the schedule is deployed, and is told of by
+        until the first run, as on the day on which the schedule is deployed, and is reported by
         the loss of data after that: an alarm begins as INSUFFICIENT_DATA, and acts when its state
         changes alone ("Using Amazon CloudWatch alarms").
         """
@@ -112,7 +112,7 @@ class Alarms(Construct):
         dead_letters: cloudwatch.IMetric,
         sweep_errors: cloudwatch.IMetric,
     ) -> None:
-        """Events are registered, and what they tell of is compacted in time.
+        """Events are registered, and what they name is compacted in time.
 
         Args:
             register_errors: of the function.
@@ -136,13 +136,13 @@ class Alarms(Construct):
         self._add(
             "DeadLetters",
             dead_letters,
-            "Events could not be registered. Mend the cause, then send them again: compactor"
+            "Events could not be registered. Fix the cause, then send them again: compactor"
             " replay. Until then a reconcile finds their objects.",
         )
         self._add(
             "LostEvents",
             self._metrics.of_stream("ReconciledObjects", "Sum", _HOUR),
-            "A reconcile found objects of which no event told; they are registered now. Once: S3"
+            "A reconcile found objects that no event named; they are registered now. Once: S3"
             " lost one. Again and again: are the bucket's notifications to EventBridge on?",
         )
         if self._config.reconcile_inventory is not None:
@@ -150,8 +150,8 @@ class Alarms(Construct):
                 "SweepErrors",
                 sweep_errors,
                 "The function sweep failed, mostly because there is no inventory to reconcile by:"
-                " compactor logs --level error says why. Until it can be had, nobody looks for"
-                " objects of which no event told.",
+                " compactor logs --level error says why. Until it can be had, nothing looks for"
+                " objects that no event named.",
             )
         self._add_oldest()
 

@@ -29,7 +29,7 @@ MADE_REGISTRY = "made-by-the-stack"
 
 #: Iceberg of the EMR release, of which "Using Apache Iceberg with EMR Serverless" and "Use an
 #: Iceberg cluster with Spark" give the place; its name there has the 3 of Spark 3. Spark resolves
-#: patterns, and of one that nothing matches the job itself can tell.
+#: patterns, and whether something matches one, the job itself finds out.
 RELEASE_JARS = "/usr/share/aws/iceberg/lib/iceberg-spark*runtime*.jar"
 
 # The same of Delta is "delta-spark.jar" in the guide of EMR 7; it was not looked at in later ones.
@@ -114,7 +114,7 @@ class Config:
 
     @property
     def events(self) -> bool:
-        """True when S3 tells of objects, and runs start by what waits."""
+        """True when S3 notifies of objects, and runs start by what waits."""
         return self.ingest == "events"
 
     @property
@@ -167,14 +167,14 @@ class Config:
 
     @property
     def jars(self) -> tuple[str, ...] | None:
-        """Archives for Spark's tables that are there already; None where the stack brings them."""
+        """Jars for Spark's tables that are there already; None where the stack brings them."""
         if self.spark_jars == BUNDLED:
             return None
         return (RELEASE_JARS,) if self.spark_jars == RELEASE else tuple(self.spark_jars)
 
     @property
     def table_jars(self) -> tuple[str, ...] | None:
-        """Archives for maintenance that are there already; None where the stack brings them."""
+        """Jars for maintenance that are there already; None where the stack brings them."""
         if self.spark_jars == BUNDLED:
             return None
         if self.spark_jars != RELEASE:

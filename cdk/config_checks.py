@@ -133,7 +133,7 @@ def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
 
 
 def _check_instance(instance: str, architecture: str) -> None:
-    # m6g, c7gd, r8gn: the letter g behind the generation says Graviton.
+    # m6g, c7gd, r8gn: the letter g after the generation says Graviton.
     _, _, options = instance.split(".", maxsplit=1)[0].partition(_generation(instance))
     found = "arm64" if options.startswith("g") else "x86_64"
     if found != architecture:

@@ -119,7 +119,7 @@ _DEPLOYMENT = (
         "schedule",
         one_of("schedule", "events"),
         "What makes runs start, and where they learn which objects there are. schedule: the"
-        " schedule, and LIST or an inventory. events: S3 tells of each object as it comes, and a"
+        " schedule, and LIST or an inventory. events: S3 notifies of each object as it comes, and a"
         " run starts when enough wait; runs of a schedule may be added.",
     ),
     FieldSpec(
@@ -136,7 +136,7 @@ _DEPLOYMENT = (
         _EVENTS,
         24,
         whole(1, 168),
-        "How often the source is listed for objects of which no event told.",
+        "How often the source is listed for objects that no event named.",
     ),
     FieldSpec(
         "reconcile_inventory",

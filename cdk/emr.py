@@ -76,7 +76,7 @@ class Serverless:
         vcpus = config.emr_serverless_max_vcpus
         if vcpus > _VCPUS_BY_DEFAULT:
             Annotations.of(scope).add_info(
-                f"EMR Serverless lets an account use {_VCPUS_BY_DEFAULT} vCPUs at once unless you"
+                f"EMR Serverless lets an account use {_VCPUS_BY_DEFAULT} vCPUs unless you"
                 f" ask for more, and emr_serverless_max_vcpus is {vcpus}: ask for a higher quota"
                 ' "Max concurrent vCPUs per account" in Service Quotas. Until then oversized'
                 " partitions take longer."
@@ -127,7 +127,7 @@ class Serverless:
 
 
 class AnyCluster:
-    """A cluster that runs already; somebody else gives its nodes the policies made here."""
+    """A cluster that runs already; its owner gives its nodes the policies made here."""
 
     substitutions: Mapping[str, str] = {}
 

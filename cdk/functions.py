@@ -84,7 +84,7 @@ class Functions(FunctionSet):
         workers = {"memory_mb": self._config.worker_memory_mb, "reserved": reserved}
         self.by_name["discover"].add_environment("COMPACTOR_WORKERS", json.dumps(workers))
         if not reserved:
-            # How many functions the account runs at once, the workers among them.
+            # How many functions the account runs concurrently, the workers among them.
             allow(role, ["lambda:GetAccountSettings"], ["*"])
         may_list(role, self._storage.source)
         may_see_owners(role, self._storage.source)
@@ -147,7 +147,7 @@ class Functions(FunctionSet):
         self._may_clean_up(role)
         if self._config.deletes:
             # A source that S3 did not delete is looked at: gone must be 404, not 403, and the
-            # checksum of an encrypted one is not told without its key.
+            # checksum of an encrypted one is not returned without its key.
             may_read(role, self._storage.source)
             may_read_tags(role, self._storage.source)
             may_see_owners(role, self._storage.source)
@@ -209,7 +209,7 @@ class Functions(FunctionSet):
         memory_mb = _DISCOVER_MB if takes else _SWEEP_MB
         role = self.add("sweep", memory_mb, knows_table=self._takes_table("sweep"))
         may_register(role, self._storage.registry)
-        # It looks for what no event told of, and in the log whether that is compacted already.
+        # It looks for what no event named, and in the log whether that is compacted already.
         may_read(role, self._storage.state)
         # How far it is.
         may_write(role, self._storage.state, f"{RECONCILE}*.json")

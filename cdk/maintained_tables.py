@@ -18,7 +18,7 @@ from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 
 _PATTERNS = "Patterns of the configuration say which tables; which there are is known to a run."
-_FILES = "Files of tables; whoever writes them names them."
+_FILES = "Files of tables; their writers name them."
 _ANY = "*"
 
 
@@ -65,7 +65,7 @@ class MaintainedTables:
             may_list(role, place)
 
     def may_read_metadata(self, role: Role) -> None:
-        """Read what tables consist of. Data files lie beside it; no right tells them apart."""
+        """Read what tables consist of. Data files lie beside it; no right separates them."""
         self._may_ask(role, ["glue:GetTable"])
         for place in self.places:
             may_read(role, place)

@@ -156,7 +156,7 @@ class Maintenance(Construct):
     def _allow_functions(self, functions: FunctionSet) -> None:
         roles, tables, state = functions.roles, self._tables, self._state
         for name, writes in _WRITES.items():
-            # Whoever lists tables reads nothing, of the state or of a table.
+            # The function that lists tables reads nothing, of the state or of a table.
             if name != "list_tables":
                 may_read(roles[name], state)
             for below in writes:
@@ -182,7 +182,7 @@ class Maintenance(Construct):
         functions.by_name["plan_table"].add_environment("COMPACTOR_TABLE_ENGINES", engines)
 
     def _allow_queries(self, policy: iam.Policy) -> None:
-        # Athena reads and writes with the rights of whoever starts a query.
+        # Athena reads and writes with the rights of the role that starts a query.
         actions = ["StartQueryExecution", "StopQueryExecution", "GetQueryExecution"]
         allow(policy, [f"athena:{one}" for one in actions], [self._workgroup_arn])
         catalog = self._arn(

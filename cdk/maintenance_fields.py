@@ -134,7 +134,7 @@ def formats_of(request: MaintenanceRequest | None) -> set[str]:
 
 
 def check_jars(request: MaintenanceRequest | None, jars: str | tuple[str, ...], spark: str) -> None:
-    """Check that there are archives for what is maintained.
+    """Check that there are jars for what is maintained.
 
     Args:
         request: of maintenance.

@@ -19,7 +19,7 @@ _SOON = Duration.minutes(5)
 _HOUR = Duration.hours(1)
 _DAY = Duration.days(1)
 _WIDTH, _HEIGHT = 8, 6
-# The states of the definition that tell how the oversized branch went.
+# The states of the definition that show how the oversized branch went.
 _SPARK_STATES = (
     "PrepareSpark",
     "RunServerlessJob",

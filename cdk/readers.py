@@ -41,7 +41,7 @@ _INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such 
 _SUBNET = matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0")
 
 
-#: Values of spark_jars that are no list: who brings the archives.
+#: Values of spark_jars that are no list: who brings the jars.
 BUNDLED, RELEASE = "bundled", "release"
 
 
@@ -244,7 +244,7 @@ RECONCILED_BY = Reader(
     _reconciled_by,
 )
 JARS = Reader(
-    f'"{BUNDLED}", "{RELEASE}", or a list of archives, each s3://bucket/key.jar or, on the machines'
+    f'"{BUNDLED}", "{RELEASE}", or a list of jars, each s3://bucket/key.jar or, on the machines'
     " themselves, /path/name.jar",
     _jars,
 )

@@ -160,21 +160,21 @@ class SparkStep(Construct):
         }
 
     def _bundle_jars(self) -> list[s3_assets.Asset]:
-        """Archives of Iceberg, where the job merges into a table and they are not there already."""
+        """Jars of Iceberg, where the job merges into a table and they are not there already."""
         if not self._config.run.upsert_key or self._config.jars is not None:
             return []
-        return self._archives("Jar", PINNED)
+        return self._jar_assets("Jar", PINNED)
 
     def _bundle_table_jars(self) -> list[s3_assets.Asset]:
-        """Archives of the formats that are maintained, where they are not there already."""
+        """Jars of the formats that are maintained, where they are not there already."""
         if self._config.table_jars is not None:
             return []
         formats = self._config.table_formats
-        iceberg = (self._jars or self._archives("Jar", PINNED)) if ICEBERG in formats else []
-        delta = self._archives("DeltaJar", PINNED_DELTA) if DELTA in formats else []
+        iceberg = (self._jars or self._jar_assets("Jar", PINNED)) if ICEBERG in formats else []
+        delta = self._jar_assets("DeltaJar", PINNED_DELTA) if DELTA in formats else []
         return [*iceberg, *delta]
 
-    def _archives(self, name: str, coordinates: Iterable[str]) -> list[s3_assets.Asset]:
+    def _jar_assets(self, name: str, coordinates: Iterable[str]) -> list[s3_assets.Asset]:
         source = REPOSITORY / "spark"
         return [
             asset(self, f"{name}{number}", source, spark_jar(coordinate))
@@ -213,7 +213,7 @@ class SparkStep(Construct):
 
     def _may_run(self, storage: Storage, role: Role) -> None:
         may_compact(role, storage)
-        # The job finds uploads that nobody can complete any more.
+        # The job finds uploads that can no longer be completed.
         may_list_uploads(role, storage.destination)
         may_mark(role, storage.registry)
         readers = reader_table_of(Stack.of(self), self._config, storage)
@@ -242,7 +242,7 @@ class SparkStep(Construct):
         self._may_read_given(role, self._config.table_jars or ())
 
     def _may_read_given(self, role: Role, jars: Iterable[str]) -> None:
-        """Read the archives that somebody else has put on S3."""
+        """Read the jars that the operator has put on S3."""
         on_s3 = [one for one in jars if one.startswith("s3://")]
         if on_s3:
             objects = [one.removeprefix("s3://") for one in on_s3]
@@ -255,7 +255,7 @@ class SparkStep(Construct):
             self._may_decrypt(role, assets)
 
     def _may_decrypt(self, role: Role, assets: Sequence[s3_assets.Asset]) -> None:
-        # `cdk bootstrap` can be given a customer's key, of which an app is told nothing. What S3
+        # `cdk bootstrap` can be given a customer's key, which an app does not see. What S3
         # asks KMS to decrypt carries the ARN of the object, or of the bucket where that has a
         # bucket key ("Using server-side encryption with AWS KMS keys").
         arns = [one.bucket.arn_for_objects(one.s3_object_key) for one in assets]

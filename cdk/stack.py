@@ -1,4 +1,4 @@
-"""The one stack: puts the parts together, and tells the command line where they are."""
+"""The one stack: puts the parts together, and outputs where they are for the command line."""
 
 from __future__ import annotations
 

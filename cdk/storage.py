@@ -13,7 +13,7 @@ from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
 from cdk.readers import DESTINATION, EXPIRE, INVENTORY, SOURCE, TABLE
 from cdk.registry import Registry
-from compactor.inventory.manifest import configuration_of
+from compactor.inventory.inventory_manifest import configuration_of
 from compactor.layout import RUNS
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.settings.uris import S3Uri
@@ -61,7 +61,7 @@ class Storage(Construct):
     Attributes:
         inventory: where S3 delivers the inventories of the source; None where none is taken.
         inventory_key: that encrypts the inventory, where that has one of its own.
-        registry: what waits, where S3 tells of objects by events; else None.
+        registry: what waits, where S3 names objects by events; else None.
         tables: where the table lies that outputs are published to, and that of its keys where its
             rows have one; none without.
     """
@@ -163,7 +163,8 @@ class Storage(Construct):
             expired_object_delete_marker=True if config.versioned else None,
         )
         if config.run.state.bucket == name:
-            # Each file for itself; clean-up, where it is on, drops whole runs. A commit is none.
+            # Each file for itself; clean-up, where it is on, drops whole runs. Commits are not
+            # among them.
             bucket.add_lifecycle_rule(
                 id="old-runs",
                 prefix=config.run.state.prefix + RUNS,

@@ -46,16 +46,16 @@ class InvalidInput(CompactorError):
         field: name of the input field at fault.
         value: what was given; None where nothing was.
         accepted: what would have been right, in words.
-        told: the line itself, where no value was given, or more is to be said.
+        message: the line itself, where no value was given, or more is to be said.
     """
 
-    def __init__(self, field: str, value: object, accepted: str, *, told: str = "") -> None:
+    def __init__(self, field: str, value: object, accepted: str, *, message: str = "") -> None:
         given = "no value" if value is None else f"{value!r} is not accepted"
-        super().__init__(told or f"{field}: {given}; expected {accepted}")
+        super().__init__(message or f"{field}: {given}; expected {accepted}")
         self.field = field
         self.value = value
         self.accepted = accepted
-        self.told = told
+        self.message = message
 
 
 def no_credentials(found: str = "") -> InvalidInput:
@@ -71,7 +71,7 @@ def no_credentials(found: str = "") -> InvalidInput:
     )
     why = f"the credentials found here are not taken ({found})" if found else ""
     message = f"{why or 'no AWS credentials found'}: {accepted}"
-    return InvalidInput("credentials", found or None, accepted, told=message)
+    return InvalidInput("credentials", found or None, accepted, message=message)
 
 
 class NotMerged(CompactorError):

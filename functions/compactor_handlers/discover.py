@@ -38,8 +38,8 @@ def _fleet() -> Fleet:
     workers = json.loads(os.environ.get(WORKERS_HERE, "{}"))
     if not workers:
         return Fleet()
-    at_once = None if workers["reserved"] else concurrency_of_account()
-    return Fleet(processors_of(workers["memory_mb"]), at_once)
+    concurrent = None if workers["reserved"] else concurrency_of_account()
+    return Fleet(processors_of(workers["memory_mb"]), concurrent)
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -56,7 +56,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
     Raises:
         InvalidInput: the run's input is at fault, or its table cannot keep what would be compacted
-            for it; the state machine ends at once.
+            for it; the state machine ends.
         IntegrityError: the table is not what its log says.
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))

@@ -140,7 +140,7 @@ class Verification(_Result):
         """Do nothing when nothing is wrong.
 
         Raises:
-            IntegrityError: something is; the first finding is told.
+            IntegrityError: something is; the first finding is named.
         """
         if self.findings:
             raise IntegrityError(f"{plural(len(self.findings), 'finding')}: {self.findings[0]}")
@@ -204,16 +204,16 @@ def plan(
         source: an S3 URI such as ``s3://my-logs/raw/``.
         destination: the same for the outputs.
         endpoint_url: of an S3-compatible store; None for AWS, or what the environment names.
-        on_progress: told of each step's progress, perhaps by another thread.
+        on_progress: called with each step's progress, perhaps by another thread.
         fields: of a run's input, such as ``date_format``; docs/settings.md has them all.
 
     Raises:
         InvalidInput: an argument is at fault; the error names it.
-        TransientStoreError: nobody answers.
+        TransientStoreError: the store does not answer.
     """
     settings = _settings(source, destination, fields)
     store = open_store(endpoint_url, settings.state.bucket)
-    with heard_by(on_progress or _nobody), TemporaryDirectory() as directory:
+    with heard_by(on_progress or _ignore), TemporaryDirectory() as directory:
         listing = listing_of(settings, store, Path(directory))
         found = find(settings, store, listing)
         return Plan(found, forecast(found.items, settings, store, listing))
@@ -250,7 +250,7 @@ def run(
         PartitionsFailed: some partitions failed, all others are done; ``report`` of the error is
             the run's report. Run it again: it redoes what is left.
         TimeRanOut: the time is over, and partitions are ``left``. Run it again for those.
-        TransientStoreError: nobody answers.
+        TransientStoreError: the store does not answer.
     """
     if workers is not None and workers < 1:
         raise InvalidInput("workers", workers, "1 or more")
@@ -263,7 +263,7 @@ def run(
         Path(log) if log else None,
         time_limit_seconds=limit,
     )
-    with heard_by(on_progress or _nobody):
+    with heard_by(on_progress or _ignore):
         done = run_here(settings, machine)
     report = done.report
     if report is None:
@@ -297,11 +297,11 @@ def verify(
 
     Raises:
         InvalidInput: there is no state, or a bucket cannot be read.
-        TransientStoreError: nobody answers.
+        TransientStoreError: the store does not answer.
     """
     settings = _settings(source, destination, fields)
     store = open_store(endpoint_url, settings.state.bucket)
-    with heard_by(on_progress or _nobody):
+    with heard_by(on_progress or _ignore):
         return Verification(check(settings, store, sources=sources, deep=deep))
 
 
@@ -327,7 +327,7 @@ def restore(
         prefix: instead of keys: every source whose key begins so, in its newest version.
         glob: instead of keys, also beside a prefix: every source whose whole key fits.
         compress: compress sources again whose names end in .gz or .zst; otherwise they come back
-            decompressed, with ``.content`` behind their names.
+            decompressed, with ``.content`` after their names.
         overwrite: replace files or objects that are there already.
         s3_state_uri: where the run had one.
         endpoint_url: as for :func:`plan`.
@@ -337,14 +337,14 @@ def restore(
         InvalidInput: no commit names a key, a source's output holds only its rows, or something
             would be written over; nothing was written.
         IntegrityError: an output is gone or damaged; nothing is left of what it would give.
-        TransientStoreError: nobody answers.
+        TransientStoreError: the store does not answer.
     """
     if bool(keys) == bool(prefix or glob) or isinstance(keys, str):
         raise InvalidInput("keys", keys, "a list of keys, or a prefix or glob instead")
     place = S3Uri.parse("s3_destination_uri", destination)
     state = S3Uri.parse("s3_state_uri", s3_state_uri or default_state_uri(place.uri))
     store = open_store(endpoint_url, state.bucket)
-    with heard_by(on_progress or _nobody):
+    with heard_by(on_progress or _ignore):
         found = search(Wish(keys, prefix, glob), state, store)
         if found.rows_only:
             accepted = "sources whose bytes are in outputs; the output of this one holds its rows"
@@ -377,13 +377,13 @@ def clean_up(
 
     Raises:
         InvalidInput: an argument is at fault, or the store does not honour what deleting needs.
-        TransientStoreError: nobody answers.
+        TransientStoreError: the store does not answer.
     """
     settings = _settings(source, destination, {**fields, "clean_up": "delete"})
     store = open_store(endpoint_url, settings.state.bucket)
     store = store.with_traits(recorded_traits(settings.state, store))
     cleaning = Cleaning(settings, store, SystemClock(), new_run_id())
-    with heard_by(on_progress or _nobody):
+    with heard_by(on_progress or _ignore):
         decisions = cleaning.decide()
         wanted = any(one.due or one.orphans for one in decisions)
         if not delete or not (wanted or cleaning.count_expired()):
@@ -397,5 +397,5 @@ def _settings(source: str, destination: str, fields: Mapping[str, Any]) -> Setti
     return Settings.from_input({**given, **fields})
 
 
-def _nobody(step: Step) -> None:
-    """Hears of progress where nobody asked for it; a bar would disturb the caller's output."""
+def _ignore(step: Step) -> None:
+    """Takes the progress that the caller did not ask for; a bar would disturb its output."""

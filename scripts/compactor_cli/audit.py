@@ -1,7 +1,7 @@
 """The proof: every record of every source is in exactly one output.
 
 Nothing here trusts the compactor: objects are listed and read with plain boto3, records are
-told apart by :mod:`compactor_cli.records`, and of the commit logs only the names of sources and
+recognised by :mod:`compactor_cli.records`, and of the commit logs only the names of sources and
 outputs are taken, with code of its own. What is compared, output by output, is the multiset of
 records in its sources with the multiset of records in the output.
 """
@@ -115,7 +115,7 @@ def audit(
     Args:
         places: where to look.
         client: plain boto3.
-        on_read: told how many objects were read, and of how many.
+        on_read: called with how many objects were read, and of how many.
     """
     proof = Proof()
     named = _named(places, client, proof)

@@ -23,7 +23,7 @@ from compactor_cli.commit_logs import all_logs, require_state
 from compactor_cli.console import instant, progress
 
 _SCHEME = "s3://"
-#: The same commits, each output once, read anew each time: all of them would not fit in memory.
+#: The same commits, each output once, re-read each time: all of them would not fit in memory.
 Commits = Callable[[], Iterable[Found]]
 
 
@@ -64,7 +64,7 @@ class Wish:
         return self._pattern is not None and self._pattern.match(key) is not None
 
     @property
-    def told(self) -> tuple[str, str]:
+    def in_words(self) -> tuple[str, str]:
         """What was asked for beside keys: the first option, and all that follows it."""
         given = {"--prefix": self.prefix, "--glob": self.glob, "--run-id": self.run_id}
         texts = [f"{name} {value}" for name, value in given.items() if value is not None]
@@ -88,7 +88,7 @@ class Search:
 
 
 def named(words: Sequence[str], bucket: str | None) -> tuple[list[str], str | None]:
-    """Keys as somebody typed them, perhaps as the URIs that locate prints; and their bucket.
+    """Keys as they were typed, perhaps as the URIs that locate prints; and their bucket.
 
     Args:
         words: keys, or URIs of one bucket.
@@ -178,7 +178,7 @@ def _fitting(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
             newest[name] = max(newest.get(name, one), one)
     if not newest:
         accepted = f"what commits in {state.uri} name; compactor ls shows their keys and times"
-        raise InvalidInput(*wish.told, accepted)
+        raise InvalidInput(*wish.in_words, accepted)
     chosen: dict[tuple[int, int], set[bytes]] = {}
     for one in newest.values():
         if one.kept:

@@ -28,7 +28,7 @@ from compactor.settings.settings import Settings
 from compactor_cli.console import progress
 
 # Partitions at a time: each holds the rows of one commit, which may take tens of megabytes.
-_AT_ONCE = 4
+_CONCURRENT = 4
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Done(CleanUpSums):
 
 
 class _Stopped(Exception):
-    """Ends the work on a partition between two commits; nobody sees it."""
+    """Ends the work on a partition between two commits; it is never shown."""
 
 
 class Cleaning:
@@ -125,7 +125,7 @@ class Cleaning:
     def act(self, decisions: Sequence[Decision]) -> Done:
         """Delete the sources that were decided on, and no others; drop what expired of the state.
 
-        Each output is looked at once more, and so is what surrounds the sources.
+        Each output is looked at again, and so is what surrounds the sources.
         """
         done = Done()
         self._seen.levels.clear()
@@ -174,7 +174,7 @@ class Cleaning:
 
     @contextmanager
     def _threads(self) -> Iterator[ThreadPoolExecutor]:
-        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="clean-up")
+        pool = ThreadPoolExecutor(_CONCURRENT, thread_name_prefix="clean-up")
         try:
             yield pool
         except BaseException:

@@ -39,11 +39,11 @@ def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
 def no_state(state: S3Uri) -> InvalidInput:
     """The error that no run has committed anything below a state prefix."""
     accepted = "where a run has left its state"
-    told = (
+    message = (
         f"no run has left its state at {state.uri}: is this the destination of a run? One with an"
         " s3_state_uri of its own needs the same --state-uri here"
     )
-    return InvalidInput("s3_state_uri", state.uri, accepted, told=told)
+    return InvalidInput("s3_state_uri", state.uri, accepted, message=message)
 
 
 def require_state(state: S3Uri, store: ObjectStore) -> None:

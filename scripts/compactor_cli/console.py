@@ -42,14 +42,14 @@ class Step:
 
 
 OnStep = Callable[[Step], None]
-"""Told of progress, perhaps by several threads."""
+"""Called with progress, perhaps by several threads."""
 
 _listener: ContextVar[OnStep | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def heard_by(listener: OnStep) -> Iterator[None]:
-    """Within the block, progress is told to this function and shown nowhere."""
+    """Within the block, progress goes to this function and is shown nowhere."""
     token = _listener.set(listener)
     try:
         yield
@@ -58,7 +58,7 @@ def heard_by(listener: OnStep) -> Iterator[None]:
 
 
 class Bar:
-    """One line of progress; does nothing where nobody would see it."""
+    """One line of progress; does nothing where it would not be seen."""
 
     def __init__(self, progress: Progress | None = None, task: TaskID | None = None) -> None:
         self._progress = progress
@@ -76,7 +76,7 @@ class Bar:
             self._progress.advance(self._task, amount)
 
 
-class _ToldBar(Bar):
+class _ListenedBar(Bar):
     """Progress for a program."""
 
     def __init__(self, listener: OnStep, step: Step) -> None:
@@ -96,7 +96,7 @@ class _ToldBar(Bar):
             self._listener(self._step)
 
 
-class _Lines(_ToldBar):
+class _Lines(_ListenedBar):
     """Progress for a log: a line on standard error every ten seconds, and none before."""
 
     def __init__(self, step: Step) -> None:
@@ -104,18 +104,18 @@ class _Lines(_ToldBar):
         self._now = step
         self._began = time.monotonic()
         self._ended = threading.Event()
-        self._teller = threading.Thread(target=self._tell, name="progress", daemon=True)
-        self._teller.start()
+        self._writer = threading.Thread(target=self._write_on, name="progress", daemon=True)
+        self._writer.start()
 
     def end(self) -> None:
-        """Tell no more."""
+        """Write no more."""
         self._ended.set()
-        self._teller.join()
+        self._writer.join()
 
     def _note(self, step: Step) -> None:
         self._now = step
 
-    def _tell(self) -> None:
+    def _write_on(self) -> None:
         while not self._ended.wait(_LINE_SECONDS):
             now = self._now
             of = f" of {now.total:,}" if now.total else ""
@@ -129,13 +129,13 @@ class _Lines(_ToldBar):
 def progress(what: str, total: int | None = None) -> Iterator[Bar]:
     """A progress bar on standard error, gone at the end; a line now and then without a terminal.
 
-    Where a program listens (:func:`heard_by`), it is told instead.
+    Where a program listens (:func:`heard_by`), it gets them instead.
     """
     listener = _listener.get()
     if listener is not None:
         begun = Step(what, 0, total)
         listener(begun)
-        yield _ToldBar(listener, begun)
+        yield _ListenedBar(listener, begun)
         return
     if not sys.stderr.isatty():
         lines = _Lines(Step(what, 0, total))

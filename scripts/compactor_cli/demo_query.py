@@ -145,10 +145,10 @@ def _named(settings: Settings, store: ObjectStore) -> _Objects:
     return objects
 
 
-def _kind(told: Format | None) -> str:
-    if told in _JSON_FORMATS:
+def _kind(known: Format | None) -> str:
+    if known in _JSON_FORMATS:
         return JSON
-    return PARQUET if told is Format.PARQUET else LINES
+    return PARQUET if known is Format.PARQUET else LINES
 
 
 def _headers(commit: Commit) -> Iterable[str]:
@@ -177,7 +177,7 @@ def _ask(
 def _stage(
     objects: Mapping[tuple[str, str], Sequence[SourceObject]], store: ObjectStore, directory: Path
 ) -> Iterable[Staged]:
-    """All of them read at once, as far as the store's reader does."""
+    """All of them read concurrently, as far as the store's reader does."""
     places = [place for place, some in objects.items() for one in some if one.size]
     wanted = [one for some in objects.values() for one in some if one.size]
     staged = Staging(store, directory).files(wanted, [kind for _, kind in places])

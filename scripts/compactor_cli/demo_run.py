@@ -56,7 +56,7 @@ def execute(
             on_progress=show,
             options=EngineOptions(environment=packages_environment(settings), log=machine.log),
         )
-    # As somebody waits for it: starting the interpreter takes longer than many a run.
+    # A person waits for it: starting the interpreter takes longer than many a run.
     end = RunEnd(result.status, result.error, result.cause, time.monotonic() - began)
     bucket, key = layout.run_key(settings, run_id, "report.json")
     with suppress(ObjectMissing):

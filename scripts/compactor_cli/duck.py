@@ -115,10 +115,10 @@ def _view(connection: Any, kind: str, files: Sequence[str], names: Sequence[str]
     described = connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()
     own = {str(row[0]).lower() for row in described} - {"filename"}
     # What a record has itself goes before what its place says.
-    told = "".join(f", p.{_quoted(name)}" for name in names if name.lower() not in own)
+    columns = "".join(f", p.{_quoted(name)}" for name in names if name.lower() not in own)
     view = f"{VIEW}_{kind}"
     connection.execute(
-        f"CREATE VIEW {view} AS SELECT r.* EXCLUDE (filename){told} FROM {reader} r"
+        f"CREATE VIEW {view} AS SELECT r.* EXCLUDE (filename){columns} FROM {reader} r"
         f" JOIN {_PLACES} p ON p.filename = r.filename"
     )
     return view

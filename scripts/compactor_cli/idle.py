@@ -24,7 +24,7 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
     """Do nothing where there is, or was, anything below the source.
 
     One LIST, and a few requests more where that shows nothing. Sources that clean-up deleted are
-    known by the commit log. Of an inventory, and of what events told, nobody asks the bucket.
+    known by the commit log. For an inventory, and for events, the bucket is not asked.
 
     Raises:
         InvalidInput: there is no object below it, and no commit names one; or it may not be listed.
@@ -44,11 +44,11 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
 def nothing_below(root: S3Uri, store: ObjectStore) -> InvalidInput:
     """The error that there is no object below a prefix; it names what there is beside it."""
     there = _beside(root, store)
-    told = (
+    message = (
         f"nothing below {root.uri}: is the prefix right? the bucket"
         f" {'has ' + ', '.join(there) if there else f'{root.bucket} is empty'}"
     )
-    return InvalidInput("s3_source_uri", root.uri, "a prefix with objects", told=told)
+    return InvalidInput("s3_source_uri", root.uri, "a prefix with objects", message=message)
 
 
 def _is_of(settings: Settings, commit: Commit) -> bool:
@@ -67,7 +67,7 @@ def _beside(root: S3Uri, store: ObjectStore) -> list[str]:
         above = "".join(f"{level}/" for level in levels)
         for page in islice(store.list_level(root.bucket, above), _PAGES_LOOKED_AT):
             found = [*page.prefixes, *(one.key for one in page.objects)]
-            # Where states lie, unless somebody says otherwise.
+            # Where states lie, by default.
             found = [one for one in found if one != STATE_ROOT]
             if found:
                 more = ["..."] if len(found) > _SHOWN_PREFIXES else []
@@ -92,23 +92,23 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
     with Parallel(1) as parallel:
         parents = Search(settings, store, parallel).parents()
     first, last = window[0].date(), (window[1] - timedelta(seconds=1)).date()
-    told = f"no object from {first} to {last} ({form})"
+    text = f"no object from {first} to {last} ({form})"
     if not parents:
-        return f"{told}, for no prefix matches {settings.s3_source_uri}"
+        return f"{text}, for no prefix matches {settings.s3_source_uri}"
     root = settings.source.root
     there = _prefixes(root.bucket, parents[0], store)
     if not there:
-        return f"{told}, and there is no prefix where dates are expected: is the source right?"
+        return f"{text}, and there is no prefix where dates are expected: is the source right?"
     shown = [one.removeprefix(root.prefix) for one in there[:_SHOWN_PREFIXES]]
-    told += f"; below {root.uri} there is {', '.join(shown)}"
-    told += ", ..." if len(there) > _SHOWN_PREFIXES else ""
+    text += f"; below {root.uri} there is {', '.join(shown)}"
+    text += ", ..." if len(there) > _SHOWN_PREFIXES else ""
     if not any(character.isdigit() for character in shown[0]):
-        return f"{told}; levels above the dates are given as wildcards, such as {root.uri}*/"
+        return f"{text}; levels above the dates are given as wildcards, such as {root.uri}*/"
     # Where names of dates sort as dates do, that is the newest one.
     newest = there[-1]
     for _ in form.split("/")[1:]:
         newest = next(reversed(_prefixes(root.bucket, newest, store)), newest)
-    return f"{told}, and last {newest.removeprefix(root.prefix)}"
+    return f"{text}, and last {newest.removeprefix(root.prefix)}"
 
 
 def _prefixes(bucket: str, prefix: str, store: ObjectStore) -> list[str]:

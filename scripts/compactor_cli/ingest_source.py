@@ -1,4 +1,4 @@
-"""What the demonstration of events writes: small objects with rows that can be told apart."""
+"""What the demonstration of events writes: small objects with distinct rows."""
 
 from __future__ import annotations
 

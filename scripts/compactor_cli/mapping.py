@@ -40,8 +40,8 @@ def _of_log(log: StoredLog, store: ObjectStore) -> Iterator[Mapped]:
         for row in commit.rows:
             yield mapped(log.path, commit, row)
             place = (commit.sequence, row.source.bucket, row.source.key)
-            for told in again.pop(place, ()):
-                yield mapped(log.path, commit, row, told)
+            for columns in again.pop(place, ()):
+                yield mapped(log.path, commit, row, columns)
 
 
 def _without_rows(commit: Commit) -> Commit:
@@ -59,8 +59,8 @@ def _without_rows(commit: Commit) -> Commit:
 def as_json_lines(rows: Iterable[Mapped]) -> Iterator[bytes]:
     """One JSON object a line; bytes as base64, the time in ISO 8601."""
     for row in rows:
-        told = row._asdict()
-        told["committed_at"] = row.committed_at.isoformat().replace("+00:00", "Z")
+        columns = row._asdict()
+        columns["committed_at"] = row.committed_at.isoformat().replace("+00:00", "Z")
         for name in ("dropped_prefix", "dropped_suffix"):
-            told[name] = base64.b64encode(told[name]).decode()
-        yield json.dumps(told).encode() + b"\n"
+            columns[name] = base64.b64encode(columns[name]).decode()
+        yield json.dumps(columns).encode() + b"\n"

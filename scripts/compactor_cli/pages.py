@@ -1,4 +1,4 @@
-"""Pages on this machine: written to a file, and opened in the browser of whoever asked."""
+"""Pages on this machine: written to a file, and opened in the user's browser."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ class PastRun:
     """One run in numbers; bytes are those stored.
 
     Attributes:
-        started_at: as its report tells it.
+        started_at: by its report.
         backlog: objects that it left for a later run, too young or too few.
         failed: partitions that did not finish.
         worker_seconds: that all workers worked, added up.
-        dollars: what it cost, about; None where a version of before did not tell.
+        dollars: what it cost, about; None where its report has no cost.
     """
 
     run_id: str

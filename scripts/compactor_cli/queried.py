@@ -58,7 +58,7 @@ class Staging:
 
     Args:
         store: where they are.
-        directory: for the files; nobody else writes there.
+        directory: for the files; no other process writes there.
     """
 
     def __init__(self, store: ObjectStore, directory: Path) -> None:
@@ -91,10 +91,10 @@ class Staging:
             InvalidInput: an output holds rows, not the bytes of its sources.
         """
         for commit in commits:
-            told = commit.output.format if commit.output is not None else None
+            known = commit.output.format if commit.output is not None else None
             for row, pieces in restore(Found(commit, commit.rows), self._store):
-                kind = _TABLES.get(told) if told is not None else None
-                kind = kind or _kind_of(row.source.key, told)
+                kind = _TABLES.get(known) if known is not None else None
+                kind = kind or _kind_of(row.source.key, known)
                 content = iter(pieces)
                 head = next(content, b"")
                 file = self._new(kind, _end_of(head))
@@ -165,13 +165,13 @@ def _after(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def _kind_of(key: str, told: Format | None) -> str:
+def _kind_of(key: str, known: Format | None) -> str:
     named = _NAMED.search(key)
-    if told in _JSON_FORMATS:
+    if known in _JSON_FORMATS:
         return JSON
-    if told is None and named:
+    if known is None and named:
         return named[1].lower()
-    if told is None and re.search(r"\.(?:json|jsonl|ndjson)\b", key, re.IGNORECASE):
+    if known is None and re.search(r"\.(?:json|jsonl|ndjson)\b", key, re.IGNORECASE):
         return JSON
     return LINES
 

@@ -46,7 +46,7 @@ def plain_text(content: bytes) -> str:
 def records(key: str, content: bytes) -> Iterator[str]:
     """The records of one object by itself, in a form that is equal for equal records.
 
-    The first row of a table is taken for a record: one object does not tell.
+    The first row of a table is taken for a record: one object does not decide it.
 
     Args:
         key: only ``.csv`` and ``.tsv`` at its end mean anything.
@@ -67,7 +67,7 @@ class Reader:
 
     Attributes:
         header: the row that is certain to be a header of all of them; None where none is.
-        doubt: why nobody can tell whether their first rows are headers; empty where one can.
+        doubt: why it is unknown whether their first rows are headers; empty where it is known.
     """
 
     def __init__(self, sources: Sequence[tuple[str, str]]) -> None:
@@ -228,7 +228,7 @@ def _inner(value: Any) -> list[Any] | None:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with its order and its repeated names, behind a mark that no list has."""
+    """A JSON object with its order and its repeated names, after a mark that no list has."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:

@@ -35,7 +35,7 @@ class Form(StrEnum):
     """What the bytes of a restored file are.
 
     ``STORED`` ones are what the source was on S3, byte for byte. ``CONTENT`` is the source once
-    decompressed, where it was compressed at all: the manifest does not tell, and a gzip object may
+    decompressed, where it was compressed at all: the manifest does not say, and a gzip object may
     be as large as its content. ``COMPRESSED`` is that content, compressed again.
     """
 
@@ -94,7 +94,7 @@ class Places(Protocol):
     """Where sources are written to: all are taken in, then checked, then written one by one."""
 
     def add(self, row: ManifestRow) -> None:
-        """Take a source in; what is wrong with its place is told by :meth:`check`."""
+        """Take a source in; what is wrong with its place is reported by :meth:`check`."""
         ...
 
     def check(self) -> None:
@@ -110,7 +110,7 @@ class Places(Protocol):
         """Write a source, whole or not at all.
 
         Raises:
-            InvalidInput: somebody else took its place meanwhile.
+            InvalidInput: another process took its place meanwhile.
         """
         ...
 
@@ -153,7 +153,7 @@ class Targets:
         self._aside: dict[Path, Path] = {}
 
     def add(self, row: ManifestRow) -> None:
-        """Take a source in; what is wrong with its path is told by :meth:`check`."""
+        """Take a source in; what is wrong with its path is reported by :meth:`check`."""
         key = row.source.key
         path, faults = self._place(row)
         if faults and not self._escape:
@@ -180,7 +180,7 @@ class Targets:
         """Write a source under another name first, and rename it once all of it was checked.
 
         Raises:
-            InvalidInput: somebody else wrote a file at its path meanwhile.
+            InvalidInput: another process wrote a file at its path meanwhile.
         """
         shape = self._shape(row)
         path, _ = self._place(row)
@@ -261,7 +261,7 @@ def refuse(field: str, value: str, place: str, thing: str, faults: Sequence[str]
         value: what was given there.
         place: what it is, such as ``a directory``.
         thing: what every source has in it, such as ``a file``.
-        faults: why that cannot be, each in a few words; the first ten are told.
+        faults: why that cannot be, each in a few words; the first ten are shown.
 
     Raises:
         InvalidInput: there is one.
@@ -283,7 +283,7 @@ def row_bytes(row: ManifestRow) -> int:
 
 def _write(path: Path, pieces: Iterable[bytes], replaceable: Container[tuple[int, int]]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Short, because the name itself may be as long as a name can be; and nobody else's.
+    # Short, because the name itself may be as long as a name can be; and no other process has it.
     partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     with partial.open("xb") as stream:
         try:
@@ -312,10 +312,10 @@ def _put_in_place(partial: Path, path: Path, replaceable: Container[tuple[int, i
     try:
         os.link(partial, path)
     except FileExistsError:
-        accepted = "a path that no other source and nobody else has taken"
+        accepted = "a path that no other source or process has taken"
         raise InvalidInput("--output", str(path), accepted) from None
     except OSError:
-        # A file system without links: take the name first, so that nobody else can have it.
+        # A file system without links: take the name first, so that no other process can have it.
         with path.open("xb"):
             partial.replace(path)
     else:

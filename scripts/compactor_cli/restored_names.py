@@ -37,7 +37,7 @@ def escaped(segment: str, directory: Path) -> str:
     """What a segment is called that cannot be a name; different ones stay different.
 
     Bytes that cannot stand in it are written as ``%`` and two digits, and so is ``%`` itself. What
-    is too long is cut, and a digest of the whole stands behind it.
+    is too long is cut, and a digest of the whole is appended.
     """
     if not fault_of(segment, directory):
         return segment
@@ -58,11 +58,11 @@ def longest_name(directory: Path) -> int:
     """Bytes of the longest name that the file system of a directory takes."""
     there = next((one for one in (directory, *directory.absolute().parents) if one.is_dir()), None)
     try:
-        told = os.pathconf(there, "PC_NAME_MAX") if there is not None else _LONGEST_NAME_BYTES
+        most = os.pathconf(there, "PC_NAME_MAX") if there is not None else _LONGEST_NAME_BYTES
     except (AttributeError, OSError, ValueError):
         # Not on Windows, and not on every file system.
-        told = _LONGEST_NAME_BYTES
-    return min(told, _LONGEST_NAME_BYTES) if told > 0 else _LONGEST_NAME_BYTES
+        most = _LONGEST_NAME_BYTES
+    return min(most, _LONGEST_NAME_BYTES) if most > 0 else _LONGEST_NAME_BYTES
 
 
 def _encodes(character: str) -> bool:

@@ -33,11 +33,11 @@ S3_SCHEME = "s3://"
 _PART_BYTES = 8 * MIB
 _MOST_PARTS = 9_000
 # Each holds a part at most.
-_PUTS_AT_ONCE = 8
+_CONCURRENT_PUTS = 8
 # A completed upload cannot replace what is there under a condition, so such a one is put whole.
 _MOST_REPLACED_BYTES = 64 * MIB
 _LONGEST_KEY_BYTES = 1_024
-_TAKEN = "a place that nobody else takes meanwhile"
+_TAKEN = "a place that no other writer takes meanwhile"
 
 
 def place_at(
@@ -84,7 +84,7 @@ def _new_sources(keys: Sequence[str], root: str, way: str) -> str:
 
 
 class Objects:
-    """Everything that is to be restored below one prefix; keys stay as they are behind it.
+    """Everything that is to be restored below one prefix; keys stay as they are after it.
 
     Args:
         target: where to.
@@ -118,11 +118,11 @@ class Objects:
         self._faults: list[str] = []
         # Keys that would be new sources, by the source and the way back.
         self._new_sources: dict[tuple[str, str], list[str]] = {}
-        self._pool = ThreadPoolExecutor(_PUTS_AT_ONCE)
+        self._pool = ThreadPoolExecutor(_CONCURRENT_PUTS)
         self._puts: deque[Future[None]] = deque()
 
     def add(self, row: ManifestRow) -> None:
-        """Take a source in; what is wrong with its place is told by :meth:`check`."""
+        """Take a source in; what is wrong with its place is reported by :meth:`check`."""
         key, shape = self._place(row)
         source = row.source
         if len(key.encode("utf-8", "surrogatepass")) > _LONGEST_KEY_BYTES:
@@ -144,7 +144,7 @@ class Objects:
         """Do nothing when every source can be written; nothing has been until now.
 
         Raises:
-            InvalidInput: sources would be one object, lie where runs take them for new ones, or be
+            InvalidInput: sources would be one object, lie where runs treat them as new ones, or be
                 written over what is there.
         """
         first, last = min(self._keys, default=""), max(self._keys, default="")
@@ -165,7 +165,7 @@ class Objects:
         """Write a source once all its pieces have been checked; small ones beside others.
 
         Raises:
-            InvalidInput: somebody else took a place meanwhile, perhaps that of one before.
+            InvalidInput: another writer took a place meanwhile, perhaps that of one before.
         """
         key, shape = self._place(row)
         part_bytes = max(_PART_BYTES, row_bytes(row) // _MOST_PARTS)
@@ -184,7 +184,7 @@ class Objects:
         """Return when everything is written.
 
         Raises:
-            InvalidInput: somebody else took a place meanwhile.
+            InvalidInput: another writer took a place meanwhile.
         """
         while self._puts:
             self._puts.popleft().result()
@@ -214,7 +214,7 @@ class Objects:
             self._etags[key] = etag
 
     def _put(self, key: str, body: bytes, kept: Attributes | None) -> None:
-        while len(self._puts) >= _PUTS_AT_ONCE:
+        while len(self._puts) >= _CONCURRENT_PUTS:
             self._puts.popleft().result()
         self._puts.append(self._pool.submit(self._put_now, key, body, kept))
 
@@ -241,7 +241,7 @@ class Objects:
             for number, body in enumerate(parts, start=1):
                 crc32 = zlib.crc32(body, crc32)
                 stored.append(self._store.upload_part(bucket, key, upload_id, number, body))
-            # The last piece was checked before it came, so nobody can read what is wrong.
+            # The last piece was checked before it came, so no reader sees what is wrong.
             self._store.complete_upload(bucket, key, upload_id, stored, crc32=crc32)
         except (AlreadyExists, ObjectMissing):
             self._store.abort_upload(bucket, key, upload_id)

@@ -43,7 +43,7 @@ class _Work:
     done_bytes: int = 0
 
     def counted(self, pieces: Iterator[bytes], bar: Bar) -> Iterator[bytes]:
-        """The pieces; the bar is told of each."""
+        """The pieces; the bar counts each."""
         for piece in pieces:
             self.done_bytes += len(piece)
             self.show(bar)

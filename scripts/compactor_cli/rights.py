@@ -1,4 +1,4 @@
-"""Where a right is missing, all that are missing are told, so that they are given at once."""
+"""Where a right is missing, all that are missing are named, so that they can be given together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ABOUT_RIGHTS = re.compile(r"not allowed: |AccessDenied|access_denied|permission
 
 
 def all_missing(line: str, settings: Settings, store: ObjectStore, *, writes: bool) -> str:
-    """The line of an error; where it is about a right, with all that are missing behind it.
+    """The line of an error; where it is about a right, followed by all that are missing.
 
     Args:
         line: of the error.
@@ -33,12 +33,12 @@ def all_missing(line: str, settings: Settings, store: ObjectStore, *, writes: bo
 
 
 @contextmanager
-def telling_all_missing(settings: Settings, store: ObjectStore, *, writes: bool) -> Iterator[None]:
-    """Within the block, an error about a right tells of all that are missing."""
+def naming_all_missing(settings: Settings, store: ObjectStore, *, writes: bool) -> Iterator[None]:
+    """Within the block, an error about a right names all that are missing."""
     try:
         yield
     except InvalidInput as error:
         line = all_missing(str(error), settings, store, writes=writes)
         if line == str(error):
             raise
-        raise InvalidInput(error.field, error.value, error.accepted, told=line) from error
+        raise InvalidInput(error.field, error.value, error.accepted, message=line) from error

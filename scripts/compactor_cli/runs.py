@@ -1,4 +1,4 @@
-"""What every way to run the workflow shares: names for runs, and how a failed one tells why."""
+"""What every way to run the workflow shares: names for runs, and why a failed one failed."""
 
 from __future__ import annotations
 

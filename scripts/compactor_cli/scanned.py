@@ -13,7 +13,7 @@ from compactor.money import Verdict
 from compactor.report.skipped import hint_of
 from compactor.scanning.advice import Advice, duration_text
 from compactor.scanning.choosing import Choice, Layout, wildcards
-from compactor.scanning.figures import BOUNDS, Quantiles
+from compactor.scanning.listing_sums import BOUNDS, Quantiles
 from compactor.scanning.proposals import Proposal
 from compactor.scanning.sample import Looked
 from compactor.scanning.scan import Seen
@@ -81,7 +81,7 @@ def _show_sizes(seen: Seen, uri: str) -> None:
         listed = seen.objects - rest.looked_at
         print_line(
             f"extrapolated from the first {listed:,} objects in the order of keys, up to"
-            f" {rest.after}, and {rest.looked_at:,} here and there behind it; all that follows is"
+            f" {rest.after}, and {rest.looked_at:,} here and there after it; all that follows is"
             " of these. --max-objects lists more"
         )
     sizes, most = seen.sizes, max(1, *seen.sizes.objects)
@@ -96,10 +96,10 @@ def _show_sizes(seen: Seen, uri: str) -> None:
     share, of_bytes = objects / max(1, sum(sizes.objects)), size / max(1, sum(sizes.bytes))
     print_line(f"below 128 KiB: {share:.1%} of the objects, {of_bytes:.1%} of the bytes")
     classes = sorted(seen.classes.items(), key=lambda one: -one[1][0])
-    told_classes = (
+    classes_text = (
         f"{name} {plural(many, 'object')}, {human_bytes(size)}" for name, (many, size) in classes
     )
-    print_line(f"storage classes: {'; '.join(told_classes)}")
+    print_line(f"storage classes: {'; '.join(classes_text)}")
 
 
 def _classes() -> Iterator[str]:
@@ -192,7 +192,7 @@ def _show_arrivals(found: Scanned) -> None:
 
 
 def _latenesses(found: Scanned) -> Iterator[tuple[str, Quantiles]]:
-    """Last-Modified against what keys tell."""
+    """Last-Modified against the dates of keys."""
     way = found.choice.layouts[0].way if found.choice.clear else None
     if way is not None:
         yield "Last-Modified after the date in the key begins", way.after_begin

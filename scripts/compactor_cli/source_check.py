@@ -28,7 +28,7 @@ from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
-_HEADS_AT_ONCE = 16
+_CONCURRENT_HEADS = 16
 _RANGE_BYTES = 8 * MIB
 
 
@@ -49,15 +49,15 @@ class SourceCheck:
     """What became of the sources of commits. Every source is in exactly one of the counts.
 
     Attributes:
-        equal: still there, with the bytes that the manifest tells.
+        equal: still there, with the bytes that the manifest names.
         changed: replaced by another object of the same key.
-        deleted_by_clean_up: gone; a record or receipt of clean-up tells of it.
-        missing: gone, and nothing tells that clean-up deleted them: somebody else did, or a
+        deleted_by_clean_up: gone; a record or receipt of clean-up names it.
+        missing: gone, and no record says that clean-up deleted them: another program did, or a
             clean-up that was killed before it wrote its record.
         archived: still there, but not to be read before S3 has restored them.
         denied: still there, but this role may not read them, or not use their key.
         not_compared: still there and read, but nothing is at hand to compare them with: their
-            manifest tells no checksum, and the copy in the output cannot be read.
+            manifest has no checksum, and the copy in the output cannot be read.
         differs: still there under the same ETag, with other bytes.
         not_read: one line for each of the archived, the denied and the not compared.
         findings: one line for each that differs, and for each record that is not what it was.
@@ -106,11 +106,11 @@ class Sources:
     def check(self, commit: Commit, log: StoredLog) -> SourceCheck:
         """Ask for every source of a commit, each with the ETag it had then.
 
-        Those with bytes are read; of those without any, HEAD tells as much.
+        Those with bytes are read; of those without any, HEAD proves as much.
 
         Args:
             commit: whose sources, and what came again with it.
-            log: the log that it is an entry of, which tells what clean-up is done with.
+            log: the log that it is an entry of, which has what clean-up is done with.
 
         Raises:
             InvalidInput: a bucket cannot be read.
@@ -123,7 +123,7 @@ class Sources:
             else:
                 result.count(became, source.key, why)
         if gone:
-            self._tell_gone(result, gone, commit, log)
+            self._count_gone(result, gone, commit, log)
         return result
 
     def _each(self, commit: Commit) -> Iterator[tuple[SourceObject, Became, str]]:
@@ -132,10 +132,10 @@ class Sources:
         bodies = self._store.read_sources(row.source for row in filled)
         for row, body in zip(filled, bodies, strict=True):
             yield (row.source, *self._compared(row, body, commit))
-        # The store gives these without a request: nobody has asked for them yet.
+        # The store gives these without a request: they were not asked for yet.
         empty = [row.source for row in rows if not row.source.size]
         if empty:
-            with ThreadPoolExecutor(_HEADS_AT_ONCE) as pool:
+            with ThreadPoolExecutor(_CONCURRENT_HEADS) as pool:
                 for source, found in zip(empty, pool.map(self._look_at, empty), strict=True):
                     yield (source, *found)
 
@@ -168,7 +168,7 @@ class Sources:
     def _compare_copy(
         self, row: ManifestRow, body: SourceBody, commit: Commit
     ) -> tuple[Became, str]:
-        """Of what S3 copied no manifest tells a checksum: its ETag may be one, or its copy."""
+        """Of what S3 copied no manifest has a checksum: its ETag may be one, or its copy."""
         source = row.source
         # An ETag is an identifier here, not a defence against an attacker.
         md5 = hashlib.md5(usedforsecurity=False)
@@ -195,8 +195,8 @@ class Sources:
         """CRC32 of what the output holds of a source that S3 copied."""
         output = commit.output
         if output is None or not (output.copied or output.compression is Compression.NONE):
-            raise IntegrityError(f"commit {commit.sequence} tells no place of its copy")
-        # Among others a copy may stand without its header, or with a newline behind it.
+            raise IntegrityError(f"commit {commit.sequence} names no place of its copy")
+        # Among others a copy may stand without its header, or with a newline after it.
         facts = row.facts
         crc32 = 0 if facts is None else zlib.crc32(facts.dropped_prefix)
         end = row.offset + row.length - (0 if facts is None else facts.appended)
@@ -206,7 +206,7 @@ class Sources:
             crc32 = zlib.crc32(piece, crc32)
         return crc32 if facts is None else zlib.crc32(facts.dropped_suffix, crc32)
 
-    def _tell_gone(
+    def _count_gone(
         self, result: SourceCheck, gone: list[str], commit: Commit, log: StoredLog
     ) -> None:
         where = f"{log.path or '(root)'} commit {commit.sequence}"
@@ -226,7 +226,7 @@ class Sources:
 
 
 def _row_of(again: Again) -> ManifestRow:
-    """What came again is to have the bytes that the manifest of an earlier commit tells."""
+    """What came again is to have the bytes that the manifest of an earlier commit names."""
     return ManifestRow(again.source, 0, 0, again.plain_bytes, again.crc32, None)
 
 

@@ -26,7 +26,7 @@ class Summary:
     Attributes:
         status: ``succeeded`` or ``failed``.
         partitions: partitions with at least one object.
-        resting: those of them at rest, which nobody looked at further; ``resting_objects`` lie in
+        resting: those of them at rest, which were not looked at further; ``resting_objects`` lie in
             them.
         records: records in the outputs; those of server-side copies are not counted.
         rejected: records that do not fit the schema of their Parquet output, kept beside it.

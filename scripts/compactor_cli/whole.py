@@ -39,7 +39,7 @@ LEAST_LIMIT_SECONDS = 120.0
 
 
 def default_workers() -> int:
-    """How many processes a run has unless somebody says otherwise.
+    """How many processes a run has by default.
 
     Two for each CPU that this process may use up to four, then one for each: with a partition of
     few objects a process waits for S3 nine tenths of the time. No more of them, because each may
@@ -152,7 +152,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
 
     Raises:
         InvalidInput: the input is at fault; nothing was done.
-        TransientStoreError: nobody answers.
+        TransientStoreError: the store does not answer.
         RunInterrupted: in place of KeyboardInterrupt.
     """
     began = time.monotonic()

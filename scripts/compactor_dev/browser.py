@@ -62,12 +62,12 @@ class Browser:
         """What a line of JavaScript returns in the page."""
         return self._driver.execute_script(script)
 
-    def told(self) -> list[str]:
+    def console(self) -> list[str]:
         """What the page, or loading it, has written to the console since the last call."""
         return [entry["message"] for entry in self._driver.get_log("browser")]
 
     def violations(self) -> list[str]:
-        """What axe-core finds at the page, a line for each element; also what it could not tell."""
+        """What axe-core finds at the page, a line for each element; also what it left open."""
         self._driver.execute_script(_AXE.read_text("utf-8"))
         found = self._driver.execute_async_script(
             "const done = arguments[arguments.length - 1];"

@@ -29,7 +29,7 @@ _OLDEST_PYTHON = 11
 
 # In each *.dist-info: how and where it was installed, which differs from one build to the next.
 _TRACES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
-# The oldest date that a zip archive can tell.
+# The oldest date that a zip archive can have.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100_644 << 16
 _UNIX = 3
@@ -81,7 +81,7 @@ def build_dependencies(
         machine: what will import them.
         roots: names of the requirements; what they need comes along.
         without: names of what the place has already, such as boto3 on Lambda.
-        drop: what of the libraries nobody imports, as patterns of paths below the target.
+        drop: what of the libraries is never imported, as patterns of paths below the target.
 
     Raises:
         InvalidInput: the lock has no such requirement, or the directory is not empty.
@@ -105,7 +105,7 @@ def build_dependencies(
 
 
 def check_size(target: Path, most_bytes: int) -> None:
-    """Say so at once where a bundle is larger than the place that it is for takes.
+    """Say so where a bundle is larger than the place that it is for takes.
 
     Args:
         target: what was built.

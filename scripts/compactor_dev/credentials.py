@@ -1,4 +1,4 @@
-"""Whether there are credentials for what asks AWS; told in one line where there are none.
+"""Whether there are credentials for what asks AWS; one line where there are none.
 
 ``python -m compactor_dev.credentials diff ...`` is asked before ``cdk diff ...``, which finds out
 only after a minute of bundling.

@@ -1,6 +1,6 @@
 """Part of a lock: some requirements and what they stand on, still pinned and hashed.
 
-A lock tells in comments who wants each requirement (``# via python-dateutil``, or a list below
+A lock says in comments what wants each requirement (``# via python-dateutil``, or a list below
 ``# via``), as ``uv pip compile`` writes them.
 """
 

@@ -1,4 +1,4 @@
-"""Takes out of package-lock.json what only tells where to send money: a lock has no URLs.
+"""Takes out of package-lock.json what only says where to send money: a lock has no URLs.
 
 ``make lock`` runs it after npm.
 """

@@ -40,7 +40,7 @@ class Screen:
 
     Attributes:
         name: of the picture.
-        words: behind ``compactor``; ``{pages}`` stands for a directory of this machine.
+        words: after ``compactor``; ``{pages}`` stands for a directory of this machine.
         most_lines: so many lines are in the picture.
     """
 
@@ -134,7 +134,7 @@ def _take(browser: Browser, name: str, height: int) -> None:
 
 
 def main() -> int:
-    """Make all pictures anew; returns the exit code."""
+    """Make all pictures again; returns the exit code."""
     if lacking := missing():
         print(f"pictures: {lacking}", file=sys.stderr)
         return 1

@@ -1,4 +1,4 @@
-"""Ports of the loopback interface on which nobody listens."""
+"""Free ports of the loopback interface."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class MadePage:
         return replace_between(page, begin, f"<!-- /{self.part} -->", f"\n{self.make()}\n")
 
     def write(self) -> None:
-        """Make it anew."""
+        """Make it again."""
         self.path.write_text(self.filled(self.path.read_text("utf-8")), "utf-8")
 
 

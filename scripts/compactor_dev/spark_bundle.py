@@ -120,7 +120,7 @@ def submit_arguments(dependencies: str, application: str, engine: str = "emr") -
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build a bundle and tell what it is; returns the exit code."""
+    """Build a bundle and print what it is; returns the exit code."""
     args = _parser().parse_args(arguments)
     try:
         bundle = build_spark_bundle(args.out, Machine(args.architecture, args.python))

@@ -1,4 +1,4 @@
-"""The archives with which Spark merges into tables, and maintains them: the same bytes everywhere.
+"""The jars with which Spark merges into tables, and maintains them: the same bytes everywhere.
 
     python -m compactor_dev.spark_jars        puts them below build/: ``make spark-jars``
 
@@ -22,7 +22,7 @@ from compactor_dev import REPOSITORY
 from compactor_dev.bundling import BundleError
 from compactor_machine.spark_jars import JARS_VARIABLE
 
-#: Coordinates of what a deployment ships for tables of Iceberg, each with its SHA-256. All archives
+#: Coordinates of what a deployment ships for tables of Iceberg, each with its SHA-256. All jars
 #: are under the Apache licence.
 PINNED: Mapping[str, str] = MappingProxyType(
     {
@@ -79,7 +79,7 @@ def jar_name(coordinate: str) -> str:
 def fetch(
     wanted: Mapping[str, str], directory: Path, run: Callable[[Sequence[str]], object]
 ) -> None:
-    """Let Maven put archives into a directory, without what they depend on.
+    """Let Maven put jars into a directory, without what they depend on.
 
     Args:
         wanted: coordinates, each with the SHA-256 of its archive.
@@ -100,7 +100,7 @@ def fetch(
 
 
 def put_jar(coordinate: str, out: Path) -> None:
-    """Put one of the pinned archives into a directory; it is fetched where it is not there yet.
+    """Put one of the pinned jars into a directory; it is fetched where it is not there yet.
 
     Args:
         coordinate: of :data:`PINNED` or :data:`PINNED_DELTA`.
@@ -113,7 +113,7 @@ def put_jar(coordinate: str, out: Path) -> None:
 
 
 def s3a() -> list[Path]:
-    """The archives of :data:`PINNED_S3A`; fetched where they are not there yet.
+    """The jars of :data:`PINNED_S3A`; fetched where they are not there yet.
 
     Raises:
         BundleError: one cannot be had here, or is another one.
@@ -173,7 +173,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Fetch all of them and tell where they are; returns the exit code."""
+    """Fetch all of them and print where they are; returns the exit code."""
     try:
         for coordinate, digest in {**PINNED, **PINNED_DELTA}.items():
             path = _found(coordinate, _group(coordinate))

@@ -48,7 +48,7 @@ def run_in_terminal(words: Sequence[str]) -> str:
     Progress is left out, since it is gone at the end.
 
     Args:
-        words: behind ``compactor``.
+        words: after ``compactor``.
 
     Raises:
         CommandFailed: it ended with another exit code than 0.
@@ -89,7 +89,7 @@ def as_svg(words: Sequence[str], written: str) -> str:
 
 
 def _typed(words: Sequence[str]) -> str:
-    """The command as somebody types it, broken where it is wider than the terminal."""
+    """The command as it is typed, broken where it is wider than the terminal."""
     lines, line = [], "compactor"
     # An option stays beside its value.
     for part in re.split(r" (?=--|s3:|'s3:)", shlex.join(words)):
@@ -107,7 +107,7 @@ def _all_of(terminal: int) -> bytes:
         while more := os.read(terminal, 1 << 16):
             read += more
     except OSError:
-        # As Linux tells the end of a terminal.
+        # As Linux reports the end of a terminal.
         pass
     finally:
         os.close(terminal)

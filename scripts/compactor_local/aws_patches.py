@@ -27,7 +27,7 @@ from compactor_local.patching import replace
 
 _CREATED = "ObjectCreated:"
 _REMOVED = "ObjectRemoved:"
-# The place of an index's name among what a query is given behind the key.
+# The place of an index's name among what a query is given after the key.
 _INDEX = 6
 
 
@@ -57,11 +57,11 @@ def _install_sequencer() -> None:
         made: dict[str, Any] = before(name, bucket, key, notification_id)
         for record in made["Records"]:
             if record["eventName"].startswith((_CREATED, _REMOVED)):
-                told = record["s3"]["object"]
-                told["sequencer"] = sequencer.next()
+                described = record["s3"]["object"]
+                described["sequencer"] = sequencer.next()
                 if record["eventName"].startswith(_REMOVED):
-                    # S3 tells neither of what is gone.
-                    del told["size"], told["eTag"]
+                    # S3 has neither for what is gone.
+                    del described["size"], described["eTag"]
         return made
 
     before = replace(notifications, "_get_s3_event", event)
@@ -146,7 +146,7 @@ def _install_queries() -> None:
 
 
 def _install_retention() -> None:
-    """Let a queue tell how long it keeps messages without a count of all that it has."""
+    """Let a queue say how long it keeps messages without a count of all that it has."""
     from moto.sqs.models import SQSBackend  # noqa: PLC0415 - as Glue's
 
     def is_valid(self: Any, queue_name: str, message: Any) -> bool:

@@ -56,7 +56,7 @@ class EmbeddedS3:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables that make boto3 use this S3 and nobody's real account.
+        """Variables that make boto3 use this S3 and no real account.
 
         An empty value means: remove the variable.
         """
@@ -91,7 +91,7 @@ class EmbeddedS3:
         """Create a bucket; one that exists stays as it is.
 
         Raises:
-            EngineError: the name is none S3 accepts.
+            EngineError: the name is not one that S3 accepts.
         """
         self._ask({"bucket": bucket, "objects": []}, b"")
 

@@ -37,7 +37,7 @@ _ENDINGS = ("spark-result.json", "spark-error.json")
 
 @dataclass(slots=True)
 class _Reporter:
-    """Who is told how the job goes; nobody unless the engine asks."""
+    """The listeners to a job; none unless the engine asks."""
 
     on_line: Callable[[str], None] = lambda line: None
     on_end: Callable[[Mapping[str, Any]], None] = lambda partitions: None
@@ -76,8 +76,8 @@ _clusters = _Clusters()
 _reporter = _Reporter()
 
 
-def tell(on_line: Callable[[str], None], on_end: Callable[[Mapping[str, Any]], None]) -> None:
-    """Tell the engine how jobs go.
+def listen(on_line: Callable[[str], None], on_end: Callable[[Mapping[str, Any]], None]) -> None:
+    """Let the engine follow jobs.
 
     Args:
         on_line: takes each progress line of a job.
@@ -100,15 +100,15 @@ def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """
     cluster, step = parameters["ClusterId"], parameters["Step"]
     _clusters.check(cluster)
-    told = {"Id": f"s-LOCAL{secrets.token_hex(4).upper()}", "Name": step["Name"]}
+    described = {"Id": f"s-LOCAL{secrets.token_hex(4).upper()}", "Name": step["Name"]}
 
     def failure(reason: str) -> dict[str, Any]:
         details = {"FailureDetails": {"Reason": reason}}
-        return {"Step": {**told, "Status": {"State": "FAILED", **details}}}
+        return {"Step": {**described, "Status": {"State": "FAILED", **details}}}
 
     arguments = step["HadoopJarStep"]["Args"]
     _run_job(arguments, failure, lambda job: _clusters.begin(cluster, job))
-    return {"Step": {**told, "Status": {"State": "COMPLETED"}}}
+    return {"Step": {**described, "Status": {"State": "COMPLETED"}}}
 
 
 def terminate_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,13 +134,13 @@ def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
         submit["EntryPoint"],
         *submit.get("EntryPointArguments", []),
     ]
-    told = {"ApplicationId": parameters["ApplicationId"], "Name": parameters.get("Name", "")}
+    described = {"ApplicationId": parameters["ApplicationId"], "Name": parameters.get("Name", "")}
 
     def failure(reason: str) -> dict[str, Any]:
-        return {**told, "State": "FAILED", "StateDetails": reason}
+        return {**described, "State": "FAILED", "StateDetails": reason}
 
     _run_job(arguments, failure, lambda job: None)
-    return {**told, "State": "SUCCESS"}
+    return {**described, "State": "SUCCESS"}
 
 
 def _run_job(
@@ -153,7 +153,7 @@ def _run_job(
     Args:
         arguments: of the step.
         failure: the service's description of a failure, given its reason.
-        on_start: told of the process that has it.
+        on_start: called with the process that has it.
 
     Raises:
         BridgeError: it failed, or could not begin.
@@ -171,13 +171,13 @@ def _run_job(
         code = follow(job, _reporter.on_line)
     finally:
         job.end(END_SECONDS)
-        _tell_the_end(arguments)
+        _pass_on_the_end(arguments)
     if code != 0:
         # No more is known to the real services either; the job's own line is on S3.
         raise BridgeError("States.TaskFailed", json.dumps(failure("Unknown Error.")))
 
 
-def _tell_the_end(arguments: Sequence[str]) -> None:
+def _pass_on_the_end(arguments: Sequence[str]) -> None:
     """Pass on what the job wrote about its partitions, if it came so far."""
     # The run's URI is the last argument, and the job's only one; a table's order is no run.
     if not arguments[-1].endswith("/"):

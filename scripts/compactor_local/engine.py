@@ -24,7 +24,7 @@ _END_SECONDS = 10.0
 class Engine:
     """An engine process that runs executions, one at a time; use it as a context manager.
 
-    Loading the interpreter takes seconds; whoever runs several executions keeps the engine.
+    Loading the interpreter takes seconds; a caller of several executions keeps the engine.
     Whatever ends the block, an interrupt included, ends every process the engine started.
 
     Args:
@@ -124,7 +124,7 @@ def run_workflow(
         ExtraMissing: the extra ``local`` is not installed.
         EngineError: the engine could not start or died.
     """
-    # Before any process is started, so that a mistake is told at once.
+    # Before any process is started, so that a mistake shows immediately.
     order = _order(execution_input, run_name, workers, handler_modules, options or EngineOptions())
     with Engine(options, endpoint_url=endpoint_url) as engine:
         return engine._carry_out(order, on_progress)
@@ -137,7 +137,7 @@ def _order(
     handler_modules: Mapping[str, str],
     options: EngineOptions,
 ) -> dict[str, Any]:
-    """What the engine process is told of one run.
+    """What the engine process gets for one run.
 
     Raises:
         UnsupportedDefinition: the interpreter would not do as AWS does.

@@ -4,7 +4,7 @@ Started by :mod:`compactor_local.engine` as ``python -m compactor_local.engine_p
 Orders arrive on standard input; progress and results leave through the descriptor that was standard
 output. Loading the interpreter takes seconds, so this process only loads it, and forks for each
 order a process that patches it, starts the handler processes, and ends with the execution. When
-standard input closes, whoever asked is gone: both end at once, and the handlers with them.
+standard input closes, the caller is gone: both end, and the handlers with them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PROGRESS_SECONDS = 0.1
 
 
 def main() -> None:
-    """Carry out orders until whoever gives them is gone."""
+    """Carry out orders until the caller is gone."""
     answers = answer_stream()
     # moto logs every failed task with the definition of its state; the result says it better.
     logging.getLogger("moto").setLevel(logging.CRITICAL)
@@ -114,7 +114,7 @@ def _execute(
         on_child=functions.note_child,
         batchers=batchers,
     )
-    emr.tell(functions.note_spark, functions.note_spark_ended)
+    emr.listen(functions.note_spark, functions.note_spark_ended)
     started = time.monotonic()
     execution = _run(order, definition)
     return {
@@ -145,13 +145,13 @@ def _run(order: Mapping[str, Any], definition: str) -> Any:
     except Exception as error:
         raise EngineError(f"the interpreter refuses the definition: {error}") from error
     ended = threading.Event()
-    _tell_the_end(ended)
+    _note_the_end(ended)
     execution = backend.start_execution(machine.arn, order["run_name"], order["execution_input"])
     ended.wait()
     return execution
 
 
-def _tell_the_end(ended: threading.Event) -> None:
+def _note_the_end(ended: threading.Event) -> None:
     """Set the event once an execution has its status and output, which moto sets in that order."""
     original = BaseExecutionWorkerCommunication.terminated
 

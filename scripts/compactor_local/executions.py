@@ -170,7 +170,7 @@ class Executions:
 
 
 def _described(execution: Execution) -> Mapping[str, Any]:
-    told: dict[str, Any] = {
+    described: dict[str, Any] = {
         "executionArn": execution.arn,
         "stateMachineArn": MACHINE_ARN,
         "name": execution.name,
@@ -179,10 +179,10 @@ def _described(execution: Execution) -> Mapping[str, Any]:
         "input": execution.input,
     }
     if execution.ended_at is not None:
-        told["stopDate"] = execution.ended_at
+        described["stopDate"] = execution.ended_at
     if execution.cause:
-        told["cause"] = execution.cause
-    return told
+        described["cause"] = execution.cause
+    return described
 
 
 class _Request(BaseHTTPRequestHandler):
@@ -195,10 +195,10 @@ class _Request(BaseHTTPRequestHandler):
         """Answer one call."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
-            code, told = 200, type(self).answer(self.headers[_TARGET], json.loads(body))
+            code, answer = 200, type(self).answer(self.headers[_TARGET], json.loads(body))
         except _Refused as refused:
-            code, told = 400, {"__type": refused.error, "message": str(refused)}
-        document = json.dumps(told).encode()
+            code, answer = 400, {"__type": refused.error, "message": str(refused)}
+        document = json.dumps(answer).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/x-amz-json-1.0")
         self.send_header("Content-Length", str(len(document)))
@@ -206,4 +206,4 @@ class _Request(BaseHTTPRequestHandler):
         self.wfile.write(document)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: whoever asks tells what it was answered."""
+        """Nothing: the client logs its answers."""

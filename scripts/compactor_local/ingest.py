@@ -1,6 +1,6 @@
 """What stands on this machine for the deployment of events: queue, registry, functions, schedule.
 
-The embedded S3 tells its queue of every object; the functions are the deployed ones, in worker
+The embedded S3 notifies its queue of every object; the functions are the deployed ones, in worker
 processes, and are given what Lambda's event source would give them.
 """
 
@@ -26,8 +26,8 @@ REGISTRY_TABLE = "pending"
 _QUEUE, _DEAD_LETTERS = "events", "events-dead-letters"
 _MOST_RECEIVES = 5
 _VISIBILITY_SECONDS = 60
-# What SQS hands over at once; Lambda's event source joins them.
-_RECEIVED_AT_ONCE = 10
+# What SQS hands over in one call; Lambda's event source joins them.
+_BATCH = 10
 _BATCH = 1_000
 _BATCH_SECONDS = 0.5
 _FUNCTION_SECONDS = 60.0
@@ -37,7 +37,7 @@ _EVENTS = ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What the functions are told of a stream of objects.
+    """What the functions get for a stream of objects.
 
     Attributes:
         input: of the runs that it starts.
@@ -68,7 +68,7 @@ class Ingest:
 
     Args:
         server: with a lake's services; the bucket is there.
-        bucket: whose objects are told of,
+        bucket: whose objects are notified,
         prefix: below this.
         streams: what becomes of them.
         executions_url: where executions are started.
@@ -97,7 +97,7 @@ class Ingest:
         self._sqs: Any = server.client("sqs")
         self._make_registry(server.client("dynamodb"))
         self._queue_url = self._make_queue()
-        self._tell_of(bucket, prefix)
+        self._subscribe(bucket, prefix)
         environment = python_environment(
             {**os.environ, **server.environment, **self._variables(executions_url)}, *import_roots()
         )
@@ -122,7 +122,7 @@ class Ingest:
             thread.join()
         self._pool.close()
 
-    def tell_again(self) -> None:
+    def repeat_next(self) -> None:
         """Let the next message come twice, as SQS may."""
         self._again.release()
 
@@ -145,7 +145,7 @@ class Ingest:
         """True when nothing is in the queue, nothing pending, and no run under way.
 
         What leaves the queue is pending, and what a run has taken is not: asked again at the end,
-        no run tells that nothing came between.
+        no run shows that nothing came between.
 
         Raises:
             EngineError: a function failed.
@@ -208,11 +208,11 @@ class Ingest:
         )
         return str(made["QueueUrl"])
 
-    def _tell_of(self, bucket: str, prefix: str) -> None:
+    def _subscribe(self, bucket: str, prefix: str) -> None:
         below = {"Key": {"FilterRules": [{"Name": "prefix", "Value": prefix}]}}
-        told = {"QueueArn": _queue_arn(_QUEUE), "Events": list(_EVENTS), "Filter": below}
+        target = {"QueueArn": _queue_arn(_QUEUE), "Events": list(_EVENTS), "Filter": below}
         self._server.client("s3").put_bucket_notification_configuration(
-            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [told]}
+            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [target]}
         )
 
     def _watched(self, work: Any) -> None:
@@ -237,26 +237,26 @@ class Ingest:
         while len(found) < _BATCH and time.monotonic() < until and not self._stopped.is_set():
             got = self._sqs.receive_message(
                 QueueUrl=self._queue_url,
-                MaxNumberOfMessages=_RECEIVED_AT_ONCE,
+                MaxNumberOfMessages=_BATCH,
                 AttributeNames=["All"],
             ).get("Messages", [])
             found += got
-            self._tell_again(got)
+            self._repeat_next(got)
             if not got:
                 self._stopped.wait(_BATCH_SECONDS / 5)
         return found
 
-    def _tell_again(self, messages: Sequence[Mapping[str, Any]]) -> None:
+    def _repeat_next(self, messages: Sequence[Mapping[str, Any]]) -> None:
         for one in messages:
             if not self._again.acquire(blocking=False):
                 return
             self._sqs.send_message(QueueUrl=self._queue_url, MessageBody=one["Body"])
 
     def _delete(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        for start in range(0, len(messages), _RECEIVED_AT_ONCE):
+        for start in range(0, len(messages), _BATCH):
             entries = [
                 {"Id": str(number), "ReceiptHandle": one["ReceiptHandle"]}
-                for number, one in enumerate(messages[start : start + _RECEIVED_AT_ONCE])
+                for number, one in enumerate(messages[start : start + _BATCH])
             ]
             self._sqs.delete_message_batch(QueueUrl=self._queue_url, Entries=entries)
 
@@ -276,8 +276,8 @@ class Ingest:
             }
         )
         if answer.failure is not None:
-            told = f"{answer.failure['errorType']}: {answer.failure['errorMessage']}"
-            raise EngineError(f"the function {function} failed: {told}")
+            line = f"{answer.failure['errorType']}: {answer.failure['errorMessage']}"
+            raise EngineError(f"the function {function} failed: {line}")
         return answer
 
 

@@ -1,7 +1,7 @@
 """Bridges over the holes of moto's Step Functions interpreter.
 
 moto 5.2.5 interprets a state machine but reaches S3 and Lambda through a moto server, and parses
-every JSONPath anew. Each function below closes one hole by replacing the smallest part of moto
+every JSONPath again. Each function below closes one hole by replacing the smallest part of moto
 that has it; :func:`install` applies all of them, once per process.
 """
 
@@ -52,11 +52,11 @@ def install(
 
     Args:
         invoke: runs Lambda functions.
-        slots: how many children a Map runs at once at most.
+        slots: how many children a Map runs concurrently at most.
         wait_scale: factor for the waits of Retry and Wait.
         endpoint_url: S3 endpoint of ItemReader and ResultWriter; None for AWS.
         stand_ins: task resource -> what runs it.
-        on_child: told of every ended child.
+        on_child: called with every ended child.
         batchers: label of a Map -> how its items are put into batches.
     """
     _reach_s3(endpoint_url)
@@ -123,5 +123,5 @@ class _NoHistory(EventManager):
 
 
 def _forget_children_history() -> None:
-    """The events of a Map Run's children are not kept: nobody can ask for them here."""
+    """The events of a Map Run's children are not kept: they cannot be asked for here."""
     replace(distributed_iteration_component, "EventManager", _NoHistory)

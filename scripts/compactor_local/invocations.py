@@ -21,8 +21,8 @@ class Functions:
         modules: function name -> handler module.
         pool: where the handlers run.
         timeout_seconds: after which a handler is killed.
-        memory_mb: what the handlers' context tells them.
-        on_progress: told of every change, from any thread, one call at a time.
+        memory_mb: what the handlers' context says.
+        on_progress: called with every change, from any thread, one call at a time.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Functions:
             self._publish(dataclasses.replace(self.progress, **more))
 
     def note_spark(self, line: str) -> None:
-        """The Spark job has told where it stands."""
+        """The Spark job has reported where it stands."""
         self._note(spark=line)
 
     def note_spark_ended(self, partitions: Mapping[str, Any]) -> None:
@@ -99,10 +99,10 @@ class Functions:
     def _note_answer(self, name: str, answer: Answer) -> None:
         payload = answer.payload if isinstance(answer.payload, Mapping) else {}
         with self._lock:
-            answered, told = self.progress.invocations + 1, self._told(name, payload)
-            self._publish(dataclasses.replace(self.progress, invocations=answered, **told))
+            answered, changes = self.progress.invocations + 1, self._changes(name, payload)
+            self._publish(dataclasses.replace(self.progress, invocations=answered, **changes))
 
-    def _told(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    def _changes(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         """What an answer changes in the progress."""
         path = (payload.get("partition") or {}).get("path", "")
         counts = payload.get("counts") or {}
@@ -121,7 +121,7 @@ class Functions:
         return {}
 
     def _add_batch(self, payload: Mapping[str, Any]) -> dict[str, int]:
-        """The sums with what is told of the partitions of a batch, done and begun."""
+        """The sums with what is reported of the partitions of a batch, done and begun."""
         sums = dict(self.progress.counts)
         for one in payload.get("done", ()):
             self._done.add(one["path"])

@@ -18,7 +18,7 @@ from compactor_machine.spark_submit import (
     local_environment,
 )
 
-# Compiling once more what was compiled, and the threads of a collector for large heaps, pay off
+# Compiling again what was compiled, and the threads of a collector for large heaps, pay off
 # in a process that works for many minutes.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _NAME = "kept"

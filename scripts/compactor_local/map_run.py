@@ -39,7 +39,7 @@ from compactor_local.patching import replace
 _RESULTS, _LABEL, _RECORD = "local_results", "local_label", "local_map_run"
 _BATCHED = "local_batched"
 
-#: Told of every ended child the label of its Map, its items, and whether it succeeded.
+#: Called for every ended child with the label of its Map, its items, and whether it succeeded.
 OnChild = Callable[[str, Sequence[Any], bool], None]
 
 
@@ -109,7 +109,7 @@ def install(*, slots: int, on_child: OnChild, batchers: Mapping[str, Batcher]) -
     """Apply the bridges to this process.
 
     Args:
-        slots: how many children run at once at most.
+        slots: how many children run concurrently at most.
         on_child: see :data:`OnChild`.
         batchers: label of a Map -> how its items are put into batches.
     """

@@ -81,7 +81,7 @@ class EngineOptions:
     Attributes:
         definition: the state machine file.
         handler_timeout_seconds: a handler that runs longer is killed and its process replaced.
-        memory_mb: what the handlers' context tells them; not enforced.
+        memory_mb: what the handlers' context says; not enforced.
         wait_scale: factor for the waits before retries and of Wait states; 0 skips them.
         environment: variables for engine and handlers, on top of this process's own. An empty
             value removes the variable. ``PYTHONPATH`` is put before the project's own.

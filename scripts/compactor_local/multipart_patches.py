@@ -248,7 +248,7 @@ def install() -> None:
         replace(model, "instances_tracked", collections.deque(maxlen=0))
     replace(models, "FakeKey", HeldKey)
     replace(models, "tempfile", _NoFiles)
-    # Nobody changes one, and each object has its own.
+    # They never change, and each object has its own.
     replace(models, "get_canned_acl", lru_cache(models.get_canned_acl))
     replace(models.FakeMultipart, "complete", _complete)
     replace(models.S3Backend, "upload_part", _upload_part)

@@ -1,7 +1,7 @@
 """A WSGI server that keeps its connections open, for clients that ask thousands of small things.
 
 werkzeug's ends every connection with its first answer, and parses headers as those of a mail: 1 ms
-of CPU for each request, beside what the client spends on connecting anew.
+of CPU for each request, beside what the client spends on connecting again.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ def _environ_name(name: str) -> str:
 
 
 def _keep_names(underscored: _Headers, found: dict[str, Any]) -> None:
-    """Metadata may be named with underscores, which WSGI cannot tell from hyphens; moto can."""
+    """Keep underscores in names of metadata, which WSGI turns into hyphens, and moto does not."""
     names: dict[str, str] = {}
     for name, value in underscored:
         key = environ_key_for_header(name)
@@ -293,6 +293,6 @@ def _keep_names(underscored: _Headers, found: dict[str, Any]) -> None:
 
 def _stays_open(environ: dict[str, Any]) -> bool:
     if environ["SERVER_PROTOCOL"] == "HTTP/1.0" or "HTTP_TRANSFER_ENCODING" in environ:
-        # Behind chunks there may be trailers, which nobody reads.
+        # After chunks there may be trailers, which are not read.
         return False
     return "close" not in environ.get("HTTP_CONNECTION", "").lower()

@@ -60,7 +60,7 @@ class OrderedKeys(_VersionedKeyStore):
         Args:
             prefix: what every key starts with.
             delimiter: where common prefixes end; empty for none.
-            after: the page starts behind this key or common prefix.
+            after: the page starts after this key or common prefix.
             limit: entries at most.
         """
         found: list[Any] = []
@@ -69,8 +69,8 @@ class OrderedKeys(_VersionedKeyStore):
             if after:
                 # The one object that ends in the delimiter and is no common prefix is the prefix.
                 whole = delimiter and after.endswith(delimiter) and len(after) > len(prefix)
-                behind = bisect.bisect_right(self._names, after + _LAST if whole else after)
-                place = max(place, behind)
+                next_place = bisect.bisect_right(self._names, after + _LAST if whole else after)
+                place = max(place, next_place)
             while place < len(self._names) and len(found) < limit:
                 name = self._names[place]
                 if not name.startswith(prefix):
@@ -118,7 +118,7 @@ def store(bucket: str, header: Sequence[Sequence[Any]], body: bytes) -> int:
         body: their contents, one after the other.
 
     Raises:
-        ValueError: the bucket's name is none S3 accepts.
+        ValueError: the bucket's name is not one that S3 accepts.
     """
     backend = models.s3_backends[ACCOUNT]["aws"]
     try:

@@ -75,7 +75,7 @@ def _answer_of_object(
     if key is not None:
         plain = _asks_for_object(environ, key)
         return _serve_object(key, environ, start_response) if plain else None
-    # moto alone knows what somebody else may know of a bucket.
+    # moto alone knows what another account may know of a bucket.
     known = "HTTP_AUTHORIZATION" in environ and bucket.policy is None and name.isprintable()
     return _serve_missing(name, start_response) if known else None
 
@@ -99,14 +99,14 @@ def _serve_object(
 
 
 def _checksum(key: Any, environ: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The headers that tell an object's checksum, where it has one and they are asked for."""
+    """The headers with an object's checksum, where it has one and they are asked for."""
     if not key.checksum_algorithm or environ.get("HTTP_X_AMZ_CHECKSUM_MODE") != "ENABLED":
         return []
-    told = [(f"x-amz-checksum-{key.checksum_algorithm.lower()}", str(key.checksum_value))]
+    headers = [(f"x-amz-checksum-{key.checksum_algorithm.lower()}", str(key.checksum_value))]
     # moto keeps that of a completed upload among the metadata, too.
     if key.checksum_type and _TYPE not in key.metadata:
-        told.append((_TYPE, key.checksum_type))
-    return told
+        headers.append((_TYPE, key.checksum_type))
+    return headers
 
 
 def _serve_missing(name: str, start_response: Callable[..., Any]) -> list[bytes]:
@@ -130,7 +130,7 @@ def _asks_for_object(environ: Mapping[str, Any], key: Any) -> bool:
 def _plain_key(key: Any, environ: Mapping[str, Any]) -> bool:
     """True for an object that is the only one of its key, and has no checksum of checksums.
 
-    moto alone knows what somebody without credentials may see of an object with a checksum.
+    moto alone knows what a client without credentials may see of an object with a checksum.
     """
     if type(key) is not models.FakeKey or key.version_id != "null":
         return False
@@ -139,7 +139,7 @@ def _plain_key(key: Any, environ: Mapping[str, Any]) -> bool:
 
 
 def _asks_for_head(environ: Mapping[str, Any], bucket: Any, key: Any | None) -> bool:
-    """True for a HEAD without anything special, of an object without, or of none."""
+    """True for a HEAD without anything special, of an object without one, or of no object."""
     if "HTTP_IF_MATCH" in environ or bucket.policy is not None:
         return False
     return key is None or _plain_key(key, environ)
@@ -151,8 +151,8 @@ def _serve_head(
     if key is None:
         start_response("404 Not Found", [("Content-Type", "application/xml")])
         return []
-    told = {**key.metadata, **key.response_dict, "Accept-Ranges": "bytes"}
-    headers = [(str(name), str(value)) for name, value in told.items()]
+    answered = {**key.metadata, **key.response_dict, "Accept-Ranges": "bytes"}
+    headers = [(str(name), str(value)) for name, value in answered.items()]
     start_response("200 OK", headers + _checksum(key, environ))
     return []
 
@@ -170,7 +170,7 @@ def _serve_listing(
     limit = min(int(query.get("max-keys", _PAGE)), _PAGE)
     token = query.get("continuation-token", "")
     after = base64.urlsafe_b64decode(token).decode() if token else query.get("start-after", "")
-    # One more than asked for tells whether there are more; a limit of 0 is never truncated.
+    # One more than asked for shows whether there are more; a limit of 0 is never truncated.
     wanted = limit + 1 if limit else 0
     prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
     entries = bucket.keys.page(prefix, delimiter, after, wanted)
@@ -195,7 +195,7 @@ def _serve_listing(
 
 
 def _token(last: Any) -> str:
-    """Names the last entry of a page, so that the next one can start behind it."""
+    """Names the last entry of a page, so that the next one can start after it."""
     name: str = last if isinstance(last, str) else last.name
     return base64.urlsafe_b64encode(name.encode("utf-8")).decode("ascii")
 

@@ -1,9 +1,9 @@
 """The embedded S3's own process: moto's server on a loopback port.
 
 Started by :mod:`compactor_local.embedded` as ``python -m compactor_local.s3_server PORT``,
-where 0 stands for any free port. Tells its port on standard output, takes objects to store on
+where 0 stands for any free port. Prints its port on standard output, takes objects to store on
 standard input, where it may be asked for the number of its GETs too, and ends when that closes.
-With ``--lake`` behind the port, its queues, its DynamoDB and its Glue are put right, too: they
+With ``--lake`` after the port, its queues, its DynamoDB and its Glue are put right, too: they
 answer at the same port.
 """
 
@@ -32,11 +32,11 @@ def application() -> CountedGets:
 
 
 def main() -> None:
-    """Serve until whoever started this is gone."""
+    """Serve until the caller is gone."""
     answers = answer_stream()
     s3_patches.install()
     if LAKE in sys.argv[2:]:
-        from compactor_local import aws_patches  # noqa: PLC0415 - needs what else nobody does
+        from compactor_local import aws_patches  # noqa: PLC0415 - needs what nothing else does
 
         aws_patches.install()
     served = application()

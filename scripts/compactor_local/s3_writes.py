@@ -209,8 +209,8 @@ def _create_upload(write: _Write) -> _Answer:
     upload = write.backend.create_multipart_upload(
         write.bucket.name, write.name, metadata, "STANDARD", {}, None, None, None
     )
-    told = [(name, write.headers[name]) for name in sorted(_OF_UPLOAD & write.headers.keys())]
-    return [*told, ("Content-Type", "application/xml")], _document(
+    headers = [(name, write.headers[name]) for name in sorted(_OF_UPLOAD & write.headers.keys())]
+    return [*headers, ("Content-Type", "application/xml")], _document(
         "InitiateMultipartUploadResult",
         {"Bucket": write.bucket.name, "Key": write.name, "UploadId": upload.id},
     )

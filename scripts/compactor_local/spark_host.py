@@ -2,8 +2,8 @@
 
 Started by :mod:`compactor_local.kept_spark` as ``python -m compactor_local.spark_host
 SCRIPT``. Arguments for the script arrive on standard input; its progress lines and its exit code
-leave through the descriptor that was standard output. Java starts at once, while nobody waits for
-it, and ends with this process.
+leave through the descriptor that was standard output. Java starts immediately, while nothing waits
+for it, and ends with this process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import IO, TextIO
 
-from compactor_machine.spark_process import TOLD_BY
+from compactor_machine.spark_process import LINE_PREFIX
 from compactor_machine.wire import answer_stream, receive, send
 
 # Beside the script of the job.
@@ -24,7 +24,7 @@ _WARM_UP = "warm_up.py"
 
 
 class _Lines(io.TextIOBase):
-    """Standard error, whose lines for a person are also told.
+    """Standard error, whose lines for a person are also sent.
 
     Args:
         stream: where all goes.
@@ -37,13 +37,13 @@ class _Lines(io.TextIOBase):
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Write on, and tell the lines that have ended."""
+        """Write on, and send the lines that have ended."""
         self._stream.write(text)
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
-            if line.startswith(TOLD_BY):
+            if line.startswith(LINE_PREFIX):
                 with contextlib.suppress(OSError):
-                    send(self._answers, {"line": line.removeprefix(TOLD_BY).strip()})
+                    send(self._answers, {"line": line.removeprefix(LINE_PREFIX).strip()})
         return len(text)
 
     def flush(self) -> None:
@@ -56,7 +56,7 @@ class _Lines(io.TextIOBase):
 
 
 def main() -> None:
-    """Carry out orders until whoever gives them is gone."""
+    """Carry out orders until the caller is gone."""
     answers = answer_stream()
     script = sys.argv[1]
     # Spark leaves some of its scratch data where it was started.

@@ -34,7 +34,7 @@ class TableReader:
         server: with a lake's services; the database is made here.
         database: of the table.
         table: its name; it need not be there yet.
-        columns: the one that tells rows apart, and one to sum up.
+        columns: the one that identifies rows, and one to sum up.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class TableReader:
         return self._catalog
 
     def ids(self) -> set[int]:
-        """What tells the rows apart, of all of them."""
+        """The identity of each row, of all of them."""
         rows = self._rows(self._columns[:1])
         return set() if rows is None else set(rows.column(self._columns[0]).to_pylist())
 

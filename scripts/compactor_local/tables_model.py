@@ -43,7 +43,7 @@ TABLES_VALUES: Mapping[str, str] = MappingProxyType(
         **{name: VALUES[name] for name in SHARED_SUBSTITUTIONS},
         # Its last segment names the script of this installation that takes its place.
         "MaintainScriptUri": "s3://local/spark/maintain_tables.py",
-        # The archives of this machine's Spark are told by the environment of the run.
+        # The environment of the run names the jars of this machine's Spark.
         "TableJars": "local",
         "SparkEngine": "emr_serverless",
         "EmrClusterId": "j-LOCAL",

@@ -17,7 +17,7 @@ from compactor_machine import wire
 
 
 class Child:
-    """Runs ``python -m module`` for as long as somebody here wants it.
+    """Runs ``python -m module`` for as long as it is wanted.
 
     The module ends when its standard input closes, so it cannot outlive this process.
 
@@ -86,7 +86,7 @@ class Child:
         return message
 
     def peak_bytes(self) -> int:
-        """Largest resident memory so far; 0 where the system does not tell."""
+        """Largest resident memory so far; 0 where the system does not say."""
         with contextlib.suppress(OSError):
             return read_peak_bytes(f"/proc/{self.pid}/status")
         return 0
@@ -104,7 +104,7 @@ class Child:
 
 
 def read_peak_bytes(status: str) -> int:
-    """Largest resident memory as a ``/proc/…/status`` tells it; 0 for a process that ended.
+    """Largest resident memory by a ``/proc/…/status``; 0 for a process that ended.
 
     Raises:
         OSError: there is no such file.

@@ -35,6 +35,6 @@ def log_line(
         **more,
     }
     # A full disk ends no run: what counts is in the receipts. Nothing is left in a buffer either,
-    # which would be tried once more when the log is closed.
+    # which would be tried again when the log is closed.
     with suppress(OSError):
         os.write(log.fileno(), json.dumps(line).encode() + b"\n")

@@ -1,9 +1,9 @@
-"""A process that works on partitions, one at a time, until nobody wants it any more.
+"""A process that works on partitions, one at a time, until its caller is gone.
 
 Started by :mod:`compactor_machine.partition_workers`. The first message on standard input says
 what run it is for; orders follow. Answers leave through the descriptor that was standard output;
-what is printed goes to standard error, which is the log. When standard input closes, whoever asked
-is gone, and this process ends at once: the write order makes that safe at any instant.
+what is printed goes to standard error, which is the log. When standard input closes, the caller
+is gone, and this process ends immediately: the write order makes that safe at any instant.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _read(orders: queue.SimpleQueue[Any], stopped: threading.Event) -> None:
 
 
 def main() -> None:
-    """Answer orders until whoever gives them is gone."""
+    """Answer orders until the caller is gone."""
     answers = answer_stream()
     task = receive(sys.stdin.buffer)
     if task is None:

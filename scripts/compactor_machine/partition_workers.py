@@ -57,7 +57,7 @@ class PartitionWorkers:
     one.
 
     Args:
-        slots: how many orders may be under way at once.
+        slots: how many orders may be under way concurrently.
         task: what the processes are for.
     """
 
@@ -66,7 +66,7 @@ class PartitionWorkers:
     def __init__(self, slots: int, task: WorkerTask) -> None:
         self.slots = slots
         self._task = task
-        self._pool = WorkerPool(slots, self._start, at_once=False)
+        self._pool = WorkerPool(slots, self._start, eager=False)
 
     @property
     def peak_bytes(self) -> int:
@@ -84,17 +84,17 @@ class PartitionWorkers:
             "order": msgspec.to_builtins(order),
             "timeout_seconds": self._task.seconds,
         }
-        told = self._pool.invoke(message)
-        if told.failure is not None and told.failure["errorType"] == RUN_STOPPED:
-            return Answer(FAILED, STOPPED, told.failure["errorMessage"])
-        if told.failure is not None:
-            cause = f"its worker process {told.ending}"
+        answer = self._pool.invoke(message)
+        if answer.failure is not None and answer.failure["errorType"] == RUN_STOPPED:
+            return Answer(FAILED, STOPPED, answer.failure["errorMessage"])
+        if answer.failure is not None:
+            cause = f"its worker process {answer.ending}"
             log_line(self._task.log, "ERROR", self._task.run_id, order, f"{LOST}: {cause}")
             return Answer(FAILED, LOST, cause)
-        return msgspec.convert(told.payload, Answer)
+        return msgspec.convert(answer.payload, Answer)
 
     def stop(self) -> None:
-        """Tell all to end between two requests; who does not in good time is killed."""
+        """End all between two requests; what does not end in time is killed."""
         self._pool.stop(_STOP_SECONDS)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What Spark on this machine needs to write a table itself: archives by their Maven coordinates.
+"""What Spark on this machine needs to write a table itself: jars by their Maven coordinates.
 
 Spark fetches them once, with all that they need, from Maven Central, and keeps them below ~/.ivy2.
 A machine without a way there has them in a directory: ``COMPACTOR_SPARK_JARS``.
@@ -14,7 +14,7 @@ from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 from compactor.settings.tables import DELTA, TableAddress
 
-#: A directory of archives, in place of those that Spark would fetch.
+#: A directory of jars, in place of those that Spark would fetch.
 JARS_VARIABLE = "COMPACTOR_SPARK_JARS"
 #: Coordinates, separated by commas, for the jobs of a run; set by the run itself.
 PACKAGES_VARIABLE = "COMPACTOR_SPARK_PACKAGES"
@@ -49,13 +49,13 @@ _EXCLUDED = (
 
 
 def packages_environment(settings: Settings) -> dict[str, str]:
-    """What tells the jobs of a run which archives they need; empty where Spark's own do."""
+    """The variable that names the jars of a run's jobs; empty where Spark's own do."""
     address = settings.table_address
     return table_packages([address] if address is not None and settings.upsert_key else [])
 
 
 def table_packages(tables: Iterable[TableAddress]) -> dict[str, str]:
-    """What tells a job over these tables which archives it needs; empty for none."""
+    """The variable that names the jars of a job over these tables; empty for none."""
     wanted: dict[str, None] = {}
     for table in tables:
         names = _DELTA if table.kind == DELTA else _ICEBERG
@@ -64,7 +64,7 @@ def table_packages(tables: Iterable[TableAddress]) -> dict[str, str]:
 
 
 def jar_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for the archives of a job.
+    """Spark's settings for the jars of a job.
 
     Args:
         environment: of the job.
@@ -80,5 +80,5 @@ def jar_settings(environment: Mapping[str, str]) -> dict[str, str]:
         return {"spark.jars.packages": packages, "spark.jars.excludes": ",".join(_EXCLUDED)}
     found = sorted(Path(directory).glob("*.jar"))
     if not found:
-        raise InvalidInput(JARS_VARIABLE, directory, f"a directory with the archives of {packages}")
+        raise InvalidInput(JARS_VARIABLE, directory, f"a directory with the jars of {packages}")
     return {"spark.jars": ",".join(str(path.resolve()) for path in found)}

@@ -19,7 +19,7 @@ from compactor_machine.spark_submit import (
 
 # For the job's processes to be killed, and its scratch data to go.
 END_SECONDS = 10.0
-#: What is told of a job that has not told anything itself yet, which takes it several seconds.
+#: What is shown of a job that has not reported yet, which takes it several seconds.
 STARTING = "starting"
 
 

@@ -28,7 +28,7 @@ MASTER_VARIABLE = "COMPACTOR_SPARK_MASTER"
 _JAVAS = range(17, 23)
 _FLAGS = frozenset({"--verbose", "-v", "--supervise"})
 _NOT_HERE = frozenset({"--deploy-mode", "--master", "--archives", "--py-files"})
-# Sizes of the cluster's machines, archives and environments that only a cluster has. An
+# Sizes of the cluster's machines, zip files and environments that only a cluster has. An
 # executor of local-cluster that asks for more memory than its worker has never starts.
 _CLUSTER_CONF = re.compile(
     r"spark\.(executor\.|executorEnv\.|dynamicAllocation\.|driver\.(cores|memoryOverhead)|yarn\."
@@ -110,8 +110,8 @@ def _java() -> Path:
 
 def _java_version(java: Path) -> int:
     """The major version: 8 for "1.8.0_292", 17 for "17.0.15"."""
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    match = re.search(r'version "(?:1\.)?(\d+)', told)
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
     if match is None:
         raise SparkMissing(f"no version to be had from {java}")
     return int(match[1])
@@ -130,7 +130,7 @@ def local_command(
 
     Raises:
         ValueError: the arguments are not those of spark-submit.
-        InvalidInput: the archives that the job needs are not where the environment says.
+        InvalidInput: the jars that the job needs are not where the environment says.
     """
     options, script, rest = _split(arguments)
     kept = [part for name, value in options if _kept(name, value) for part in (name, value) if part]
@@ -145,7 +145,7 @@ def local_options(environment: Mapping[str, str] = _NOTHING) -> list[str]:
         environment: of what it will do.
 
     Raises:
-        InvalidInput: the archives that it needs are not where the environment says.
+        InvalidInput: the jars that it needs are not where the environment says.
     """
     found = ["--master", _master()]
     for name, value in {

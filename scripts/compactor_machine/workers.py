@@ -68,7 +68,7 @@ class _Worker:
         return answer
 
     def stop(self) -> None:
-        """Tell it that nobody wants its work any more."""
+        """Say that its work is not wanted any more."""
         if self._child is not None:
             with suppress(EOFError), self._sending:
                 self._child.send({"stop": True})
@@ -89,14 +89,14 @@ class WorkerPool:
     """Runs invocations on a fixed number of processes.
 
     Args:
-        slots: how many invocations may run at once.
+        slots: how many invocations may run concurrently.
         start: starts one process.
-        at_once: start all of them now.
+        eager: start all of them now.
     """
 
-    def __init__(self, slots: int, start: Callable[[], Child], *, at_once: bool = True) -> None:
+    def __init__(self, slots: int, start: Callable[[], Child], *, eager: bool = True) -> None:
         self._start = start
-        self._at_once = at_once
+        self._eager = eager
         self._free: queue.LifoQueue[_Worker] = queue.LifoQueue()
         self._lock = threading.Lock()
         self._slots = slots
@@ -137,7 +137,7 @@ class WorkerPool:
         return Answer(payload=answer.get("payload"), failure=answer.get("failure"))
 
     def stop(self, grace_seconds: float) -> None:
-        """Tell all that nobody wants their work any more, and wait; then kill every process."""
+        """Say that no work is wanted any more, and wait; then kill every process."""
         self._stopped = True
         for worker in list(self._all):
             worker.stop()
@@ -153,7 +153,7 @@ class WorkerPool:
 
     def _new(self) -> _Worker:
         worker = _Worker(self._start)
-        if self._at_once:
+        if self._eager:
             worker.start()
         return worker
 
@@ -179,5 +179,5 @@ def _in_words(code: int) -> str:
 
 def _unhandled(request_id: str, error: str, message: str, ending: str = "") -> Answer:
     """A failure of the process rather than of the handler, as Lambda words it."""
-    told = f"RequestId: {request_id} Error: {message}"
-    return Answer(failure={"errorType": error, "errorMessage": told}, ending=ending)
+    text = f"RequestId: {request_id} Error: {message}"
+    return Answer(failure={"errorType": error, "errorMessage": text}, ending=ending)

@@ -110,7 +110,7 @@ class OversizedPartition:
     """One partition's part in the job; one thread at a time may use it.
 
     Args:
-        run: the partition, and a store that nobody else counts the requests of.
+        run: the partition, and a store whose requests only this run counts.
         rebuild: as :class:`compactor.runs.partition_progress.PartitionProgress` takes it.
     """
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # An executor has several Python processes, each with its share of what S3 gives to one prefix.
 MAX_THREADS = 128
-# Where the driver's own store is, unless an executor has been told otherwise.
+# Where the driver's own store is, unless an executor's settings say otherwise.
 OF_AWS = StoreTraits()
 _PASSED_ON = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION")
 
@@ -43,7 +43,7 @@ class OpenStore:
         threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
         environment: variables that lead to where the driver's own store is, unless the process
-            has been told otherwise; never credentials.
+            says otherwise; never credentials.
         traits: the ways that are safe there.
     """
 
@@ -110,7 +110,7 @@ class GroupRunner:
 def answer_for(
     task: GroupTask, run_id: str, store: ObjectStore, stored: Callable[[], PendingOutput]
 ) -> Answer:
-    """Store one group; whatever goes wrong is told, not raised.
+    """Store one group; whatever goes wrong is returned, not raised.
 
     An error that left a task would end the job, and with it every other group.
 

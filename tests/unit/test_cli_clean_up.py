@@ -97,7 +97,7 @@ def test_where_nobody_can_be_asked_it_wants_yes(world: World, command: Command) 
     for words in ((), ("--json",)):
         code, out, err = command(*words)
         assert (code, out) == (2, "")
-        assert err.startswith("compactor: nobody can be asked here: give --yes, or --dry-run")
+        assert err.startswith("compactor: no terminal to ask at: give --yes, or --dry-run")
     assert len(world.store.calls) == requests
 
 

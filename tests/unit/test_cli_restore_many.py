@@ -354,7 +354,7 @@ def test_an_object_that_somebody_puts_meanwhile_stays(
     world.store.hooks.before.append(late)
     code, _, err = restore("--all", "-o", BACK, "--overwrite")
     assert (code, err.count("\n")) == (2, 1)
-    assert "a place that nobody else takes meanwhile" in err
+    assert "a place that no other writer takes meanwhile" in err
     assert objects(world) == {place: b"theirs"}
     assert not [*world.store.list_uploads("other", "")]
 

@@ -136,7 +136,7 @@ def test_a_table_that_nobody_has_looked_at_has_no_history(capsys):
 
 def test_where_nobody_can_be_asked_an_undo_wants_yes(capsys):
     line = told(capsys, "undo", *WHERE, "--json", code=2)
-    assert line.startswith("compactor: nobody can be asked here: give --yes, or --dry-run")
+    assert line.startswith("compactor: no terminal to ask at: give --yes, or --dry-run")
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name
     code, out, err = command(name, SOURCE, DEST)
     assert (code, out) == (2, "")
     assert err == (
-        "compactor: nobody can be asked here: give --yes, or --dry-run to see what would be done\n"
+        "compactor: no terminal to ask at: give --yes, or --dry-run to see what would be done\n"
     )
 
 
@@ -225,7 +225,7 @@ def test_an_output_that_somebody_deleted_is_named_with_the_way_out(world, comman
     code, out, err = command("restore", DEST, "--all", "-o", tmp_path)
     assert (code, out) == (1, "")
     assert f"the output of commit 1, s3://lake/{output}, is gone: bring it back" in err
-    assert "compactor verify --sources tells which of its sources still stand" in err
+    assert "compactor verify --sources shows which of its sources still stand" in err
 
 
 def test_verify_of_another_source_asks_whether_it_is_the_right_one(world, command):

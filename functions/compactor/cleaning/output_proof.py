@@ -64,7 +64,7 @@ def _require(
         if head.crc32 != output.crc32:
             raise IntegrityError(f"{where} has CRC32 {head.crc32}, its commit says {output.crc32}")
     elif head.etag != proven:
-        verify.check_told_crc32(output, head, store)
+        verify.check_stored_crc32(output, head, store)
         _prove_by_parts(commit, output, head, store)
 
 

@@ -296,5 +296,5 @@ def blaming(name: str, settings: Settings) -> Iterator[None]:
             raise
         value = getattr(settings, name)
         accepted = f"{error.accepted} ({error.field} {error.value!r})"
-        message = f"{name} {value}: {error.told}" if error.told else ""
-        raise InvalidInput(name, value, accepted, told=message) from error
+        message = f"{name} {value}: {error.message}" if error.message else ""
+        raise InvalidInput(name, value, accepted, message=message) from error

@@ -82,7 +82,7 @@ def begin(
         fleet: the workers; those that were measured by default.
         deadline: of this call, which never comes by default; before it, a discovery that is not
             at its end stores what it found.
-        at: finds the table of what events told.
+        at: finds the table of what events named.
 
     Returns:
         What is to be done; or a part of the discovery, after which this is to be called again.
@@ -156,7 +156,7 @@ def find_pending(
     *,
     writes: bool = True,
 ) -> Discovery:
-    """The partitions of which events told, with what is pending in each.
+    """The partitions that events named, with what is pending in each.
 
     Args:
         settings: of the run.

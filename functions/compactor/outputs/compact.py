@@ -1,4 +1,4 @@
-"""Compact: read one group of sources and store one output that nobody can read yet."""
+"""Compact: read one group of sources and store one output that no reader sees yet."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import NamedTuple
 from compactor.attributes import Attributes
 from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
-from compactor.encoding.source_class import as_learned
+from compactor.encoding.output_encoding import as_learned
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
 from compactor.formats import Decide, Detected, content_type, extension_for, framer_for
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import Kept, SliceFacts
+from compactor.log.slice_facts import Kept, SliceFacts
 from compactor.model import (
     Again,
     Compression,
@@ -68,11 +68,11 @@ def compact(
         store: where sources and output are.
         destination: where the output goes.
         time: when it is over, the output is closed with the sources that are in it, and those
-            behind them are left to the next plan; None for as much as it takes.
+            after them are left to the next plan; None for as much as it takes.
         decide: what is decided of the data set of a CSV source.
 
     Raises:
-        SourceChanged: a source is not what was listed; nothing is left behind.
+        SourceChanged: a source is not what was listed; nothing was stored.
         NothingReadable: this role may read none of many sources; likewise.
         TransientStoreError: likewise.
     """
@@ -112,7 +112,7 @@ def _copy(
         require_not_encrypted(body.attributes)
         again = compared_whole(group, settings, store)
     except UnreadableSource as error:
-        # It may hold that, and nobody can tell: it is not copied either.
+        # It may hold that, and that is unknown: it is not copied either.
         left = Quarantined(source, QuarantineReason(error.reason), error.detail)
         return PendingOutput(group=group, output=None, rows=(), quarantined=(left,))
     if again is not None:
@@ -171,7 +171,7 @@ class _Pass:
         self._shared = SharedLines()
         self._neighbours = Neighbours(judges=given.settings.format == "auto")
         self._detect = detector(given.settings, given.decide)
-        # What the last source in the output was found to be: those behind it are mostly the same.
+        # What the last source in the output was found to be: those after it are mostly the same.
         self._last_found: Detected | None = None
         # What the time did not suffice for.
         self._later: list[SourceObject] = []
@@ -184,7 +184,7 @@ class _Pass:
         self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
-        self._rows[:] = self._attributes.told(self._rows, self._given.store)
+        self._rows[:] = self._attributes.added_to(self._rows, self._given.store)
         return PendingOutput(
             group=self._given.group,
             output=stored,
@@ -390,10 +390,10 @@ class _Pass:
         return self._output
 
     def _leave_rest(self, sources: Sequence[SourceObject]) -> None:
-        """Let a source that does not fit begin another output, and those behind it follow."""
+        """Let a source that does not fit begin another output, and those after it follow."""
         if self._output is None:
             return
-        # Told apart from what they will be together with otherwise; that they are of this very
+        # Separated from what they will be together with otherwise; that they are of this very
         # signature is a guess, and corrected like any other.
         signature = self._output.signature
         learned = as_learned(replace(signature, header=signature.header + sources[0].identity))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from compactor.destination import Destination
 from compactor.encoding.codecs import detect_compression
 from compactor.encoding.encoders import encoder
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class
 from compactor.errors import UnreadableSource
 from compactor.formats import SPECS, Decide
 from compactor.limits import WorkerLimits
@@ -50,7 +50,7 @@ def copied_signature(
     """What a source is, whether it ends with a newline, and its head; None when it must be read.
 
     S3 copies it into an output among others then. It must be large, plain lines before and after,
-    and without a byte order mark. Its first and its last bytes are read to tell, even when the
+    and without a byte order mark. Its first and its last bytes are read to decide, even when the
     settings name the format: they do not name the compression, and it may end within a line that
     must not be joined with another.
     """
@@ -66,7 +66,7 @@ def copied_signature(
     try:
         return _proven_signature(source, head, detector(settings, decide), settings, store)
     except UnreadableSource:
-        # Read as a whole it is told why, or found to be sound between.
+        # Read as a whole it gets a reason, or is found to be sound between.
         return None
 
 

@@ -34,11 +34,11 @@ def store_group(
     these are quarantined.
 
     Raises:
-        SourceChanged: a source is not what was listed; nothing is left behind.
-        CommitConflict: somebody dropped the upload, which nobody does before another run has
+        SourceChanged: a source is not what was listed; nothing was stored.
+        CommitConflict: the upload was dropped, which no run does before another one has
             published this very output.
         IntegrityError: what was stored is not what was read; it is dropped.
-        TransientStoreError: nobody answers; likewise, if that was possible.
+        TransientStoreError: the store does not answer; likewise, if that was possible.
     """
     try:
         pending = compact(group, settings, store, destination, time, decide=decide)
@@ -61,7 +61,7 @@ def withhold(pending: PendingOutput, differences: str, store: ObjectStore) -> Pe
 def draft_of(
     pending: PendingOutput, run_id: str, now: float, replaces: int | None = None
 ) -> Commit | None:
-    """The commit that would publish this; None where there is nothing to be told."""
+    """The commit that would publish this; None where there is nothing to record."""
     draft = pending.draft(run_id, now, replaces)
     return None if draft.empty else draft
 

@@ -27,7 +27,7 @@ class ReadingTime:
 
     Args:
         deadline: the end of the call.
-        clock: tells how long was read.
+        clock: measures how long was read.
         reserve_seconds: kept of the call beside the time for closing the output.
     """
 
@@ -79,7 +79,7 @@ class Denials:
 
         Raises:
             NothingReadable: nor was any before it, nor may those be read that were tried
-                behind it.
+                after it.
         """
         if error.reason not in DENIED_REASONS:
             # Its bytes came, or would come from here: it lies in an archive tier.
@@ -87,20 +87,20 @@ class Denials:
         self._denied += 1
         if self._looking and self._denied == DENIED_IN_A_ROW:
             self._looking = False
-            self._look_behind(error)
+            self._look_after(error)
 
-    def _look_behind(self, error: UnreadableSource) -> None:
+    def _look_after(self, error: UnreadableSource) -> None:
         rest = [source for source in self._sources[DENIED_IN_A_ROW:] if source.size]
         step = -(-len(rest) // DENIED_IN_A_ROW) or 1
         for source in rest[::step]:
             try:
                 self._store.read_range(source, 0, 1)
-            except UnreadableSource as behind:
-                if behind.reason in DENIED_REASONS:
+            except UnreadableSource as later:
+                if later.reason in DENIED_REASONS:
                     continue
                 return
             except CompactorError:
-                # It changed: whoever reads it next will see.
+                # It changed: its next read will show it.
                 return
             return
         first = self._sources[0]
@@ -132,7 +132,7 @@ class KeptAttributes:
             known = self._sets[attributes] = attributes
         self._of[source.identity] = known
 
-    def told(self, rows: Sequence[ManifestRow], store: ObjectStore) -> Iterable[ManifestRow]:
+    def added_to(self, rows: Sequence[ManifestRow], store: ObjectStore) -> Iterable[ManifestRow]:
         """The rows with what is kept of their sources."""
         if not rows:
             return rows
@@ -153,8 +153,8 @@ def require_not_encrypted(attributes: Attributes | None) -> None:
     """Do nothing for an object whose bytes mean what they say.
 
     Raises:
-        UnreadableSource: it was encrypted before it came to S3, or tells how such a one is
-            decrypted: nobody could decrypt it from an output.
+        UnreadableSource: it was encrypted before it came to S3, or says how such a one is
+            decrypted: it could not be decrypted from an output.
     """
     if attributes is not None and attributes.is_client_encrypted:
         detail = "its user metadata says that it was encrypted before it came to S3"

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from compactor.errors import UnreadableSource
 from compactor.formats import Detected
-from compactor.formats.documents import is_one_of
+from compactor.formats.document_shapes import is_one_of
 from compactor.formats.json_documents import members_of
 from compactor.formats.lines import BOM
 from compactor.formats.log_lines import form_of
@@ -66,7 +66,7 @@ class Neighbours:
     give up a source when the next one is asked for, not before.
 
     Args:
-        judges: false where the format is declared, so that every source is settled at once.
+        judges: false where the format is declared, so that every source is settled immediately.
     """
 
     def __init__(self, *, judges: bool) -> None:
@@ -93,7 +93,7 @@ class Neighbours:
         self._held.append(_Held(found, unshared))
         self._held_bytes += len(found.content.head)
         # Only what is whole can wait.
-        return self._settled(at_once=not found.content.complete)
+        return self._settled(all_held=not found.content.complete)
 
     def see(self, head: bytes) -> None:
         """Look at the first bytes of lines of the group that are not read."""
@@ -102,7 +102,7 @@ class Neighbours:
 
     def rest(self) -> Iterator[Settled]:
         """All that are held back, now that none can come that shares anything with them."""
-        return self._settled(at_once=True)
+        return self._settled(all_held=True)
 
     def _see(self, names: frozenset[str]) -> None:
         if not names:
@@ -114,9 +114,9 @@ class Neighbours:
             if not one.unshared.isdisjoint(names):
                 one.unshared = _NONE
 
-    def _settled(self, *, at_once: bool) -> Iterator[Settled]:
+    def _settled(self, *, all_held: bool) -> Iterator[Settled]:
         held = self._held
-        while held and (at_once or not held[0].unshared or self._is_full()):
+        while held and (all_held or not held[0].unshared or self._is_full()):
             one = held[0]
             alone = bool(one.unshared) and self._compared > 1
             yield one.found, _alone(one.found) if alone else None
@@ -214,7 +214,7 @@ class SharedLines:
         samples = self._samples.get(line, [])
         if len(self._sources) == 1:
             # All begin alike, as below headers: nothing less than the line itself speaks for it.
-            # As the last line of some alone it may be a header that was written once more.
+            # As the last line of some alone it may be a header that was written again.
             below = [_below(one.rstrip(_BLANKS)) for one in samples]
             return any(line in lines[:-1] for lines in below) or all(line in one for one in below)
         if form_of(line) or any(is_one_of(line, _below(one)) for one in samples):

@@ -32,7 +32,7 @@ _COPIES_IN_FLIGHT = 16
 class Parts:
     """The parts of one multipart upload, numbered in the order they are given.
 
-    At most ``_PARTS_IN_FLIGHT`` bodies and ``_COPIES_IN_FLIGHT`` copies are under way at once; in
+    At most ``_PARTS_IN_FLIGHT`` bodies and ``_COPIES_IN_FLIGHT`` copies are in flight; in
     which order they end does not matter.
 
     Args:
@@ -84,7 +84,7 @@ class Parts:
         try:
             return self.store.copy_part(bucket, key, upload_id, number, *which)
         except UnreadableSource as error:
-            # Told when another source is at hand already.
+            # Added when the next source is at hand.
             raise CopyRefused(str(error)) from error
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
@@ -124,7 +124,7 @@ def copy_ranges(start: int, end: int, limits: WorkerLimits) -> Iterator[tuple[in
         yield first, start + (end - start) * (number + 1) // count - first
 
 
-# So much plain content, in bytes that are encoded between two points, is looked at once.
+# So much plain content, in bytes that are encoded between two points, is looked at in one piece.
 _PLAIN_TO_POINT = 2
 # A segment ends within a source once it has so many times what it should have.
 _LONGEST_SEGMENT = 2
@@ -245,8 +245,8 @@ class OutputWriter:
             self._send_part(self._encoded_waiting)
         self._stop()
         upload_id, parts = self._parts.finish()
-        told = parts_crc32(parts) if self._parts.copied else None
-        if None not in (told, self.crc32) and told != self.crc32:
+        expected = parts_crc32(parts) if self._parts.copied else None
+        if None not in (expected, self.crc32) and expected != self.crc32:
             raise CopyRefused(f"{self.key}: its copied parts have another CRC32 than their sources")
         return upload_id, parts
 
@@ -303,7 +303,7 @@ class OutputWriter:
         self._take(encode())
 
     def _take(self, one: Encoded) -> None:
-        """Put what comes next behind the rest."""
+        """Append what comes next to the rest."""
         self.points += [(self.size + at, plain) for at, plain in one.points]
         self.newlines += one.newlines
         self._plain_crc32 = isal_zlib.crc32_combine(

@@ -39,7 +39,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class PendingOutput:
-    """Result of compacting one group: nobody can read it yet.
+    """Result of compacting one group: no reader sees it yet.
 
     Attributes:
         output: None when no source had any content.

@@ -23,7 +23,7 @@ from compactor.encoding.codecs import (
 )
 from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
 from compactor.ports import ObjectStore, SourceBody
 from compactor.process.processors import processors
@@ -39,7 +39,7 @@ class PlainContent:
         head: the first bytes; all of them when ``complete``.
         complete: ``head`` is the whole content.
         compression: how the source itself is encoded.
-        size, crc32: of the plain bytes consumed so far (at once, when complete).
+        size, crc32: of the plain bytes consumed so far (immediately, when complete).
     """
 
     __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size")
@@ -60,7 +60,7 @@ class PlainContent:
             yield chunk
 
     def whole(self, limit: int) -> bytes:
-        """Everything at once, for formats that need it.
+        """All content in one piece, for formats that need it.
 
         Raises:
             UnreadableSource: the content is longer than ``limit`` bytes.
@@ -177,7 +177,7 @@ def inflated(
 ) -> Iterator[tuple[SourceBody, Plain]]:
     """The same bodies in the same order, each with what gives its plain content.
 
-    What ends the bodies early is raised behind the last one that came.
+    What ends the bodies early is raised after the last one that came.
 
     Args:
         bodies: as the store handed them over.

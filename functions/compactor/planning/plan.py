@@ -99,7 +99,7 @@ def _refuse_copies(groups: Iterable[ObjectGroup], bucket: str, committed: Contai
             f"{known[0].key}, were compacted already from s3://{bucket}/, under the same keys and"
             f" with the same ETags: give bucket_copies {accepted}"
         )
-        raise InvalidInput("bucket_copies", "refuse", accepted, told=message)
+        raise InvalidInput("bucket_copies", "refuse", accepted, message=message)
 
 
 def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:

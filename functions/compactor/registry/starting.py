@@ -95,7 +95,7 @@ def start_due(
     """Start an execution if one is due. Safe to run again, also concurrently.
 
     One that failed is made up for after a while, also where nothing is pending: it may have died
-    behind its marks, with something left to do that does not concern the objects.
+    after its marks, with something left to do that does not concern the objects.
 
     Args:
         stream: whose objects wait.

@@ -219,4 +219,4 @@ def unknown(given: str, inquiry: Inquiry) -> InvalidInput:
     what = f"no commit below {inquiry.state.uri} names {given}"
     if sources:
         what += f", and there is no such object in {sources}"
-    return InvalidInput("KEY", given, "the key of a source or of an output", told=what)
+    return InvalidInput("KEY", given, "the key of a source or of an output", message=what)

@@ -234,10 +234,10 @@ class GroupWork:
 
 @contextmanager
 def unless_replaced(commit: Commit, run: PartitionRun, state: LogState) -> Iterator[None]:
-    """Take it for a lost race where another output stands at the key of a replaced commit.
+    """Treat it as a lost race where another output stands at the key of a replaced commit.
 
     One key may get other bytes once its commit is void: from the same first source on, fewer or
-    more of those behind it.
+    more of those after it.
 
     Raises:
         CommitConflict: the commit was replaced meanwhile.

@@ -21,10 +21,10 @@ class Window:
     """A stretch of a partition's keys, planned again and again until nothing of it is left.
 
     Its ends stay where the first listing put them, so that which sources share an output does
-    not hang on how often, or by whom, the window was planned.
+    not depend on how often the window was planned.
 
     Attributes:
-        start_after: it begins behind this key; empty for the start of the partition.
+        start_after: it begins after this key; empty for the start of the partition.
         until: its last key; None before it was listed, and for the last window of a partition.
         listed: False before it was planned for the first time.
         before: what was listed of the partition before this window.
@@ -42,7 +42,7 @@ class Window:
     seen: Fingerprint = field(default_factory=Fingerprint, compare=False)
 
     def following(self) -> Window | None:
-        """The window behind this one; None behind the last."""
+        """The next window; None after the last."""
         return None if self.until is None else Window(self.until, before=self.seen)
 
 
@@ -71,10 +71,10 @@ class Listings:
             self._onward.begin(*where, start_after=run.place.after)
 
     def take(self, state: LogState, window: Window) -> Listing:
-        """List a window: anew, unless it is listed for the first time.
+        """List a window; again, unless it is the first time.
 
-        What was listed ahead, behind the window before, is as old as that window's groups. What has
-        changed since is found out when it is read, and then this window is listed anew.
+        What was listed ahead, after the last window, is as old as that window's groups. What has
+        changed since is found out when it is read, and then this window is listed again.
         """
         window.seen, window.again = window.before.copy(), window.listed
         listing = take_listing(
@@ -88,7 +88,7 @@ class Listings:
             seen=window.seen,
         )
         earlier = self._run.listing
-        # Events tell of what is pending alone: no level is seen whole.
+        # Events name what is pending alone: no level is seen whole.
         partial = isinstance(earlier, EventListing)
         around = self._surroundings.around(listing, window.start_after, partial=partial)
         self.roots |= roots_in(listing.objects) | around
@@ -107,7 +107,7 @@ class Listings:
         return 0.0 if isinstance(self._run.listing, EventListing) else state.written_at
 
     def doubt(self) -> None:
-        """What was listed before the run does not tell any more what is there: the store is."""
+        """Ask the store from now on: what was listed before the run is out of date."""
         listing = self._run.listing
         if isinstance(listing, EventListing):
             self._lists = listing.doubted(self._run.store.head)
@@ -127,7 +127,7 @@ class Listings:
         return SkipReason.GONE
 
     def gone(self, listing: Listing, window: Window, committed: Container[bytes]) -> Skipped:
-        """What was listed before, and is gone now that the store is asked after all; told once."""
+        """What was listed before, and is gone now that the store is asked; returned once."""
         run = self._run
         if run.listing is None or self._lists is run.listing or window.compared:
             return Skipped(0, 0)

@@ -140,5 +140,5 @@ def show(run: PartitionRun) -> Outcome | None:
     except CompactorError as error:
         return Outcome(path, fault=f"{type(error).__name__}: {error}")
     if outcome.is_refused:
-        raise InvalidInput("reader_table", settings.reader_table, "", told=outcome.fault)
+        raise InvalidInput("reader_table", settings.reader_table, "", message=outcome.fault)
     return outcome

@@ -89,7 +89,7 @@ class PartitionRun:
     Attributes:
         reserve_seconds: with less than this left, or less than the longest group took, no
             new group is started.
-        on_group: told after each published group.
+        on_group: called after each published group.
         seen: what the partitions before, in this very process, have shown of the state.
         listing: what was listed before, until a source shows that it is out of date; None to ask
             the store.

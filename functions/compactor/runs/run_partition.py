@@ -99,7 +99,7 @@ def _rest(progress: PartitionProgress, result: PartitionResult, receipt: Receipt
 def _place(run: PartitionRun, earlier: Counts) -> Place:
     """Where this call may begin.
 
-    What was listed before the run costs no LIST, and events tell of what is pending alone.
+    What was listed before the run costs no LIST, and events name what is pending alone.
     """
     if not earlier.calls or run.listing is not None:
         return run.place

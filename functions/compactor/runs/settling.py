@@ -102,7 +102,7 @@ class Settling:
 
 
 def group_of(commit: Commit, settings: Settings) -> ObjectGroup:
-    """The group whose output a commit names, to become the same bytes once more."""
+    """The group whose output a commit names, to become the same bytes again."""
     output = commit.output
     copied = output is not None and output.copied
     # Where a CRC32 is known the store copied nothing.

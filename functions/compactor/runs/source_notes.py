@@ -23,7 +23,7 @@ from compactor.runs.partition_run import PartitionResult
 class Unlike:
     """What was compared with all entries of a log, up to one of them.
 
-    The next entry may have just that content: whoever trusts the comparison any longer compacts
+    The next entry may have just that content: a run that trusts the comparison any longer compacts
     it twice.
     """
 
@@ -111,7 +111,7 @@ def known_as_denied(
     """Those of a group of which nothing could be read that were denied to earlier runs, too.
 
     Args:
-        group: of which the first sources were tried, and some behind them.
+        group: of which the first sources were tried, and some after them.
         reason: of the first.
         cause: what S3 said of it.
         state: the log.
@@ -129,7 +129,7 @@ def known_as_denied(
 
 
 def require_readable(unread: Collection[Quarantined], state: LogState) -> None:
-    """One denied source stops nobody; a partition of nothing else needs another role.
+    """One denied source stops nothing; a partition of nothing else needs another role.
 
     Args:
         unread: all that was left alone for a reason that may pass.
@@ -141,6 +141,6 @@ def require_readable(unread: Collection[Quarantined], state: LogState) -> None:
     denied = [one for one in unread if one.reason in DENIED_REASONS]
     if len(denied) > 1 and not state.committed:
         first = denied[0]
-        told = f"s3://{first.source.bucket}/{first.source.key}: {first.detail}"
+        example = f"s3://{first.source.bucket}/{first.source.key}: {first.detail}"
         accepted = f"a role that may read its sources: none of {len(denied)} could be read"
-        raise InvalidInput("permission", told, accepted)
+        raise InvalidInput("permission", example, accepted)

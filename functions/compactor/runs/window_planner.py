@@ -119,11 +119,11 @@ class WindowPlanner:
 def note_returned(run: PartitionRun, state: LogState, listing: Listing) -> Listing:
     """Write down what of a listing was put again.
 
-    Where events told of its objects, all are returned that a commit names and that are pending
+    Where its objects are known by events, all are returned that a commit names and that are pending
     still: each is compared with its own commit.
 
     Returns:
-        The listing; where events told of its objects, without what was put before its commit.
+        The listing; where its objects are known by events, without what was put before its commit.
 
     Raises:
         ObjectMissing, InvalidInput: see :func:`compactor.outputs.known_contents.found_in`.
@@ -131,10 +131,10 @@ def note_returned(run: PartitionRun, state: LogState, listing: Listing) -> Listi
     """
     if not listing.returned:
         return listing
-    told = isinstance(run.listing, EventListing)
+    by_events = isinstance(run.listing, EventListing)
     commits, again = run.log.every_commit(state.last), map(put_again, listing.returned)
-    found = found_in(again, commits, state.published, run.store, put_later=told)
+    found = found_in(again, commits, state.published, run.store, put_later=by_events)
     note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)
     if found:
         run.log.append(state, note)
-    return listing.with_returned({one.source.identity for one in found}) if told else listing
+    return listing.with_returned({one.source.identity for one in found}) if by_events else listing

@@ -50,18 +50,18 @@ class S3Base:
 
     Attributes:
         client: of boto3.
-        limiter: how many requests are made at once.
+        limiter: how many requests are made concurrently.
         retries: how a request is asked again.
     """
 
     def __init__(
-        self, client: S3Client, most_at_once: int, patience: Patience, *, direct: bool = True
+        self, client: S3Client, most_concurrent: int, patience: Patience, *, direct: bool = True
     ) -> None:
         install(client)
         limit_silence(client)
         self.client = client
         self._direct = Direct(client) if direct and IS_INSTALLED else None
-        self.limiter = Limiter(_with_files_left(most_at_once), clock=patience.clock)
+        self.limiter = Limiter(_with_files_left(most_concurrent), clock=patience.clock)
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
         self.traits = StoreTraits()
@@ -108,7 +108,7 @@ class S3Base:
 
         Args:
             kind: what each try is counted as.
-            operation: what is asked for, as errors tell it.
+            operation: what is asked for, as errors name it.
             bucket: likewise.
             key: likewise.
             request: asks once, reading the body if there is one; is given a function that
@@ -162,7 +162,7 @@ class S3Base:
 
 
 def _with_files_left(most: int) -> int:
-    """So many connections at once at most, or half of what this process may have open.
+    """So many concurrent connections at most, or half of what this process may have open.
 
     A shell of macOS gives it 256 files in all.
     """
@@ -191,10 +191,10 @@ def decoded_crc32(text: str | None) -> int | None:
 
 
 @contextmanager
-def told_of_source(operation: str, bucket: str, key: str) -> Iterator[None]:
+def about_source(operation: str, bucket: str, key: str) -> Iterator[None]:
     """What S3 answers about one source alone becomes UnreadableSource.
 
-    Of an archive tier of INTELLIGENT_TIERING, of keys and of rights, a listing tells nothing.
+    Of an archive tier of INTELLIGENT_TIERING, of keys and of rights, a listing shows nothing.
     """
     try:
         yield

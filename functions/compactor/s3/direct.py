@@ -99,16 +99,16 @@ class Direct:
         if found is not None:
             return found
         with answered_by(lambda request: as_answer(request, received)) as answered:
-            told = otherwise(time_is_up)
+            answer = otherwise(time_is_up)
         if received.status != OK or len(answered) > 1:
             # It knows a way around what was an error here.
             self.routes.forget(asked.bucket)
-        return told
+        return answer
 
     def _request(self, asked: Asked, route: Route) -> Request:
         keys = self.routes.keys()
         headers = dict(asked.headers)
-        # Hashed once is enough: over TLS nobody changes the bytes on their way, nor the checksum.
+        # Hashed once is enough: over TLS the bytes do not change on their way, nor the checksum.
         if route.is_secure and not _CHECKSUMS.isdisjoint(headers):
             headers["x-amz-content-sha256"] = _UNSIGNED
         elif len(asked.body) > _HASHED_BYTES or not isinstance(asked.body, bytes):

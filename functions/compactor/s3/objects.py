@@ -86,7 +86,7 @@ class S3Objects(S3Base):
             answer = self._answer("HEAD", "head", bucket, key, request)
         except ObjectMissing:
             return None
-        # Not every server tells the type; "-2" behind a checksum means one of checksums, too.
+        # Not every server returns the type; "-2" after a checksum means one of checksums, too.
         checksum = answer.get("ChecksumCRC32")
         whole = answer.get("ChecksumType") != "COMPOSITE" and "-" not in (checksum or "")
         return ObjectHead(
@@ -169,7 +169,7 @@ def _stored(received: Received) -> bool | None:
 
 
 def _date_of(answer: Any) -> float | None:
-    """The store's clock, as its Date header tells it; None where it sends none."""
+    """The store's clock, by its Date header; None where it sends none."""
     text = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     try:
         return parsedate_to_datetime(text).timestamp() if text else None

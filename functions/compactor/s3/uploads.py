@@ -23,10 +23,10 @@ from compactor.pieces import Body, Pieces, pieces_of
 from compactor.ports import OpenUpload
 from compactor.s3.base import (
     S3Base,
+    about_source,
     decoded_crc32,
     encoded_crc32,
     parameters_of,
-    told_of_source,
 )
 from compactor.s3.bodies import SentBody, TimeIsUp, byte_range
 from compactor.s3.curl_handle import Received
@@ -119,7 +119,7 @@ class S3Uploads(S3Base):
         length: int,
     ) -> StoredPart:
         def request(_: TimeIsUp) -> Any:
-            with told_of_source("copy part", source.bucket, source.key):
+            with about_source("copy part", source.bucket, source.key):
                 answer = self.client.upload_part_copy(
                     Bucket=bucket,
                     Key=key,
@@ -139,7 +139,7 @@ class S3Uploads(S3Base):
             if code_of(error) == "NoSuchUpload":
                 raise
             raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
-        # S3 tells it where the upload was begun with a checksum algorithm.
+        # S3 returns it where the upload was begun with a checksum algorithm.
         crc32 = decoded_crc32(made.get("ChecksumCRC32"))
         return StoredPart(number, made["ETag"].strip('"'), length, crc32)
 
@@ -201,7 +201,7 @@ class S3Uploads(S3Base):
         try:
             stored = self._checksums(bucket, key, upload_id)
         except CompactorError as error:
-            # The first refusal tells more than that this role may not look at parts.
+            # The first refusal says more than that this role may not look at parts.
             if code_of(error) != "AccessDenied":
                 raise
             return None

@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from compactor.model import Compression, Format
-from compactor.settings.listings import LISTING_ACCEPTED, parse_listing
+from compactor.settings.listing_kinds import LISTING_ACCEPTED, parse_listing
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.policies import checked_policies
-from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
+from compactor.settings.reader_table import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.specs import (
     Declared,
     FieldSpec,

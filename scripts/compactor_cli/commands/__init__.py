@@ -13,8 +13,8 @@
     locate     the source of a record; manifest: of all     locate, manifest, ../mapping.py
     query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
     clean-up   sources past retention deleted               clean_up, ../cleaning.py
-    adopt      a log that is gone built anew                adopt
-    reconcile  what no event told of, registered            reconcile
+    adopt      a log that is gone, rebuilt                adopt
+    reconcile  what no event named, registered            reconcile
     tables     tables of others looked after                tables, tables_*, table_input
     table      what query engines read                      table
 
@@ -27,7 +27,7 @@ and for a deployed stack, by ../deployed/:
     history    the runs that left a report                  history, ../past_runs.py
     replay     dead letters back to the queue of events     replay
 
-Only the module of the command asked for is imported, so that ``--help`` answers at once.
+Only the module of the command asked for is imported, so that ``--help`` answers immediately.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "adopt": Command(
         "compactor_cli.commands.adopt",
-        "build a commit log that is gone anew, as far as outputs and sources prove it",
+        "rebuild a commit log that is gone, as far as outputs and sources prove it",
         """\
   compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --dry-run
   compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
@@ -192,7 +192,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "reconcile": Command(
         "compactor_cli.commands.reconcile",
-        "register the objects that no event told of",
+        "register the objects that no event named",
         """\
   compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 \\
     --listing events:my-table/logs
@@ -336,7 +336,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         drop_output()
         if not code and not isinstance(error, BrokenPipeError):
-            _tell(f"standard output: {error}")
+            _print_error(f"standard output: {error}")
         return code or EXIT_FAILED
     if ended is not None:
         raise ended
@@ -352,21 +352,23 @@ def _carry_out(arguments: Sequence[str]) -> int:
         with region_of_environment():
             return run(args)
     except KeyboardInterrupt:
-        _tell("interrupted; what was committed stands")
+        _print_error("interrupted; what was committed stands")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         drop_output()
         return EXIT_FAILED
     except Failure as failure:
-        _tell(str(failure))
+        _print_error(str(failure))
         return failure.code
     except Exception as raised:
         error = in_words(raised)
         if not _expected(error):
             raise
-        # What is told in whole sentences needs no name of a class before it.
-        name = "" if isinstance(error, InvalidInput) and error.told else f"{type(error).__name__}: "
-        _tell(f"{name}{error}")
+        # A message in whole sentences needs no name of a class before it.
+        name = (
+            "" if isinstance(error, InvalidInput) and error.message else f"{type(error).__name__}: "
+        )
+        _print_error(f"{name}{error}")
         return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
 
 
@@ -379,7 +381,7 @@ def _expected(error: Exception) -> bool:
     return any(b.__name__ == "EngineError" or b.__module__.startswith("botocore.") for b in bases)
 
 
-def _tell(line: str) -> None:
+def _print_error(line: str) -> None:
     shown = visible(" ".join(line.split()))
     if len(shown) > _LONGEST_LINE:
         shown = f"{shown[: _LONGEST_LINE // 2]} ... {shown[-_LONGEST_LINE // 2 :]}"

@@ -1,4 +1,4 @@
-"""``compactor adopt``: build a log that is gone anew, as far as outputs and sources prove it."""
+"""``compactor adopt``: rebuild a log that is gone, as far as outputs and sources prove it."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def run(args: argparse.Namespace) -> int:
     """Find outputs that no log names, prove what they hold, ask, and write their entries.
 
     Raises:
-        InvalidInput: the input is at fault, or nobody can be asked.
-        Failure: not everything could be proven; each output was told in a line.
+        InvalidInput: the input is at fault, or there is no terminal to ask at.
+        Failure: not everything could be proven; each output was named in a line.
     """
     require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input(options.fields_from(args))

@@ -20,8 +20,8 @@ def require_answer(args: argparse.Namespace, *, dry_run: bool = False) -> None:
     """
     asks = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
     if not (dry_run or args.yes or asks):
-        told = "nobody can be asked here: give --yes, or --dry-run to see what would be done"
-        raise InvalidInput("--yes", None, "--yes or --dry-run", told=told)
+        message = "no terminal to ask at: give --yes, or --dry-run to see what would be done"
+        raise InvalidInput("--yes", None, "--yes or --dry-run", message=message)
 
 
 def is_agreed(args: argparse.Namespace, question: str) -> bool:

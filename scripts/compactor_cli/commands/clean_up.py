@@ -46,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
     """Decide, show the decision, ask, act.
 
     Raises:
-        InvalidInput: the input is at fault, or nobody can be asked.
-        Failure: something was unsafe, refused or failed; each was told in one line.
+        InvalidInput: the input is at fault, or there is no terminal to ask at.
+        Failure: something was unsafe, refused or failed; each was named in one line.
     """
     require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})
@@ -141,10 +141,10 @@ def _figures(decisions: Iterable[Decision]) -> tuple[str, ...]:
     )
 
 
-def _show_done(done: Done, told: Container[str]) -> None:
+def _show_done(done: Done, shown: Container[str]) -> None:
     for line in (*done.unsafe, *done.failures, *done.refusals):
         print_error(_one_line(line))
-    for line in (line for line in done.warnings if line not in told):
+    for line in (line for line in done.warnings if line not in shown):
         print_line(f"warning: {_one_line(line)}", "bold")
     print_line(
         f"deleted {plural(done.deleted, 'source')} ({human_bytes(done.deleted_bytes)}) of"

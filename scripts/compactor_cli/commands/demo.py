@@ -42,7 +42,7 @@ _LAST_PORT = 65_535
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to start from, and what to leave behind."""
+    """What to start from, and what to keep."""
     parser.add_argument(
         "--source", type=Path, metavar="DIR", help="logs to copy into the embedded S3"
     )
@@ -153,15 +153,15 @@ def _served(port: int, *, lake: bool = False) -> Iterator[EmbeddedS3]:
 
 
 def _check_port(port: int) -> None:
-    """Refuse a port that nobody can listen on; 0 stands for any that is free.
+    """Refuse a port that cannot be listened on; 0 stands for any that is free.
 
     Raises:
-        InvalidInput: it is none, or taken.
+        InvalidInput: it is invalid, or taken.
     """
     if not 0 <= port <= _LAST_PORT:
         raise InvalidInput("--port", port, f"a port from 1 to {_LAST_PORT:,}")
     with socket.socket() as tried:
-        # As the server does: what an ended connection left behind is no reason to refuse.
+        # As the server does: the remains of an ended connection are no reason to refuse.
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind(("127.0.0.1", port))
@@ -245,7 +245,7 @@ def _show_query(asked: Asked) -> None:
 
 
 def _keep(server: EmbeddedS3) -> None:
-    """Wait for Ctrl-C; told on standard error, so that --json stays pure."""
+    """Wait for Ctrl-C; says so on standard error, so that --json stays pure."""
     print_error(
         f"The embedded S3 stays at {server.endpoint_url} until Ctrl-C. In another terminal:"
     )

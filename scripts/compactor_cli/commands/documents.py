@@ -13,7 +13,7 @@ def read_object(text: str) -> dict[str, Any]:
     """The JSON object in a text.
 
     Raises:
-        ValueError: it is none, names a key twice at any level, is nested deeper than any input,
+        ValueError: it is invalid, names a key twice at any level, is nested deeper than any input,
             or holds a number that JSON has not; the message says which.
     """
     try:

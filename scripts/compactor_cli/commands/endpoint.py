@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ACCEPTED = "a URL such as http://localhost:9000"
 # To connect, the client takes up to five seconds more: 29 in all.
 _TRIES, _WAIT_SECONDS, _SILENCE_SECONDS = 3, 1.0, 4.0
-# While a run is under way: a slow answer is none to be told of, 25 seconds of silence are.
+# While a run is under way: a slow answer is not reported, 25 seconds of silence are.
 _WATCH_SECONDS, _LONGEST_ANSWER_SECONDS = 5.0, 25.0
 
 
@@ -50,17 +50,17 @@ def check_url(url: str | None) -> None:
 
 
 def require_answer(client: S3Client, bucket: str) -> None:
-    """Send one cheap request; whatever is answered, somebody is there.
+    """Send one cheap request; whatever is answered, a server is there.
 
-    Told within 30 seconds: a request that works with data is asked again for much longer.
+    Fails within 30 seconds: a request that works with data is asked again for much longer.
 
     Args:
         client: that the command will use.
         bucket: one that the command is about; empty where it knows none yet.
 
     Raises:
-        TransientStoreError: nobody is.
-        InvalidInput: whoever answers is no S3, or there are no credentials.
+        TransientStoreError: no server is.
+        InvalidInput: what answers is no S3, or there are no credentials.
     """
     silence = _silence(client, bucket, _SILENCE_SECONDS)
     for _ in range(_TRIES - 1):
@@ -78,7 +78,7 @@ def require_answer(client: S3Client, bucket: str) -> None:
 
 @contextmanager
 def watched(endpoint_url: str | None, bucket: str) -> Iterator[None]:
-    """Tell, in one line, when the endpoint stops answering while a run is under way."""
+    """Say, in one line, when the endpoint stops answering while a run is under way."""
     ended = threading.Event()
     watch = threading.Thread(target=_watch, args=(endpoint_url, bucket, ended), daemon=True)
     watch.start()

@@ -11,7 +11,7 @@ class Failure(CompactorError):
     """Ends the command with one line and an exit code.
 
     Args:
-        line: told as it is.
+        line: shown as it is.
         code: exit code.
     """
 

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument(
         "--record",
         metavar="N",
-        help="its Nth record, from 1; headers and empty lines are none",
+        help="its Nth record, from 1; headers and empty lines do not count",
     )
     which.add_argument(
         "--offset",
@@ -95,7 +95,7 @@ def _number(option: str, text: str | None, least: int) -> int | None:
     """A whole number; None where none was given.
 
     Raises:
-        InvalidInput: it is none, or too small.
+        InvalidInput: it is invalid, or too small.
     """
     if text is None:
         return None
@@ -141,14 +141,14 @@ def _at_record(commit: Commit, number: int) -> tuple[ManifestRow, int]:
     """The source of a record, and which of its own records that is, from 1.
 
     Raises:
-        InvalidInput: there are not so many, or nobody counted those of a source before it.
+        InvalidInput: there are not so many, or those of a source before it were not counted.
     """
     before = 0
     for row in _in_order(commit):
         if row.facts is None or row.facts.records is None:
             accepted = "--offset: S3 copied"
             raise InvalidInput(
-                "--record", number, f"{accepted} {row.source.key}, and nobody counted its records"
+                "--record", number, f"{accepted} {row.source.key}, and its records were not counted"
             )
         if number <= before + row.facts.records:
             return row, number - before
@@ -170,8 +170,8 @@ def _at_offset(commit: Commit, offset: int) -> tuple[ManifestRow, int]:
         if offset < row.offset + row.length:
             return row, offset - row.offset
         last = row.source.key
-    behind = f"; the last one, {last}, ends before it" if last else ""
-    raise InvalidInput("--offset", offset, f"a byte of a source{behind}")
+    rest = f"; the last one, {last}, ends before it" if last else ""
+    raise InvalidInput("--offset", offset, f"a byte of a source{rest}")
 
 
 def _in_order(commit: Commit) -> list[ManifestRow]:

@@ -29,8 +29,8 @@ from compactor_cli.console import instant, print_error
 class Listed:
     """One source that a commit names.
 
-    ``bytes`` is its size as it was stored; ``records`` is None where S3 copied it, and nobody
-    counted. ``restorable`` is False where the output holds its rows instead of its bytes.
+    ``bytes`` is its size as it was stored; ``records`` is None where S3 copied it, and they
+    were not counted. ``restorable`` is False where the output holds its rows instead of its bytes.
     """
 
     key: str
@@ -109,8 +109,8 @@ def run(args: argparse.Namespace) -> int:
         is_any = True
         print(visible(one.line))
     if not is_any:
-        told = f"no commit below {state.uri} names a source like that"
-        print_error(f"{told}; compactor ls {args.s3_destination_uri} lists all")
+        message = f"no commit below {state.uri} names a source like that"
+        print_error(f"{message}; compactor ls {args.s3_destination_uri} lists all")
     return 0
 
 

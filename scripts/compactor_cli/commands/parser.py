@@ -1,4 +1,4 @@
-"""The parser of every command: mistakes told in one line, and a help that fits one screen."""
+"""The parser of every command: mistakes in one line, and a help that fits one screen."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCREEN_LINES = 40
 _COLUMNS = 80
 _HELP_AT = 30
 _SHOWN_EXAMPLES = 2
-# As argparse tells of a word that is none of those it knows.
+# As argparse reports a word that it does not know.
 _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)$")
 _SWITCHES = frozenset({"true", "false"})
 _FIRST_CLAUSE = re.compile(r"(?s)(.+?)(?:\.\s|; |: | \(|$)")
@@ -49,7 +49,7 @@ _FIELDS: Mapping[str, str] = {
 }
 _ARGUMENTS: Mapping[str, str] = {
     "input": "the whole input as JSON; - reads standard input",
-    "workers": "how many at once",
+    "workers": "how many concurrently",
     "explain": "each figure with its formula and its prices",
     "prices": "prices to count with instead of those known here",
     "time_limit": "stop in time, and end with exit code 3",
@@ -83,7 +83,7 @@ _SELDOM: Mapping[str, frozenset[str]] = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells mistakes in one line, with the name that was probably meant; ``--help`` is short.
+    """Reports mistakes in one line, with the name that was probably meant; ``--help`` is short.
 
     ``--help-all`` prints what argparse would: every option, with what it accepts.
     """
@@ -93,7 +93,7 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option, in full")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it; here because what it does not know must be told by this parser.
+        """As argparse does it; here because what it does not know must be reported by this parser.
 
         A parser of a command hands that back to the one above it, which has none of its options.
         """
@@ -106,7 +106,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _require_no_values(self, words: Sequence[str]) -> None:
-        """Tell how a setting is switched, where its value is given as the JSON input has it."""
+        """Say how a setting is switched, where its value is given as the JSON input has it."""
         for word, following in zip_longest(words, words[1:]):
             option, equals, value = word.partition("=")
             value = value if equals else following
@@ -157,13 +157,13 @@ class _Brief:
         actions = [_brief(one) for one in parser._actions if self._is_shown(one)]
         places = [one for one in actions if not one.option_strings]
         options = [one for one in actions if one.option_strings]
-        told = [one for place in places for one in _commands_of(place)]
+        named = [one for place in places for one in _commands_of(place)]
         width = min(_COLUMNS, shutil.get_terminal_size().columns) - 2
         formatter = argparse.RawDescriptionHelpFormatter(parser.prog, 2, _HELP_AT, width)
         words = " ".join(formatter._format_args(one, one.dest) for one in places)
         formatter.add_usage(f"{parser.prog} [options] {words}", [], [])
         formatter.add_text(textwrap.fill(parser.description or "", width))
-        for title, some in ((None, told), ("common options", options)):
+        for title, some in ((None, named), ("common options", options)):
             formatter.start_section(title)
             formatter.add_arguments(some)
             formatter.end_section()

@@ -130,12 +130,12 @@ def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> lis
             rejects += commits.rejects.waiting
         if wish.source is not None:
             rest = [one for one in waiting if one.identity not in known]
-            told = [one for one in rest if one.identity not in left_alone]
-            for one in staging.sources(wish.source.root, told):
+            chosen = [one for one in rest if one.identity not in left_alone]
+            for one in staging.sources(wish.source.root, chosen):
                 staged.append(one)
                 bar.advance()
-            if len(rest) > len(told):
-                print_error(f"left out: {plural(len(rest) - len(told), 'quarantined object')}")
+            if len(rest) > len(chosen):
+                print_error(f"left out: {plural(len(rest) - len(chosen), 'quarantined object')}")
     _print_rejects(rejects, wish)
     if not staged:
         raise InvalidInput("--below", wish.below or None, "the beginning of a path with objects")

@@ -1,4 +1,4 @@
-"""``compactor reconcile``: register by LIST, or by an inventory, what no event told of."""
+"""``compactor reconcile``: register by LIST, or by an inventory, what no event named."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--start-after",
         default="",
         metavar="KEY",
-        help="compare only keys behind this one, at which an earlier call stopped",
+        help="compare only keys after this one, at which an earlier call stopped",
     )
     parser.add_argument(
         "--time-limit",
         type=float,
         metavar="SECONDS",
-        help="stop after so long, say behind which key to go on, and end with exit code 3"
+        help="stop after so long, say after which key to resume, and end with exit code 3"
         " (by default no limit)",
     )
     add_stack(parser)
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, compare, register, tell.
+    """List, compare, register, report.
 
     Raises:
         InvalidInput: the input is at fault, or the stack has no streams.
@@ -66,16 +66,16 @@ def run(args: argparse.Namespace) -> int:
     chosen = _chosen(args)
     stop = _stop(args)
     totals = Reconciled()
-    told = []
+    streams = []
     for settings in chosen:
         _, name = table_and_stream(settings)
         found = _reconciled(args, settings, stop)
         totals.add(found)
-        told.append({"stream": name, **asdict(found)})
+        streams.append({"stream": name, **asdict(found)})
         if not args.json:
             _show(name, found)
     if args.json:
-        print(json.dumps({**asdict(totals), "streams": told}, indent=2))
+        print(json.dumps({**asdict(totals), "streams": streams}, indent=2))
     return 0 if totals.complete else EXIT_TIME_RAN_OUT
 
 
@@ -151,8 +151,8 @@ def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
 def _show(name: str, found: Reconciled) -> None:
     print_line(
         f"{name}: {plural(found.objects, 'object')} listed, {found.compacted:,} compacted,"
-        f" {found.known:,} known, {found.younger:,} too young to tell"
+        f" {found.known:,} known, {found.younger:,} too young to decide"
     )
-    print_line(f"registered, as no event had told of them: {plural(found.registered, 'object')}")
+    print_line(f"registered, as no event had named them: {plural(found.registered, 'object')}")
     if not found.complete:
-        print_line(f"the time was over; go on with --start-after {shlex.quote(found.start_after)}")
+        print_line(f"the time was over; resume with --start-after {shlex.quote(found.start_after)}")

@@ -15,7 +15,7 @@ from compactor_cli.console import print_line, progress
 from compactor_cli.deployed.aws import Aws, needing
 
 # SQS hands out and takes ten messages at a time.
-_AT_ONCE = 10
+_BATCH = 10
 # A message that was looked at is not handed out again for so long.
 _HIDDEN_SECONDS = 120
 _SHOWN = 5
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at each dead letter, put back what is an event of S3, tell.
+    """Look at each dead letter, put back what is an event of S3, report.
 
     Raises:
         InvalidInput: the queues are not given, or the stack has none.
@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
 def replay(sqs: Any, dead: str, queue: str, *, dry_run: bool = False) -> Replayed:
     """Put dead letters back into their queue.
 
-    A letter is deleted after it was sent: whoever dies in between sends it twice, which registers
+    A letter is deleted after it was sent: a process that dies in between sends it twice, which
+        registers
     its objects once.
 
     Args:
@@ -88,7 +89,7 @@ def replay(sqs: Any, dead: str, queue: str, *, dry_run: bool = False) -> Replaye
         with needing("sqs:ReceiveMessage"):
             answer = sqs.receive_message(
                 QueueUrl=dead,
-                MaxNumberOfMessages=_AT_ONCE,
+                MaxNumberOfMessages=_BATCH,
                 VisibilityTimeout=_HIDDEN_SECONDS,
             )
         messages = [m for m in answer.get("Messages", ()) if m["MessageId"] not in seen]

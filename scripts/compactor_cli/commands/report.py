@@ -60,7 +60,7 @@ def add_state(parser: argparse.ArgumentParser) -> None:
         "--state-uri",
         metavar="URI",
         help="look below this state prefix, without a stack: of runs on any machine, against any"
-        " S3 (s3://my-lake/_compactor/compacted/, as `compactor run` tells it with its report)",
+        " S3 (s3://my-lake/_compactor/compacted/, as `compactor run` names it with its report)",
     )
     parser.add_argument(
         "--endpoint-url", metavar="URL", help="with --state-uri: S3-compatible endpoint"
@@ -72,7 +72,7 @@ def state_and_store(args: argparse.Namespace) -> tuple[S3Uri, ObjectStore]:
 
     Raises:
         InvalidInput: it is no such URI, or there can be no server at this endpoint.
-        TransientStoreError: nobody answers there.
+        TransientStoreError: the store does not answer.
     """
     state = S3Uri.parse("--state-uri", args.state_uri)
     return state, open_store(args.endpoint_url, state.bucket)
@@ -110,13 +110,13 @@ def show_report(report: StoredReport) -> None:
     lines += [f"{one['path'] or '(root)'}: {one['error']} {one['cause']}" for one in failed]
     clean_up = report.document["clean_up"] or {"failures": (), "unsafe": ()}
     lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
-    told = [" ".join(line.split()) for line in lines if line]
-    for line in told[:_SHOWN_FAILURES]:
+    shown = [" ".join(line.split()) for line in lines if line]
+    for line in shown[:_SHOWN_FAILURES]:
         print_line(f"failed: {line}")
     # Of very many partitions the report shows only some.
     untold = report.document["failed_count"] - len(failed)
-    if len(told) + untold > _SHOWN_FAILURES:
-        more = len(told) + untold - _SHOWN_FAILURES
+    if len(shown) + untold > _SHOWN_FAILURES:
+        more = len(shown) + untold - _SHOWN_FAILURES
         print_line(f"and {plural(more, 'more failure')}, see the report")
     print_line(f"report: {report.uri} (and s3://{report.bucket}/{report.page_key})")
 

@@ -62,7 +62,7 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         metavar="DIR|URI",
         help="write below this directory or S3 URI, under the same key; - is standard output (the"
         " default, for a single KEY). A source that ends in .gz or .zst comes back decompressed,"
-        " and its name gets .content behind it; only sources that S3 copied whole, or that are in"
+        " and its name gets .content after it; only sources that S3 copied whole, or that are in"
         " an output of members or frames, stay compressed.",
     )
     group.add_argument(

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     given = document
     if args.input is None and getattr(args, options.SOURCE) is None:
         given = overlaid(found.stack.default_input, document)
-    # A mistake is told here and now, not by a failed run.
+    # A mistake is reported here and now, not by a failed run.
     Settings.from_input(given)
     machine = found.stack.state_machine_arn
     execution = executions.start(found.aws, machine, given, args.name or new_run_id())

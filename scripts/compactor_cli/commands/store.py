@@ -1,4 +1,4 @@
-"""The store that commands use: somebody waits before the terminal."""
+"""The store that commands use: a person waits at the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def open_store(endpoint_url: str | None = None, bucket: str | None = None) -> S3
 
     Raises:
         InvalidInput: there can be no server at this endpoint.
-        TransientStoreError: nobody answers there.
+        TransientStoreError: the store does not answer.
     """
     check_url(endpoint_url)
     try:

@@ -14,9 +14,9 @@ def require_streams() -> None:
     """Where a standard stream is closed, Python has None for it, and its number is free.
 
     Raises:
-        Failure: nobody could be told of anything.
+        Failure: nothing could be printed.
     """
-    # A file that is opened later must not become what somebody else prints to.
+    # A file that is opened later must not become what another part prints to.
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
     closed = sys.stdout is None
@@ -43,7 +43,7 @@ def require_text(arguments: Sequence[str]) -> None:
 
 
 def drop_output() -> None:
-    """Whoever read our output has gone; Python must not try to write the rest at its exit."""
+    """The reader of our output has gone; Python must not try to write the rest at its exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):

@@ -25,7 +25,7 @@ from compactor_tables.table_discovery import find_tables
 
 _INPUT_ACCEPTED = "a JSON document with the fields of a maintenance run"
 _POLICIES_ACCEPTED = "a JSON document with a list of rules"
-_AT_ONCE = 4
+_CONCURRENT = 4
 _T = TypeVar("_T")
 
 
@@ -134,11 +134,12 @@ def of_each_table(
         work: of one table.
 
     Raises:
-        InvalidInput: the request is at fault; what is wrong with a table is told of that table.
-        TransientStoreError: nobody answers there, or something did not while tables were looked
-            for.
+        InvalidInput: the request is at fault; what is wrong with a table is reported with that
+            table.
+        TransientStoreError: the store does not answer, or something did not while tables were
+            looked for.
     """
-    # Said at once where nobody answers, and not by each table.
+    # Said before the first table where no store answers, and not by each table.
     store = open_store(endpoint_url, _known_bucket(request))
 
     def one(table: TableAddress) -> Outcome[_T]:
@@ -152,7 +153,7 @@ def of_each_table(
     for name in tables.unnamed:
         print_error(f"no address can name the table {name}")
     outcomes: list[Outcome[_T]] = []
-    with progress(what, len(tables.tables)) as bar, ThreadPoolExecutor(_AT_ONCE) as pool:
+    with progress(what, len(tables.tables)) as bar, ThreadPoolExecutor(_CONCURRENT) as pool:
         for outcome in pool.map(one, tables.tables):
             outcomes.append(outcome)
             bar.advance()

@@ -39,7 +39,7 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "accept": Action(
         "compactor_cli.commands.tables_accept",
-        "go on with a destination's table that others rolled back, restored or made again",
+        "continue with a destination's table that others rolled back, restored or made again",
     ),
     "undo": Action(
         "compactor_cli.commands.tables_undo",

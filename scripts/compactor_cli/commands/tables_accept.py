@@ -1,4 +1,4 @@
-"""``compactor tables accept``: go on with a table that others rolled back or made again."""
+"""``compactor tables accept``: continue with a table that others rolled back or made again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     """Look, show, ask, accept.
 
     Raises:
-        InvalidInput: the input is at fault, or nobody can be asked.
+        InvalidInput: the input is at fault, or there is no terminal to ask at.
         Failure: the answer was no.
     """
     chosen = args.add_missing or args.as_is
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_document(work.catalog.address, look, done), indent=2))
     elif done is not None:
-        _tell(done, releases=args.release_sources)
+        _show_end(done, releases=args.release_sources)
     return 0
 
 
@@ -106,7 +106,7 @@ def _show(address: str, look: Look) -> None:
     elif look.is_interrupted:
         print_line(f"{address}: an acceptance was begun, and not finished")
     elif look.log.missing:
-        print_line(f"{address} was accepted without some outputs; runs go on with it")
+        print_line(f"{address} was accepted without some outputs; runs continue with it")
     else:
         print_line(f"{address} is what its log says; there is nothing to accept")
     print_line(
@@ -139,7 +139,7 @@ def _show_outputs(what: str, outputs: Sequence[NamedOutput]) -> None:
         print_line(f"  and {len(outputs) - _SHOWN:,} more; --json has them all")
 
 
-def _tell(done: Look, *, releases: bool) -> None:
+def _show_end(done: Look, *, releases: bool) -> None:
     print_line(f"accepted, by entry {done.log.accepted} of the table log")
     lacking = len(done.lacking)
     if lacking:

@@ -31,7 +31,7 @@ from compactor_tables.maintenance_report import TablesReport, read_report
 from compactor_tables.request import MaintenanceRequest, read_request
 
 _SUCCEEDED = "SUCCEEDED"
-# What plan_table is told there is; Athena and Glue work on AWS alone.
+# What plan_table takes as there; Athena and Glue work on AWS alone.
 _ENGINES_HERE = {"COMPACTOR_TABLE_ENGINES": json.dumps(["spark"])}
 
 
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         return _start(args, given)
     request = read_request(given)
     run_id = args.name or new_run_id()
-    # Said at once where nobody answers, and not by each table.
+    # Said before the first table where no store answers, and not by each table.
     store = open_store(args.endpoint_url, request.state.bucket)
     result = _carry_out(args, given, request, run_id)
     report = read_report(request.state, run_id, store)
@@ -123,7 +123,7 @@ def _carry_out(
 
 
 def _kinds(request: MaintenanceRequest) -> Iterable[TableAddress]:
-    """A table of each kind that there may be: for each Spark needs other archives."""
+    """A table of each kind that there may be: for each Spark needs other jars."""
     yield from (parse_table(one) for one in request.tables)
     if request.glue_tables:
         yield TableAddress("glue", name=("any", "table"))
@@ -135,14 +135,14 @@ def _show(
     args: argparse.Namespace, run_id: str, result: WorkflowResult, report: TablesReport | None
 ) -> None:
     if args.json:
-        told = {
+        document = {
             "run_id": run_id,
             "status": result.status,
             "error": result.error,
             "cause": message_of(result.cause) if result.cause else None,
             "report": report_document(report),
         }
-        print(json.dumps(told, indent=2))
+        print(json.dumps(document, indent=2))
     elif report is not None:
         show_report(report)
 

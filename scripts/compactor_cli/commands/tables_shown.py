@@ -34,7 +34,7 @@ def show_report(report: TablesReport) -> None:
         if one.status != "done" and one.why:
             print_line(f"{one.table}: {one.status}, {one.why}")
         if one.undo:
-            print_line(f"{one.table}: the version before is {one.undo}")
+            print_line(f"{one.table}: the previous version is {one.undo}")
     totals = report.totals
     print_line(
         f"{plural(totals.tables, 'table')}: {totals.done} done, {totals.left} left,"

@@ -40,7 +40,7 @@ _SHOWN_LEASES = 20
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A run, as its documents tell it.
+    """A run, by its documents.
 
     Attributes:
         ended: tables that have their outcome.
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InvalidInput: there is no such stack or run.
-        TransientStoreError: nobody answers at the endpoint.
+        TransientStoreError: the store does not answer.
         Failure: the run failed; everything was shown.
     """
     with progress("asking"):

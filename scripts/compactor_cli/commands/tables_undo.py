@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     Without Spark on this machine the order is left for another one, and the output says how.
 
     Raises:
-        InvalidInput: there is nothing to undo, or nobody can be asked.
+        InvalidInput: there is nothing to undo, or there is no terminal to ask at.
         Failure: the answer was no, another run works on the table, or Spark refused or failed.
     """
     require_answer(args, dry_run=args.dry_run)

@@ -33,9 +33,9 @@ from compactor_cli.source_check import SourceCheck, Sources
 # What a store says of one object that may not be read, or not so; the rest goes on.
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
 # Commits held at a time: the manifest of one may take tens of megabytes.
-_AT_ONCE = 4
+_CONCURRENT = 4
 _SHOWN_KEYS = 3
-_ALWAYS_TOLD = 4
+_ALWAYS = 4
 
 
 @dataclass(slots=True)
@@ -103,8 +103,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sources",
         action="store_true",
-        help="also ask for every source, compare those that are still there, and tell what clean-up"
-        " deleted from what is missing",
+        help="also ask for every source, compare those that are still there, and separate what"
+        " clean-up deleted from what is missing",
     )
     parser.add_argument(
         "--deep",
@@ -198,9 +198,9 @@ class _Check:
             self.checked.table = TableCheck(self._table.address)
 
     def check_logs(self, logs: Sequence[StoredLog], bar: Bar) -> None:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_CONCURRENT) as pool:
             commits = filter(self._is_judged, self._commits(logs, bar))
-            while batch := list(islice(commits, _AT_ONCE)):
+            while batch := list(islice(commits, _CONCURRENT)):
                 for one, found in zip(batch, pool.map(self._read, batch), strict=True):
                     self._count(one)
                     self._count_in_table(one, found.table)
@@ -228,9 +228,9 @@ class _Check:
                     origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
                     yield _One(f"{name} commit {commit.sequence}", commit, log)
                 self.checked.findings += [
-                    f"{told}: sources came again with the content of commit {of}, which is"
+                    f"{place}: sources came again with the content of commit {of}, which is"
                     " gone or void"
-                    for of, told in origins.items()
+                    for of, place in origins.items()
                 ]
             except (IntegrityError, InvalidInput) as error:
                 self.checked.findings.append(_line_of(error))
@@ -284,18 +284,18 @@ class _Check:
         return True
 
     def _count_in_table(self, one: _One, found: TableCheck | None) -> None:
-        told, table = self.checked.table, self._table
-        if told is None or table is None or one.commit.output is None:
+        counts, table = self.checked.table, self._table
+        if counts is None or table is None or one.commit.output is None:
             return
         is_in = table.has(one.log.path, one.commit)
-        told.outputs += is_in
-        told.waiting += not is_in
-        told.rewritten += found.rewritten if found is not None else 0
+        counts.outputs += is_in
+        counts.waiting += not is_in
+        counts.rewritten += found.rewritten if found is not None else 0
 
     def _look_at(self, name: str, commit: Commit, found: Checked) -> None:
         try:
-            told = check_heads(commit, self._store)
-            found.not_read.append(f"{name}: not read: archived: {told}")
+            text = check_heads(commit, self._store)
+            found.not_read.append(f"{name}: not read: archived: {text}")
         except (IntegrityError, InvalidInput) as error:
             found.findings.append(_with_output(name, commit, _line_of(error)))
 
@@ -410,9 +410,9 @@ def _show_sources(current: SourceCheck) -> None:
         "not compared": current.not_compared,
         "with other bytes": current.differs,
     }
-    # The first four are always told: that nothing is missing is what is asked for.
-    told = [f"{n:,} {what}" for i, (what, n) in enumerate(counts.items()) if n or i < _ALWAYS_TOLD]
-    print_line(f"sources now: {', '.join(told)}")
+    # The first four are always shown: that nothing is missing is what is asked for.
+    shown = [f"{n:,} {what}" for i, (what, n) in enumerate(counts.items()) if n or i < _ALWAYS]
+    print_line(f"sources now: {', '.join(shown)}")
 
 
 def _show_table(table: TableCheck) -> None:

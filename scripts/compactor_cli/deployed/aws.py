@@ -1,4 +1,4 @@
-"""Clients of AWS's services, and what AWS refuses told in one line."""
+"""Clients of AWS's services, and what AWS refuses in one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "KmsAccessDeniedException"}
 )
 _CONNECT_SECONDS = 5
-# The stack is looked up before everything else: where nobody answers, that is told soon.
+# The stack is looked up before everything else: where nothing answers, that shows soon.
 _TRIES = {"cloudformation": 3}
 
 

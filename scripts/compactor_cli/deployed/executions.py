@@ -193,7 +193,7 @@ def describe(aws: Aws, arn: str) -> Execution:
 
 
 def _object(text: str | None) -> dict[str, Any]:
-    """An input that is no object ends a run at once, but must not end whoever looks at it."""
+    """An input that is no object ends its run, but not a command that looks at it."""
     try:
         given = json.loads(text or "{}")
     except ValueError:

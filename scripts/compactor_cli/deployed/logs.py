@@ -60,7 +60,7 @@ class RunFilter:
 
 @dataclass(slots=True)
 class _Invocation:
-    """Lines of one invocation; ``mine`` is None while nobody knows."""
+    """Lines of one invocation; ``mine`` is None while it is unknown."""
 
     mine: bool | None = None
     held: list[LogLine] = field(default_factory=list)

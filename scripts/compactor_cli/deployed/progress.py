@@ -61,7 +61,7 @@ class Follower:
         """Return the run when it has ended, however it did.
 
         Args:
-            show: told where it stands, at each poll and at the end.
+            show: called with where it stands, at each poll and at the end.
             pause: waits so many seconds.
 
         Raises:

@@ -1,7 +1,7 @@
 """What a run gave to EMR or EMR Serverless, and how that stands.
 
-Step Functions tells in the execution's history which task was submitted, and under which id;
-EMR tells the rest. The shapes of the history's events are those of GetExecutionHistory.
+The execution's history says which task was submitted, and under which id;
+EMR has the rest. The shapes of the history's events are those of GetExecutionHistory.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read_history(aws: Aws, execution_arn: str) -> History:
 def ask_emr(aws: Aws, tasks: Iterable[SparkTask]) -> Iterator[SparkTask]:
     """The same requests; EMR was asked about those that have not ended.
 
-    What EMR does not tell (a permission is missing, the cluster is of long ago) is left out: the
+    What EMR does not return (a permission is missing, the cluster is of long ago) is left out: the
     state machine's own view stands.
     """
     for task in tasks:

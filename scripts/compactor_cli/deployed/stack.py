@@ -142,7 +142,7 @@ def find_stack(aws: Aws, name: str) -> Stack:
             "deploy it (make deploy), or name yours with --stack, its region with --region or in"
             " AWS_REGION, its account's profile in AWS_PROFILE"
         )
-        told = f"--stack: there is no stack {name!r} in {aws.region} and this account: {way}"
-        raise InvalidInput("--stack", name, way, told=told) from None
+        message = f"--stack: there is no stack {name!r} in {aws.region} and this account: {way}"
+        raise InvalidInput("--stack", name, way, message=message) from None
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     return Stack(name, found["StackStatus"], outputs)

@@ -55,7 +55,7 @@ class _BucketStore:
         self._params = {"client": client, "multipart_upload": False}
 
     def __call__(self, one: GeneratedObject) -> None:
-        # smart-open compresses by the suffix of the key unless told not to.
+        # smart-open compresses by the suffix of the key by default.
         with smart_open.open(
             self._root + one.key, "wb", compression="disable", transport_params=self._params
         ) as stream:

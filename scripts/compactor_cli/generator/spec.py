@@ -122,7 +122,7 @@ def parse_formats(names: Iterable[str]) -> tuple[LogFormat, ...]:
     """Formats from command line values: repeated, comma separated, or ``mixed`` for all.
 
     Raises:
-        InvalidInput: for a name that is none of the formats.
+        InvalidInput: for a name that is no format.
     """
     formats: dict[LogFormat, None] = {}
     for value in names:

@@ -1,7 +1,7 @@
 """A certificate for the front, made on the spot, and what makes the clients trust it.
 
 It is signed by an authority of its own, because rustls, with which obstore speaks TLS, takes no
-authority for a server. Nobody needs to be told to trust whatever comes.
+authority for a server. So no client has to trust any server that answers.
 """
 
 from __future__ import annotations

@@ -93,12 +93,12 @@ def main() -> None:
     answer = module.handler(event, Context())
     while answer["status"] == "more":
         answer = module.handler(event | {"counts": answer["counts"]}, Context())
-    told = {
+    found = {
         "requests": answer["counts"]["requests"],
         "handler": os.path.realpath(module.__file__ or ""),
         "peak_bytes": peak_bytes(),
     }
-    Path(task["answer"]).write_text(json.dumps({**begun, **told}), encoding="utf-8")
+    Path(task["answer"]).write_text(json.dumps({**begun, **found}), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -178,8 +178,8 @@ def main() -> None:
     query = QUERIES[order["query"]].format(needle=order["needle"])
     started = time.perf_counter()
     rows = engine.rows(query, order)
-    told = {"rows": rows, "seconds": time.perf_counter() - started}
-    Path(order["answer"]).write_text(json.dumps(told), encoding="utf-8")
+    found = {"rows": rows, "seconds": time.perf_counter() - started}
+    Path(order["answer"]).write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

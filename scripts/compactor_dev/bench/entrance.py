@@ -192,7 +192,7 @@ def _ours(server: EmbeddedS3, bodies: Sequence[bytes], _: Catalog) -> tuple[int,
     def put(key: str, body: bytes) -> None:
         s3.put_object(Bucket=_BUCKET, Key=key, Body=body)
         if twice.random() < _TWICE_SHARE:
-            ingest.tell_again()
+            ingest.repeat_next()
 
     with Executions(carry_out) as executions:
         ingest = Ingest(

@@ -1,6 +1,6 @@
 """An S3 with latency: ``bench.front UPSTREAM LATENCY_MS LOG CERTIFICATE BUCKET …``.
 
-Objects of the named buckets, to which nobody writes, are read into memory once and answered from
+Objects of the named buckets, to which no client writes, are read into memory once and answered from
 there: the embedded S3 upstream would be measured rather than its clients. All other requests are
 passed upstream. Each answer waits for the latency. With the certificate in the directory it also
 serves TLS. Prints its ports and serves until standard input closes; each GET, HEAD and LIST of
@@ -28,7 +28,7 @@ from compactor_dev.bench import certificate
 _END = b"\r\n\r\n"
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _THREADS = 16
-# What a client is told of an object beside its length.
+# What a client gets of an object beside its length.
 _KEPT = ("etag", "last-modified", "content-type", "accept-ranges")
 
 
@@ -136,8 +136,8 @@ def _ranged(kept: Kept, wanted: str) -> bytes:
     end = min(size, int(last) + 1) if first and last else size
     part = kept.body[begin:end]
     head = kept.head.rpartition(b"Content-Length:")[0]
-    told = f"Content-Range: bytes {begin}-{end - 1}/{size}\r\nContent-Length: {len(part)}\r\n\r\n"
-    return b"HTTP/1.1 206 Partial Content\r\n" + head + told.encode() + part
+    lines = f"Content-Range: bytes {begin}-{end - 1}/{size}\r\nContent-Length: {len(part)}\r\n\r\n"
+    return b"HTTP/1.1 206 Partial Content\r\n" + head + lines.encode() + part
 
 
 class _Connection(asyncio.Protocol):

@@ -219,8 +219,8 @@ def main() -> None:
     begun = since_the_start()
     task = json.loads(sys.argv[2])
     LOOPS[sys.argv[1]](task)
-    told = {**begun, "peak_bytes": peak_bytes()}
-    Path(task["answer"]).write_text(json.dumps(told), encoding="utf-8")
+    found = {**begun, "peak_bytes": peak_bytes()}
+    Path(task["answer"]).write_text(json.dumps(found), encoding="utf-8")
 
 
 if __name__ == "__main__":

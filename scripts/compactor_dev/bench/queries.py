@@ -228,14 +228,14 @@ class _Session:
         around = environment({"BENCH_JARS": jars, "AWS_EC2_METADATA_DISABLED": "true"}, ())
         with self.lane.counted() as requests:
             taken = run([*command, json.dumps(order)], around, self.directory / "engine.log")
-        told = json.loads(answer.read_bytes())
+        found = json.loads(answer.read_bytes())
         expected = self.answers.of(self.args.query)
-        if told["rows"] != expected:
+        if found["rows"] != expected:
             raise IntegrityError(
-                f"{', '.join(map(str, one))}: {told['rows'][:3]}, not {expected[:3]}"
+                f"{', '.join(map(str, one))}: {found['rows'][:3]}, not {expected[:3]}"
             )
         cpu_seconds = taken.user_seconds + taken.kernel_seconds
-        return Turn(number, told["seconds"], cpu_seconds, requests[0])
+        return Turn(number, found["seconds"], cpu_seconds, requests[0])
 
 
 def _row(one: Candidate, turns: dict[Candidate, list[Turn]], count: int) -> list[str]:

@@ -88,7 +88,7 @@ def front(
     Args:
         embedded: the S3 upstream.
         directory: for its log and its certificate.
-        buckets: answered from memory; nobody writes to them any more.
+        buckets: answered from memory; they are not written any more.
         latency_ms: before the first byte of each answer.
 
     Raises:

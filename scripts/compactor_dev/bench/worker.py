@@ -224,10 +224,10 @@ class _Bench:
             run([*command, either.ASK], lead, log)
             lead = environment(lead, [str(self.trees[name])])
         taken = run(command, lead, log)
-        told = json.loads(answer.read_bytes())
+        found = json.loads(answer.read_bytes())
         if name in self.trees:
-            self._require_own(name, told.pop("handler"))
-            del told["requests"]
+            self._require_own(name, found.pop("handler"))
+            del found["requests"]
             # Over unchanged data: it must find nothing to do.
             run(command, lead, log)
             second_run = json.loads(answer.read_bytes())["requests"]
@@ -248,7 +248,7 @@ class _Bench:
             equal=left == sources.records,
             second_run=second_run,
             **asdict(taken),
-            **told,
+            **found,
         )
 
     def _require_own(self, name: str, handler: str) -> None:

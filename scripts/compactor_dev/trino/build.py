@@ -81,7 +81,7 @@ def fetch() -> TrinoHere:
         uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet"]
         checked = ["--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(_LOCK)]
         _run([*uv, "--python", sys.executable, "--target", str(made / "java"), *checked])
-        # Whoever finds it finds all of it.
+        # Where it is there, all of it is.
         made.replace(_PLACE / _name())
     return fetch()
 
@@ -134,7 +134,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Fetch it and tell where it is; returns the exit code."""
+    """Fetch it and print where it is; returns the exit code."""
     try:
         print(fetch().home)
     except InvalidInput as error:

@@ -32,7 +32,7 @@ _PAGE_SECONDS = 60.0
 _NO_WORKER, _AGAIN_SECONDS = "NO_NODES_AVAILABLE", 0.5
 _CATALOG = "glue"
 _MEMORY_MB = 3_072
-# The server ends when its standard input closes, and so never outlives whoever started it.
+# The server ends when its standard input closes, and so never outlives its caller.
 _SUPERVISED = (
     'exec 3<&0; "$@" 3<&- & server=$!; { cat <&3 >/dev/null; kill $server; } & wait $server'
 )
@@ -52,7 +52,7 @@ _JAVA = (
     "--enable-native-access=ALL-UNNAMED",
     "--sun-misc-unsafe-memory-access=allow",
 )
-# Not compiled anew to be fast in the long run: it starts in two thirds of the time.
+# Not compiled again to be fast in the long run: it starts in two thirds of the time.
 _QUICK = ("-XX:TieredStopAtLevel=1",)
 
 
@@ -244,8 +244,8 @@ def _await(process: subprocess.Popen[bytes], trino: Trino, log: Path) -> None:
     end = time.monotonic() + _START_SECONDS
     while not trino.is_ready():
         if process.poll() is not None or time.monotonic() > end:
-            told = [line for line in log.read_text("utf-8", "replace").splitlines() if line]
-            errors = [line for line in told if "ERROR" in line or "Error" in line] or told
+            lines = [line for line in log.read_text("utf-8", "replace").splitlines() if line]
+            errors = [line for line in lines if "ERROR" in line or "Error" in line] or lines
             raise TransientStoreError(f"Trino did not start: {' '.join(errors[:3])[:300]}")
         time.sleep(0.5)
 

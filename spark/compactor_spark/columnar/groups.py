@@ -46,8 +46,8 @@ def compact_columnar(
         replays: its sources, where these are rejects of earlier entries.
 
     Raises:
-        InvalidInput: the sources have no columns in common, or the given schema is none.
-        SourceChanged: a source is not what was listed; nothing is left behind.
+        InvalidInput: the sources have no columns in common, or the given schema is invalid.
+        SourceChanged: a source is not what was listed; nothing was written.
         IntegrityError: rows out are not rows in; what was stored is dropped.
     """
     if group.copy:

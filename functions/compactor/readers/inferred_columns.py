@@ -82,7 +82,7 @@ def no_columns(why: str) -> InvalidInput:
     message = (
         f"reader_table: its columns are not known, {why}; make it in the catalog with its columns"
     )
-    return InvalidInput("reader_table", None, "a table that is there", told=message)
+    return InvalidInput("reader_table", None, "a table that is there", message=message)
 
 
 def of_records(records: Iterable[object]) -> tuple[Column, ...]:
