@@ -25,8 +25,8 @@ class Workers(Protocol):
     def own_time(self) -> bool:
         """True where each call has a process, and so a time, of its own: ``more`` is called again.
 
-        Calls that share this thread share the time of the whole run: ``more`` says that there
-        is none left.
+        Calls that share this thread share the time of the whole run: ``more`` says that no
+        time is left.
         """
         ...
 
