@@ -191,9 +191,8 @@ def _text_kind(content: bytes, name: str) -> Kind:
         return Kind.FLOW
     if _TABLE_NAME.search(name):
         return Kind.TABLE
-    if _BEGINS_A_DOCUMENT.match(head) or _YAML.match(head) or _is_sections(head):
-        return Kind.DOCUMENT
-    if _is_markup(content.strip(_BLANKS)):
+    begins = _BEGINS_A_DOCUMENT.match(head) or _YAML.match(head) or _is_sections(head)
+    if begins or _is_markup(content.strip(_BLANKS)):
         return Kind.DOCUMENT
     return Kind.CR_TEXT if b"\r" in head.rstrip() and b"\n" not in head else Kind.TEXT
 

@@ -18,6 +18,7 @@ _LIST = Path(__file__).with_name("words.toml")
 _BEGIN = r"(?<![A-Za-z])"
 # The list itself, and the tests of it.
 _NOT_READ = ("scripts/compactor_dev/docs/", "tests/unit/test_docs_check.py")
+_INLINE_CODE = re.compile(r"`[^`]*`")
 _NOT_PROSE = ("tests/zoo/", "tests/hostile/", "tests/state/", "docs/zoo.md")
 
 
@@ -75,7 +76,8 @@ def wrong_words(tree: Tree) -> Iterator[Finding]:
 def _in_text(path: str, text: str) -> Iterator[Finding]:
     words, accepted = word_list()
     for number, line in _suspicious(text):
-        shown = line
+        # A page has to call a module by its name, which is checked where the module is.
+        shown = _INLINE_CODE.sub("", line) if path.endswith(".md") else line
         for phrase in accepted.get(path, ()):
             shown = shown.replace(phrase, "")
         for word in words:
