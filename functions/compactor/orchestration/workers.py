@@ -77,7 +77,7 @@ class Observer:
         """It was not, or not all; called where the error is handled."""
 
     def planned_clean_up(self, partitions: int) -> None:
-        """So many partitions have commits past retention."""
+        """Take the number of partitions with commits past retention."""
 
     def expired(self, expiry: Expiry) -> None:
         """Old files of the state were dropped."""

@@ -1,4 +1,4 @@
-"""What does not hang on each other goes on at once: a log is asked while sources are read."""
+"""What does not depend on each other runs concurrently: a log is read while sources are."""
 
 from __future__ import annotations
 
