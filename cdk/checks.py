@@ -56,7 +56,7 @@ def _guard(rules: tuple[tuple[str, str], ...]) -> cdk.CloudFormationValidatePlug
 
 def guard_rules(config: Config) -> dict[str, str]:
     """Our own rules for a configuration: name -> text in the language of Guard."""
-    allowed = [_STAGING]
+    allowed = [] if config.maintenance_alone else [_STAGING]
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
         allowed += [f"/{config.run.state.prefix}{below}" for below in OLD_STATE]

@@ -21,7 +21,7 @@ from constructs import Construct, IConstruct
 
 from cdk.bundling import LAMBDA_PYTHON
 from cdk.config import Config
-from cdk.functions import log_days
+from cdk.function_set import log_days
 from cdk.grants import allow, own_role
 
 # CDK keeps one program for all such resources of a stack, by this id.

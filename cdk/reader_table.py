@@ -10,7 +10,7 @@ from cdk.config import Config
 from cdk.grants import Role, allow, may_put, may_read
 from cdk.storage import Place, Storage
 from compactor.layout import READERS
-from compactor.settings.readers import manifests_of
+from compactor.settings.reader_table import manifests_of
 from compactor.settings.tables import parse_table
 
 _ASKING = ("glue:BatchGetPartition",)

@@ -21,18 +21,17 @@ from compactor.settings.settings import Settings
 from compactor.sinks.table_publisher import check_table
 from compactor_handlers.runtime import WorkingTime, store_for
 
-# Which Spark there is: a JSON object of the fields below.
+# The spark_engine of the deployment.
 SPARK_HERE = "COMPACTOR_SPARK"
-_SPARK_FIELDS = {"spark_engine", "emr_cluster_id"}
 # What the workers are: a JSON object with memory_mb, that of the compaction function, and reserved,
 # true when that has its concurrency for itself.
 WORKERS_HERE = "COMPACTOR_WORKERS"
 
 
 def _with_spark_here(given: object) -> object:
-    if not isinstance(given, Mapping) or _SPARK_FIELDS & given.keys():
+    if not isinstance(given, Mapping) or SPARK_HERE not in os.environ:
         return given
-    return {**json.loads(os.environ.get(SPARK_HERE, "{}")), **given}
+    return {"spark_engine": os.environ[SPARK_HERE], **given}
 
 
 def _fleet() -> Fleet:

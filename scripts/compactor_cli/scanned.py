@@ -13,7 +13,7 @@ from compactor.money import Verdict
 from compactor.report.skipped import hint_of
 from compactor.scanning.advice import Advice, duration_text
 from compactor.scanning.choosing import Choice, Layout, wildcards
-from compactor.scanning.figures import BOUNDS, Quantiles
+from compactor.scanning.listing_sums import BOUNDS, Quantiles
 from compactor.scanning.proposals import Proposal
 from compactor.scanning.sample import Looked
 from compactor.scanning.scan import Seen

@@ -14,7 +14,7 @@ from compactor.discovery.fleet import processors_of
 from compactor.discovery.speed import speed_for
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, Format, ObjectGroup
 from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput

@@ -23,6 +23,7 @@ from compactor.errors import (
 from compactor.formats.csv_evidence import CsvDialect
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import decode_commit
+from compactor.log.identity import read_identity
 from compactor.log.process_cache import SeenState
 from compactor.model import PASSING_REASONS
 from compactor.orchestration.discovery_step import committed_in
@@ -354,7 +355,9 @@ class World:
 
     def _is_at_rest(self, client: Client, run_id: str) -> bool:
         """What discovery says of the partition, by one listing of its own."""
-        rests = rests_of(self.settings, client, self.machine_clock.now(), run_id)
+        has_identity = read_identity(self.settings, client) is not None
+        now = self.machine_clock.now()
+        rests = rests_of(self.settings, client, now, run_id, has_identity=has_identity)
         committed = committed_in(self.settings, client)
         count = Count(self.settings, client, committed, Fleet(), rests=rests)
         _, tally = count((PARTITION, None))

@@ -18,8 +18,8 @@ from compactor.cleaning.clean_up_records import CleanUpRecord
 from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.counting import Tally
+from compactor.discovery.discovery_pieces import Partitions, Piece
 from compactor.discovery.location_checks import NamedLevels
-from compactor.discovery.pieces import Partitions, Piece
 from compactor.discovery.work_items import WorkItem
 from compactor.fingerprint import Seen
 from compactor.inventory.inventory_pieces import SortedPart, TakenPiece

@@ -21,7 +21,7 @@ from compactor.aws.registry_rows import head_key, item_key
 from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.log.state import LogState
 from compactor.model import (
     Compression,

@@ -13,8 +13,8 @@ import pytest
 
 from compactor import layout
 from compactor.cleaning.clean_up_list import read_due
+from compactor.discovery.discovery_pieces import Partitions, Piece, Pieces
 from compactor.discovery.location_checks import NamedLevels
-from compactor.discovery.pieces import Partitions, Piece, Pieces
 from compactor.discovery.work_items import WorkItem
 from compactor.log import identity, schemes
 from compactor.log.identity import LogIdentity

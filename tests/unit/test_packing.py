@@ -12,11 +12,12 @@ from compactor.encoding.output_encoding import (
     ASSUMED_RATIO,
     COMPRESSED_TARGET_BYTES,
     PLAIN_TARGET_BYTES,
+    PackingClass,
     output_form,
+    packing_class,
     stored_bytes,
     target_bytes,
 )
-from compactor.encoding.source_class import PackingClass, packing_class
 from compactor.limits import WorkerLimits
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.planning.packing import copied, make_group, pack

@@ -36,7 +36,7 @@ from compactor.second_reading import (
     read,
     sampling,
 )
-from compactor.second_reading.json_text import squeezed
+from compactor.second_reading.json_values import squeezed
 from compactor.settings.settings import Settings
 from compactor.verification.deep import examine
 from tests.support.examples import PARTITION

@@ -15,7 +15,7 @@ from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import Edit, SliceFacts
+from compactor.log.slice_facts import Edit, SliceFacts
 from compactor.model import (
     Compression,
     Format,

@@ -12,8 +12,8 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table.metadata import TableMetadata
 
-from compactor.catalogs.parquet import bounds_of
-from compactor.catalogs.partitions import partition_of
+from compactor.catalogs.iceberg_partitions import partition_of
+from compactor.catalogs.output_footers import bounds_of
 from compactor.sinks.table_catalog import TableFile
 
 

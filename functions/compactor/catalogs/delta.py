@@ -33,7 +33,7 @@ from compactor.catalogs.delta_contents import delta_contents
 from compactor.catalogs.delta_demands import refusal_of
 from compactor.catalogs.delta_history import DeltaHistory
 from compactor.catalogs.misfits import noted, require_no_past
-from compactor.catalogs.parquet import Footers, schemas_of
+from compactor.catalogs.output_footers import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
 from compactor.escaping import visible
 from compactor.ports import ObjectStore

@@ -36,17 +36,17 @@ from pyiceberg.table.snapshots import Snapshot as TableSnapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 
 from compactor.catalogs import iceberg_history
-from compactor.catalogs.columns import iceberg_schema, misfits, require_values
 from compactor.catalogs.data_files import DataFiles
+from compactor.catalogs.iceberg_columns import iceberg_schema, misfits, require_values
 from compactor.catalogs.iceberg_contents import iceberg_contents
-from compactor.catalogs.misfits import noted, require_fit, require_no_past
-from compactor.catalogs.parquet import Footers, schemas_of
-from compactor.catalogs.partitions import (
+from compactor.catalogs.iceberg_partitions import (
     partition_of,
     require_names_apart,
     spec_of,
     spec_refusal,
 )
+from compactor.catalogs.misfits import noted, require_fit, require_no_past
+from compactor.catalogs.output_footers import Footers, schemas_of
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.escaping import visible
 from compactor.ports import ObjectStore

@@ -285,7 +285,16 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
     # Last, so that an output that was overwritten just now is reported.
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None
+    # The log was listed before the output was looked at, and a run may have published it between.
+    if head is not None and not cleanup.has_passed(_noted_at(run, entry), run.settings, at):
+        return None
     return replace(found, etag="" if head is None else head.etag)
+
+
+def _noted_at(run: CleanUpRun, entry: Entry) -> float:
+    """When a later run last noted that it publishes an entry; UNIX seconds, 0.0 for never."""
+    head = run.store.head(*layout.publication_key(run.settings, run.partition, entry.sequence))
+    return 0.0 if head is None else head.last_modified
 
 
 def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:

@@ -92,6 +92,7 @@ class Count:
         committed: asked of partitions that hold more than one worker may take.
         fleet: the workers.
         stop: true when a count is to stop between two pages.
+        around: of the source's bucket; by default nothing is known of it yet.
         rests: knows which partitions are at rest; None where none can be.
         now: UNIX seconds, for quiet hours; None where they are not needed.
     """
@@ -104,6 +105,7 @@ class Count:
         fleet: Fleet,
         stop: Callable[[], bool] = lambda: False,
         *,
+        around: Surroundings | None = None,
         rests: Rests | None = None,
         now: float | None = None,
     ) -> None:
@@ -115,7 +117,7 @@ class Count:
         self.stop = stop
         self.rests = rests
         self._longest_path = layout.longest_path(settings)
-        self._above = Surroundings(store, settings.source.root.bucket).above
+        self._above = (around or Surroundings(store, settings.source.root.bucket)).above
 
     def __call__(self, asked: tuple[Partition, Tally | None]) -> tuple[Partition, Tally]:
         """Count a partition, or resume its count."""

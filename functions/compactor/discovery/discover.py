@@ -23,6 +23,7 @@ from compactor.discovery.work_items import (
 )
 from compactor.log.resting import NONE_AT_REST
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped
+from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -64,12 +65,12 @@ def discover(
         IntegrityError: the log of what is in the destination is gone, or elsewhere.
     """
     dates = dates_of(settings, now)
-    check_places(settings, store)
-    rests = rests_of(settings, store, now)
-    count = Count(settings, store, committed, fleet or Fleet(), rests=rests, now=now)
+    rests = rests_of(settings, store, now, has_identity=check_places(settings, store))
+    around = Surroundings(store, settings.source.root.bucket)
+    count = Count(settings, store, committed, fleet or Fleet(), around=around, rests=rests, now=now)
     found = Found(settings)
     with Parallel(workers) as parallel:
-        search = Search(settings, store, parallel)
+        search = Search(settings, store, parallel, around)
         wanted = ((partition, None) for partition in search.partitions(dates))
         found.add(parallel.in_order(count, wanted))
     found.skip(search.unpartitioned)

@@ -26,8 +26,7 @@ import msgspec
 from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet, processors_of
 from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_for
 from compactor.discovery.work_items import Largest, WorkItem
-from compactor.encoding.output_encoding import stored_bytes
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class, stored_bytes
 from compactor.model import CompactionPlan, Compression, ObjectGroup
 from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
 from compactor.settings.settings import Settings

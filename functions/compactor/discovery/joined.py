@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 
+from compactor.discovery.discovery_pieces import Partitions, Pieces
 from compactor.discovery.location_checks import NamedLevels, refuse_named_levels
-from compactor.discovery.pieces import Partitions, Pieces
 from compactor.discovery.rejected import Rejected
 from compactor.discovery.work_items import (
     ITEMS_NAME,

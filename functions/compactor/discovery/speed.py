@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class
 from compactor.formats import SPECS
 from compactor.model import Compression
 

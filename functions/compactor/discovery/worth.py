@@ -15,8 +15,7 @@ from dataclasses import replace
 
 from compactor.discovery.estimate import alone
 from compactor.discovery.work_items import WorkItem
-from compactor.encoding.output_encoding import stored_bytes, target_bytes
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class, stored_bytes, target_bytes
 from compactor.model import (
     SHOWN_EXAMPLES,
     CompactionPlan,

@@ -20,7 +20,7 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 | 11 | a first record that the data set (``csv_evidence``) or ``csv_header`` decides to be a header or a row; others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | first record, or none |
 | 12 | one array whose first element is an object, or empty, and no JSON-LD | any | JSON_ARRAY, proven by its framer | |
 | 13 | a first line with the structure of an access log, or a date and time at its start (``log_lines``) | any | TEXT | |
-| 14 | UTF-8 without control characters but colours, that looks like no document and no table (``documents``), and has no line with a date first below one without | ends in .log, .txt, .out, .err, or in none of letters; perhaps with a rotation or compression after | TEXT, if other sources of its group begin otherwise (``compactor.outputs.neighbours``) | |
+| 14 | UTF-8 without control characters but colours, that looks like no document and no table (``document_shapes``), and has no line with a date first below one without | ends in .log, .txt, .out, .err, or in none of letters; perhaps with a rotation or compression after | TEXT, if other sources of its group begin otherwise (``compactor.outputs.neighbours``) | |
 | 15 | anything else | any | refused: UNKNOWN_FORMAT, BINARY or ENCODING | |
 
 Rule 5 decodes all that is held of a source (16 MiB), the rest as it passes. What is not UTF-8 is
@@ -44,9 +44,9 @@ from compactor.formats import characters, json_lines
 from compactor.formats.characters import Reading
 from compactor.formats.ends import refuse_end
 from compactor.formats.first_record import undecided
+from compactor.formats.known_formats import BY_FIRST_BYTE, spec_of
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
-from compactor.formats.registry import BY_FIRST_BYTE, spec_of
 from compactor.formats.spec import Decide, Detected, Look
 from compactor.model import Format, QuarantineReason
 

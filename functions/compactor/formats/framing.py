@@ -2,7 +2,7 @@
 
 A framer belongs to one output. For every source it says which bytes of the source go into
 the output, which were left out or added, and how many records they hold, so that
-:func:`compactor.log.slices.restore_slice` can give the source back byte for byte:
+:func:`compactor.log.slice_facts.restore_slice` can give the source back byte for byte:
 
     slice    = output[offset : offset + length]
     slice    = slice[: length - appended]                 # 1. undo the added last newline

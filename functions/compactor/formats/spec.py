@@ -2,7 +2,7 @@
 
 Everything that differs between formats is asked of it: how a source is recognised, framed, watched
 while it passes and checked at its end, what an output is called, and what may be done with its
-sources. ``registry`` has all of them, in the order in which they are tried.
+sources. ``known_formats`` has all of them, in the order in which they are tried.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 
 from compactor.formats import characters, json_lines, log_lines
 from compactor.formats.characters import Reading
-from compactor.formats.documents import document_in, has_columns
+from compactor.formats.document_shapes import document_in, has_columns
 from compactor.formats.lines import LineFramer
 from compactor.formats.log_lines import Form
 from compactor.formats.refusal import refused

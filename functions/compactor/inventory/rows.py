@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from compactor.errors import IntegrityError, ObjectMissing
-from compactor.inventory.manifest import InventoryFile, Manifest
+from compactor.inventory.inventory_manifest import InventoryFile, Manifest
 from compactor.ports import ObjectStore
 
 _BUFFER_BYTES = 1024 * 1024

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from compactor.errors import InvalidInput
-from compactor.inventory.manifest import FIELD, Manifest, manifest_uri, read_manifest
+from compactor.inventory.inventory_manifest import FIELD, Manifest, manifest_uri, read_manifest
 from compactor.inventory.rows import Row, rows_of
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings

@@ -11,7 +11,7 @@ identity        which log a state is
 completeness    whether a log has every entry it ever had
 witness         keeps the number of an entry taken if the entry is deleted
 process_cache   what a process has read of a state, so that it need not ask again
-manifest        where each source lies in its output; slices: how its bytes come back
+manifest        where each source lies in its output; slice_facts: how its bytes come back
 columnar        what a commit keeps of an output of rows; rejects: records that fit no column
 content_index   which contents a log has of which keys; digests: the sources it names
 schemes         how a destination's sources are divided into partitions

@@ -88,8 +88,7 @@ def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
         IntegrityError: there is none, and yet there are entries, which name one.
         InvalidInput: the state is that of another destination.
     """
-    bucket, key = identity_key(settings)
-    found = read_identity(settings, store) if store.head(bucket, key) is not None else None
+    found = read_identity(settings, store)
     if found is not None:
         return found
     _refuse_lost_marker(settings, store)

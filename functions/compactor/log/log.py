@@ -12,7 +12,7 @@ from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, Tran
 from compactor.log.completeness import not_whole, require_unbroken, unnamed_outputs
 from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, output_digest, require_each_once
-from compactor.log.identity import WAY_OUT, claim_identity, read_identity, require_identity
+from compactor.log.identity import WAY_OUT, claim_identity, require_identity
 from compactor.log.log_objects import LogObjects, Outline
 from compactor.log.log_reader import every_entry, read_checkpoint, read_entry
 from compactor.log.manifest import identities
@@ -90,17 +90,9 @@ class CommitLog:
             if state.log_id:
                 require_identity(self._settings, self._store, state.log_id)
             else:
-                state.log_id = self._identity()
+                state.log_id = claim_identity(self._settings, self._store).log_id
             state.claimed = True
         return state.log_id
-
-    def _identity(self) -> str:
-        """What the marker says, which is made where there is none: one GET once it was seen."""
-        found = read_identity(self._settings, self._store) if self._seen.log_id else None
-        if found is None or found.log_id != self._seen.log_id:
-            found = claim_identity(self._settings, self._store)
-        self._seen.log_id = found.log_id
-        return found.log_id
 
     def require_whole(self, state: LogState) -> None:
         """Make sure that the log names every output that is there: otherwise entries are gone.

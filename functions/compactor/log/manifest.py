@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from compactor.attributes import Attributes
-from compactor.log.slices import Edit, SliceFacts
+from compactor.log.slice_facts import Edit, SliceFacts
 from compactor.model import SourceObject
 
 Json = dict[str, Any]

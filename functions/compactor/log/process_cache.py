@@ -17,7 +17,6 @@ class SeenState:
     stores anything, and what is known here counts only as long as that says the same.
 
     Attributes:
-        log_id: identity that the marker said last; empty for none yet.
         scheme_of: identity of the log beside which the run's scheme was seen or written.
             Schemes are only ever added, by a writer that has read those before.
         has_no_table: nothing of the destination was given to a table when a clean-up of this run
@@ -30,7 +29,6 @@ class SeenState:
             :class:`compactor.planning.surroundings.Surroundings` keeps it.
     """
 
-    log_id: str = ""
     scheme_of: str = ""
     has_no_table: bool = False
     contents: dict[str, Any] = field(default_factory=dict)

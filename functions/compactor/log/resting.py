@@ -29,7 +29,7 @@ RECORD_VERSION = 1
 #: Of the program: to be raised by any change to which sources a plan leaves alone.
 PLAN_RULES = 1
 # Which partitions a run takes, and who else works for it; not what is done in a partition.
-_BESIDE = frozenset({"start", "end", "duration", "spark_engine", "emr_cluster_id"})
+_BESIDE = frozenset({"start", "end", "duration", "spark_engine"})
 
 
 class RestRecord(msgspec.Struct, frozen=True, kw_only=True):

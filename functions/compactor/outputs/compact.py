@@ -11,11 +11,11 @@ from typing import NamedTuple
 from compactor.attributes import Attributes
 from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
-from compactor.encoding.source_class import as_learned
+from compactor.encoding.output_encoding import as_learned
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
 from compactor.formats import Decide, Detected, content_type, extension_for, framer_for
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import Kept, SliceFacts
+from compactor.log.slice_facts import Kept, SliceFacts
 from compactor.model import (
     Again,
     Compression,

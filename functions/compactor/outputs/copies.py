@@ -11,7 +11,7 @@ from typing import NamedTuple
 from compactor.destination import Destination
 from compactor.encoding.codecs import detect_compression
 from compactor.encoding.encoders import encoder
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class
 from compactor.errors import UnreadableSource
 from compactor.formats import SPECS, Decide
 from compactor.limits import WorkerLimits

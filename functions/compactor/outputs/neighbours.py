@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from compactor.errors import UnreadableSource
 from compactor.formats import Detected
-from compactor.formats.documents import is_one_of
+from compactor.formats.document_shapes import is_one_of
 from compactor.formats.json_documents import members_of
 from compactor.formats.lines import BOM
 from compactor.formats.log_lines import form_of

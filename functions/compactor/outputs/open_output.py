@@ -7,7 +7,7 @@ from typing import NamedTuple
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import Kept, SliceFacts
+from compactor.log.slice_facts import Kept, SliceFacts
 from compactor.model import Compression, Signature, SourceObject, TableDialect
 from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import passing_check

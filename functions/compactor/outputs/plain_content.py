@@ -23,7 +23,7 @@ from compactor.encoding.codecs import (
 )
 from compactor.errors import UnreadableSource
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, QuarantineReason, SourceObject
 from compactor.ports import ObjectStore, SourceBody
 from compactor.process.processors import processors

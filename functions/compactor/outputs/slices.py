@@ -10,7 +10,7 @@ from compactor.encoding.codecs import Limits, decompress_stream
 from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import restore_slice
+from compactor.log.slice_facts import restore_slice
 from compactor.model import Compression, is_md5
 
 

@@ -18,7 +18,7 @@ from compactor.formats import spec_of
 from compactor.log.columnar import Columnar
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.outputs import slices
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.slices import require_equal

@@ -7,8 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from compactor.encoding.output_encoding import output_form, stored_bytes, target_bytes
-from compactor.encoding.source_class import PackingClass, packing_class
+from compactor.encoding.output_encoding import (
+    PackingClass,
+    output_form,
+    packing_class,
+    stored_bytes,
+    target_bytes,
+)
 from compactor.formats import SPECS
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings.settings import Settings

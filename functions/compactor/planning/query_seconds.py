@@ -26,8 +26,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compactor.encoding.output_encoding import stored_bytes
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class, stored_bytes
 from compactor.model import Compression, ObjectGroup
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB

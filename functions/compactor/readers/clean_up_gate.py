@@ -15,7 +15,7 @@ from compactor import layout
 from compactor.errors import IntegrityError
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, ObjectStore
-from compactor.readers.partitions import PartitionColumns
+from compactor.readers.partition_columns import PartitionColumns
 from compactor.readers.reader_catalog import ReaderCatalog
 from compactor.readers.shown_location import Shows, names_in, shows_of
 from compactor.readers.states import Shown

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.escaping import visible
 from compactor.model import Partition
-from compactor.settings.readers import manifests_of
+from compactor.settings.reader_table import manifests_of
 from compactor.settings.settings import Settings
 
 MANIFEST_NAME = "manifest"

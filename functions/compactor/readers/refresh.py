@@ -22,8 +22,8 @@ from compactor.ports import Clock, ObjectStore
 from compactor.readers.formats import descriptor_of
 from compactor.readers.manifests import MANIFEST_NAME, encode_manifest, manifest_prefix
 from compactor.readers.outcome import Outcome
+from compactor.readers.partition_columns import NoColumn, PartitionColumns, keys_of
 from compactor.readers.partition_view import look
-from compactor.readers.partitions import NoColumn, PartitionColumns, keys_of
 from compactor.readers.reader_catalog import CatalogChange, CatalogEntry, ReaderCatalog, Values
 from compactor.readers.shown_location import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
 from compactor.readers.states import Decision, Held, Shown, decide

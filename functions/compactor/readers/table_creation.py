@@ -13,14 +13,14 @@ from compactor.formats.csv_evidence import Decision
 from compactor.model import Format, Partition, SourceObject
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
-from compactor.readers.columns import Column, found_in
 from compactor.readers.formats import Reading, reading_of, require_exact, table_descriptor
+from compactor.readers.inferred_columns import Column, found_in
 from compactor.readers.parquet_columns import columns_of as parquet_columns
-from compactor.readers.partitions import PartitionColumns
+from compactor.readers.partition_columns import PartitionColumns
 from compactor.readers.reader_catalog import ReaderCatalog
 from compactor.readers.states import Held
 from compactor.settings.object_rules import csv_header_of
-from compactor.settings.readers import manifests_of, parse_reader_table
+from compactor.settings.reader_table import manifests_of, parse_reader_table
 from compactor.settings.settings import Settings
 
 MADE_BY = "compactor.made_by"

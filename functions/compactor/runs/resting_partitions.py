@@ -139,7 +139,7 @@ class RestNotes:
         if shown is None:
             return inf
         # Few runs have a table for readers.
-        from compactor.readers.partitions import PartitionColumns  # noqa: PLC0415 - see above
+        from compactor.readers.partition_columns import PartitionColumns  # noqa: PLC0415 - see above
         from compactor.readers.states import Shown  # noqa: PLC0415 - see above
 
         if shown.shows != Shown.RAW:

@@ -1,10 +1,12 @@
-"""Reading sources, each GET pinned to the ETag that was listed."""
+"""Reads sources, each GET pinned to the ETag that was listed, and their tags."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -30,9 +32,56 @@ from compactor.s3.many_gets import ManyGets
 from compactor.s3.readahead import RunReader, Submit, pieces_ahead, read_ahead
 from compactor.s3.refused_reads import require_etag
 from compactor.s3.retries import NEVER
-from compactor.s3.source_tags import with_tags
 from compactor.s3.translate import Again
-from compactor.sizes import GET_BYTES
+from compactor.sizes import GET_BYTES, MIB
+
+_AT_ONCE = 64
+# So many bodies wait for the tags of the first at most, and so many bytes of them.
+_MOST_WAITING = 256
+_MOST_WAITING_BYTES = 16 * MIB
+
+_Waiting = SourceBody | Future[SourceBody]
+
+
+def with_tags(
+    bodies: Iterable[SourceBody], tagged: Callable[[SourceBody], SourceBody]
+) -> Iterator[SourceBody]:
+    """The bodies in their order, each with its tags; those without any pass as they are.
+
+    Args:
+        bodies: whose attributes say whether there are tags.
+        tagged: asks for those of one; runs in several threads.
+    """
+    waiting: deque[tuple[_Waiting, int]] = deque()
+    waiting_bytes = 0
+    pool: ThreadPoolExecutor | None = None
+    try:
+        for body in bodies:
+            attributes = body.attributes
+            has_tags = attributes is not None and attributes.tags is None
+            if not has_tags and not waiting:
+                yield body
+                continue
+            if has_tags and pool is None:
+                pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="tags")
+            size = len(body.content or b"")
+            one = pool.submit(tagged, body) if has_tags and pool is not None else body
+            waiting.append((one, size))
+            waiting_bytes += size
+            while len(waiting) > _MOST_WAITING or waiting_bytes > _MOST_WAITING_BYTES:
+                one, size = waiting.popleft()
+                waiting_bytes -= size
+                yield _now(one)
+        while waiting:
+            yield _now(waiting.popleft()[0])
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _now(one: _Waiting) -> SourceBody:
+    return one.result() if isinstance(one, Future) else one
+
 
 RANGES_AHEAD = 3
 Found = TypeVar("Found")

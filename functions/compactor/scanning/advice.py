@@ -7,7 +7,7 @@ from math import ceil
 from typing import cast
 
 from compactor.scanning.choosing import Layout
-from compactor.scanning.figures import Quantiles
+from compactor.scanning.listing_sums import Quantiles
 from compactor.settings.fields import FIELDS
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from compactor.scanning.dates import is_usual
+from compactor.scanning.date_levels import is_usual
 from compactor.scanning.layouts import MOST_DEPTH, Depths, Keys, Level, Packs, Way
 
 # A layout is clear when so many of all keys fit it; a finer date when so many of a coarser one's.

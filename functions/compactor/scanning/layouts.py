@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from compactor.encoding.output_encoding import COMPRESSED_TARGET_BYTES, PLAIN_TARGET_BYTES
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import (
+    COMPRESSED_TARGET_BYTES,
+    PLAIN_TARGET_BYTES,
+    packing_class,
+)
 from compactor.model import Compression, SourceObject
-from compactor.scanning.dates import Dated, is_unpadded, readings, stamped
-from compactor.scanning.figures import Quantiles
+from compactor.scanning.date_levels import Dated, is_unpadded, readings, stamped
+from compactor.scanning.listing_sums import Quantiles
 from compactor.settings.windows import named_level
 
 #: Levels below the scanned prefix that may make partitions without dates.

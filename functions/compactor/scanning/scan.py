@@ -13,8 +13,8 @@ from compactor.planning.key_rules import KeyRules
 from compactor.planning.markers import roots_in
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import KeyPage, ObjectStore
-from compactor.scanning.figures import Arrivals, Sizes, Skips
 from compactor.scanning.layouts import Keys
+from compactor.scanning.listing_sums import Arrivals, Sizes, Skips
 from compactor.scanning.sample import Chances
 from compactor.scanning.survey import Surveyed, survey
 from compactor.settings.settings import STATE_ROOT, Settings

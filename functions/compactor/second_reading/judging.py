@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compactor.model import TableDialect
-from compactor.second_reading.flow_fields import names_flow_fields
-from compactor.second_reading.json_text import (
+from compactor.second_reading.json_values import (
     are_elements_objects,
     is_listed,
     is_records_alone,
     is_value,
     starts_with_value,
 )
-from compactor.second_reading.kinds import Kind, Reading
+from compactor.second_reading.kinds import Kind, Reading, names_flow_fields
 
 BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\n"

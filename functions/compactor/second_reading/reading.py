@@ -8,7 +8,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 
-from compactor.second_reading.json_text import (
+from compactor.second_reading.json_values import (
     NotJson,
     elements,
     is_value,

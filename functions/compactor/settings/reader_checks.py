@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compactor.errors import InvalidInput
 from compactor.settings.fields import RunFields
-from compactor.settings.readers import manifests_of
+from compactor.settings.reader_table import manifests_of
 from compactor.settings.uris import S3Uri
 
 

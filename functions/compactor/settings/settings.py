@@ -16,7 +16,7 @@ from compactor.formats import Reading, spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
-from compactor.settings.listings import ListingKind, ListingSource, parse_listing
+from compactor.settings.listing_kinds import ListingKind, ListingSource, parse_listing
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.policies import Policies, read_policies
 from compactor.settings.reader_checks import check_readers
@@ -85,7 +85,6 @@ class Settings(RunFields):
         _check_locations(settings)
         _check_window(settings)
         _check_listing(settings)
-        _check_engine(settings)
         _check_columnar_engine(settings)
         _check_parquet(settings)
         _check_table(settings)
@@ -300,12 +299,6 @@ def _check_no_window(settings: Settings) -> None:
             raise InvalidInput(name, value, f"no {name} unless date_format is given")
         if value is not None:
             raise InvalidInput(name, value, f"no {name} when listing is events: all is taken")
-
-
-def _check_engine(settings: Settings) -> None:
-    if settings.emr_cluster_id is not None and settings.spark_engine != "emr":
-        accepted = f'null when spark_engine is "{settings.spark_engine}"'
-        raise InvalidInput("emr_cluster_id", settings.emr_cluster_id, accepted)
 
 
 def _check_columnar_engine(settings: Settings) -> None:

@@ -20,7 +20,7 @@ from typing import cast
 
 from compactor.cleaning import output_proof as proof
 from compactor.destination import OutputName, output_name
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class
 from compactor.errors import (
     CommitConflict,
     IntegrityError,

@@ -30,7 +30,7 @@ from compactor.readers.reader_status import Showing, showing
 from compactor.readers.refresh import Refreshing, refresh
 from compactor.readers.states import Held
 from compactor.readers.table_creation import format_of, table_input
-from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
+from compactor.settings.reader_table import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.settings import Settings
 from compactor.sinks.table_log import TableLog, table_log_there
 from compactor.sinks.unnamed_outputs import leftovers

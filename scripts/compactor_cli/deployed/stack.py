@@ -29,7 +29,13 @@ class Stack:
     @property
     def standalone(self) -> bool:
         """True when one function takes the place of the state machine."""
-        return "StateMachineArn" not in self.outputs and "FunctionNames" in self.outputs
+        machines = {"StateMachineArn", "TablesStateMachineArn"}
+        return not machines & self.outputs.keys() and "FunctionNames" in self.outputs
+
+    @property
+    def maintenance_alone(self) -> bool:
+        """True when nothing is compacted, and tables are maintained."""
+        return "StateMachineArn" not in self.outputs and "TablesStateMachineArn" in self.outputs
 
     @property
     def state_machine_arn(self) -> str:
@@ -42,6 +48,7 @@ class Stack:
             name = self.function_names.get("standalone", "its function")
             line = f"the stack {self.name} is in standalone mode, without a state machine: invoke"
             raise Failure(f"{line} {name}, look at its log /aws/lambda/{name}", EXIT_USAGE)
+        self._require_compaction()
         return self._output("StateMachineArn")
 
     @property
@@ -60,6 +67,7 @@ class Stack:
         Raises:
             Failure: the stack has none.
         """
+        self._require_compaction()
         return self._object("DefaultInput")
 
     @property
@@ -91,6 +99,11 @@ class Stack:
             Failure: the stack has none.
         """
         return {handler: str(name) for handler, name in self._object("FunctionNames").items()}
+
+    def _require_compaction(self) -> None:
+        if self.maintenance_alone:
+            line = f"the stack {self.name} maintains tables and compacts nothing"
+            raise Failure(f"{line}: compactor tables run --stack {self.name}", EXIT_USAGE)
 
     def _object(self, name: str) -> dict[str, Any]:
         try:

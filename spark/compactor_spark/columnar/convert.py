@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from compactor.log.columnar import Rejects
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import ObjectGroup
 from compactor.outputs.pending import PendingOutput
 from compactor_spark.columnar.blocks import (

@@ -14,7 +14,7 @@ from compactor.errors import IntegrityError
 from compactor.log.columnar import Rejects
 from compactor.log.manifest import ManifestRow
 from compactor.log.rejects import Waiting, schema_digest
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import ObjectGroup, SourceObject
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore

@@ -14,7 +14,7 @@ from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
 from compactor.catalogs.misfits import Misfit
 from compactor.catalogs.misfits import require_values as _require_values
-from compactor.catalogs.parquet import require_signed
+from compactor.catalogs.output_footers import require_signed
 from compactor.errors import InvalidInput
 
 _FIELD_ID = b"PARQUET:field_id"

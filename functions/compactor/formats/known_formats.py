@@ -8,11 +8,11 @@ from types import MappingProxyType
 from compactor.formats import (
     cloudfront,
     cloudtrail,
-    columns,
     json_arrays,
     json_lines,
     listed,
     parquet,
+    separated_values,
     text,
     undelimited,
     vpc_flow,
@@ -28,8 +28,8 @@ SPECS: tuple[FormatSpec, ...] = (
     undelimited.SPEC,
     cloudfront.SPEC,
     vpc_flow.SPEC,
-    columns.CSV,
-    columns.TSV,
+    separated_values.CSV,
+    separated_values.TSV,
     json_arrays.SPEC,
     # Last of those that are asked: what nothing else is may be lines.
     text.SPEC,

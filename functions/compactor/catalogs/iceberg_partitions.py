@@ -36,7 +36,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from compactor.catalogs.parquet import Spread, spread
+from compactor.catalogs.output_footers import Spread, spread
 from compactor.errors import InvalidInput
 from compactor.escaping import visible
 from compactor.settings.partitioning import PartitionBy
