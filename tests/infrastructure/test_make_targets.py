@@ -19,7 +19,7 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 def test_synth_names_its_template_and_counts_what_is_in_it(synthesized: Synthesized) -> None:
     assembly = synthesized("nothing set")
-    line = written.told(assembly.directory)
+    line = written.in_one_line(assembly.directory)
     resources = assembly.template["Resources"]
     assert line.startswith(f"{assembly.template_path}: {len(resources)} resources: ")
     counts = [int(one) for one in re.findall(r"(?:: |, )(\d+) (?!resources)", line)]
