@@ -71,7 +71,7 @@ class Bar:
             self._progress.update(self._task, completed=done, total=total or None, text=shown)
 
     def advance(self, amount: int = 1) -> None:
-        """So much more is done."""
+        """Advance by an amount."""
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task, amount)
 

@@ -177,7 +177,7 @@ def _ask(
 def _stage(
     objects: Mapping[tuple[str, str], Sequence[SourceObject]], store: ObjectStore, directory: Path
 ) -> Iterable[Staged]:
-    """All of them read concurrently, as far as the store's reader does."""
+    """Read all objects, concurrently as far as the store's reader does."""
     places = [place for place, some in objects.items() for one in some if one.size]
     wanted = [one for some in objects.values() for one in some if one.size]
     staged = Staging(store, directory).files(wanted, [kind for _, kind in places])

@@ -76,7 +76,7 @@ def _beside(root: S3Uri, store: ObjectStore) -> list[str]:
 
 
 def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
-    """Of a window without objects: what there is instead; empty without a window.
+    """The warning about a window without objects, with what there is instead; else empty.
 
     Args:
         settings: of a run that found no partition.

@@ -45,7 +45,7 @@ def _of_log(log: StoredLog, store: ObjectStore) -> Iterator[Mapped]:
 
 
 def _without_rows(commit: Commit) -> Commit:
-    """Its rows may be many, and are not asked for."""
+    """A commit without its rows, which may be many."""
     return Commit(
         commit.sequence,
         commit.commit_id,

@@ -59,7 +59,7 @@ class Scanned:
 
 
 def show(found: Scanned, *, explain: bool = False) -> None:
-    """All of it on standard output; with ``explain`` every figure of the verdict, too."""
+    """Print the findings; with ``explain`` every figure of the verdict, too."""
     _show_sizes(found.seen, found.uri)
     _show_looked(found.looked)
     _show_layout(found)

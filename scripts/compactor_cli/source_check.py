@@ -168,7 +168,7 @@ class Sources:
     def _compare_copy(
         self, row: ManifestRow, body: SourceBody, commit: Commit
     ) -> tuple[Became, str]:
-        """Of what S3 copied no manifest has a checksum: its ETag may be one, or its copy."""
+        """Compare what S3 copied, of which no manifest has a checksum, by its ETag or its copy."""
         source = row.source
         # An ETag is an identifier here, not a defence against an attacker.
         md5 = hashlib.md5(usedforsecurity=False)

@@ -44,7 +44,7 @@ class Execution:
 
     @property
     def arn(self) -> str:
-        """Its ARN."""
+        """ARN of the execution."""
         return f"{_EXECUTIONS}:{self.name}"
 
 
@@ -206,4 +206,4 @@ class _Request(BaseHTTPRequestHandler):
         self.wfile.write(document)
 
     def log_message(self, *_: object) -> None:
-        """Nothing: the client logs its answers."""
+        """Log nothing: the client logs its answers."""

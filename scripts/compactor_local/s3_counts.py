@@ -30,7 +30,7 @@ class CountedGets:
 
     @property
     def gets(self) -> int:
-        """So many so far, listings left out."""
+        """GETs so far, listings left out."""
         with self._lock:
             return self._gets
 

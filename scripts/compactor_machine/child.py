@@ -71,7 +71,7 @@ class Child:
             raise EOFError from error
 
     def receive(self, timeout_seconds: float | None = None) -> Any:
-        """Its next message.
+        """The child's next message.
 
         Raises:
             TimeoutError: none in time.

@@ -40,7 +40,7 @@ def receive(stream: IO[bytes]) -> Any | None:
 
 
 def _exactly(stream: IO[bytes], length: int) -> bytes:
-    """So many bytes, or all that come before the end; a pipe gives them in pieces."""
+    """Read this many bytes, or up to the end; a pipe gives them in pieces."""
     found = bytearray()
     while len(found) < length and (piece := stream.read(length - len(found))):
         found += piece

@@ -89,7 +89,7 @@ DEATHS += [(number, "after") for number in range(1, SUCCEEDED + 1)]
 PAGES = MemoryStore.__init__.__kwdefaults__ or {}
 
 
-def test_a_run_that_nobody_disturbs_is_finished():
+def test_a_run_that_nothing_disturbs_is_finished():
     made = world()
     made.store.hooks.after.append(made.check)
     receipt = made.run()

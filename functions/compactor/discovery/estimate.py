@@ -216,7 +216,7 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
 
 
 def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:
-    """Of partitions that were counted only until they were too large, at least."""
+    """Requests of oversized partitions, at least: counted only until they were too large."""
     found: Counter[str] = Counter()
     for item in oversized:
         found += Counter(GET=item.objects) + _PARTITION + _WORKED_ON + _OUTPUT

@@ -105,7 +105,7 @@ class NamedLevels:
 def in_named_levels(
     settings: Settings, partition: Partition, page: Iterable[SourceObject]
 ) -> NamedLevels:
-    """Those of a page of a partition that the run wants."""
+    """Objects of a page of a partition that the run wants, in levels that name a column."""
     found = NamedLevels()
     below = len(partition.prefix)
     for one in page:

@@ -1,4 +1,4 @@
-"""Whose AWS a command asks, and where: the region of the environment, and mistakes in words."""
+"""The AWS account and region that a command uses, and errors about them in words."""
 
 from __future__ import annotations
 

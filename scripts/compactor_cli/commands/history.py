@@ -19,7 +19,7 @@ _MOST_RUNS = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Whose runs, and how many."""
+    """The stack or state prefix, and how many runs."""
     add_deployment(parser)
     add_state(parser)
     parser.add_argument(

@@ -113,7 +113,7 @@ def _execute_here(settings: Settings, machine: Machine) -> EndedRun:
 
 
 def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> EndedRun:
-    """Of a run that found nothing to do: when a run does, or which dates have objects."""
+    """Add to a run that found nothing to do when a run does, or which dates have objects."""
     summary = execution.summary
     if summary is None or not summary.is_idle:
         return execution

@@ -268,7 +268,7 @@ def _looks(
 
 
 def _paths(args: argparse.Namespace, settings: Settings, store: ObjectStore) -> Sequence[str]:
-    """Those that were asked for; else with a log, or in the window, and of the right depth."""
+    """The paths that were asked for; else those with a log, or in the window, of this depth."""
     if args.partition:
         return [f"{path.strip('/')}/" for path in args.partition]
     with progress("discovering"), Parallel(_THREADS) as parallel:

@@ -118,7 +118,7 @@ def _pages(pages: Any) -> Iterator[Any]:
 
 
 def _path(child: Execution) -> str:
-    """Of a batch the first and how many more there are: the report names those that failed."""
+    """The first path of a batch, and how many more; the report names those that failed."""
     items = child.given.get("Items", [child.given])
     found = [_path_of(one) for one in items] if isinstance(items, list) else ["?"]
     more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""

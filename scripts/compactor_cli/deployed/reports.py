@@ -38,7 +38,7 @@ class StoredReport:
 
     @property
     def uri(self) -> str:
-        """Of report.json."""
+        """URI of report.json."""
         return f"s3://{self.bucket}/{self.key}"
 
     @property
@@ -48,7 +48,7 @@ class StoredReport:
 
     @property
     def summary(self) -> Summary:
-        """Its numbers."""
+        """The numbers of the report."""
         return Summary.of(self.document, self.seconds, self.uri)
 
 

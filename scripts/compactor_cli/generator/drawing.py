@@ -70,7 +70,7 @@ class Renderer(Protocol):
         ...
 
     def records(self, draw: Draw, rows: int) -> list[str]:
-        """That many records, each with an identity of its own."""
+        """A number of records, each with an identity of its own."""
         ...
 
 

@@ -38,7 +38,7 @@ class EventRenderer:
         self.separator = self.epilogue = "\n" if delimited else ""
 
     def prologue(self, draw: Draw) -> str:
-        """Nothing stands before the first event."""
+        """Empty: nothing stands before the first event."""
         return ""
 
     def records(self, draw: Draw, rows: int) -> list[str]:

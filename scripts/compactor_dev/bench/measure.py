@@ -126,7 +126,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        """Of at least one value."""
+        """The spread of at least one value."""
         ordered = sorted(values)
         return cls(median(ordered), ordered[0], ordered[-1])
 

@@ -57,7 +57,7 @@ class Front:
     log: Path
 
     def environment(self, embedded: EmbeddedS3, lane: Lane) -> dict[str, str]:
-        """Of a candidate that reads through a lane."""
+        """Environment of a candidate that reads through a lane."""
         own = {"AWS_ENDPOINT_URL_S3": self.endpoints[lane], **(self.trust if lane.tls else {})}
         return environment({**embedded.environment, **own})
 
@@ -74,7 +74,7 @@ class Front:
 
 
 def environment(more: Mapping[str, str], paths: Sequence[str] = IMPORT_ROOTS) -> dict[str, str]:
-    """Of a process of the bench: this one's with more, and what it may import."""
+    """Environment of a process of the bench: this one's with more, and what it may import."""
     base = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "", **more}
     return python_environment(base, *paths)
 

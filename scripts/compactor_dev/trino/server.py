@@ -61,7 +61,7 @@ class QueryFailed(TransientStoreError):
 
 
 class _NoWorker(QueryFailed):
-    """Nothing of the statement was carried out."""
+    """No worker was there: nothing of the statement was carried out."""
 
 
 @dataclass(frozen=True, slots=True)
