@@ -91,6 +91,6 @@ EVENT_NOTICED: Mapping[str, int] = {
     "the name of an execution": 80,
     "items before heads": 19,
     "a mark only of what the log names": 31,
-    "the condition of a mark": 4295,
+    "the condition of a mark": 7855,
     "the condition of a rest": 846,
 }
