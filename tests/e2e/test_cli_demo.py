@@ -151,7 +151,7 @@ def interrupt(process: subprocess.Popen[str], mark: str, *, once_there: str) -> 
     assert process.returncode == 130
     assert (out, without_progress(err)) == (
         "",
-        "compactor: interrupted; what was committed stands\n",
+        "compactor: interrupted; committed work is kept\n",
     )
     deadline = time.monotonic() + 60
     while left := processes_with(mark):

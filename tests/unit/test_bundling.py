@@ -188,7 +188,7 @@ def test_a_bundle_that_its_place_does_not_take_is_one_clear_error(tmp_path: Path
     write(tmp_path, {"a/b.so": "x" * MIB, "a/__pycache__/b.pyc": "x" * MIB, "c.py": "x"})
 
     check_size(tmp_path, MIB + 1)
-    with pytest.raises(BundleError, match="2 MiB unpacked, and may have 1"):
+    with pytest.raises(BundleError, match="2 MiB unpacked; the limit is 1"):
         check_size(tmp_path, MIB)
 
 
