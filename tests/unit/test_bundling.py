@@ -161,7 +161,7 @@ def test_a_machine_that_nobody_has_is_refused(architecture: str, python: str, fi
 
 def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     write(tmp_path, {"precious": "x"})
-    with pytest.raises(InvalidInput, match="empty or not there yet"):
+    with pytest.raises(InvalidInput, match="an empty or new directory"):
         build_dependencies(LOCK, tmp_path, MACHINE, roots=["isal"])
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 

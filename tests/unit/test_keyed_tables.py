@@ -137,7 +137,7 @@ def test_spark_is_given_the_archives_of_its_table_or_those_of_a_directory(tmp_pa
     assert "sqlite" not in found["spark.jars.packages"]
     here = packages_environment(settings(**{**KEYED, "table": "sql:sqlite:////c.db#lake.people"}))
     assert "sqlite-jdbc" in jar_settings(here)["spark.jars.packages"]
-    with pytest.raises(InvalidInput, match="a directory with the archives of org"):
+    with pytest.raises(InvalidInput, match="a directory with the jars of org"):
         jar_settings({**given, JARS_VARIABLE: str(tmp_path)})
     (tmp_path / "a.jar").touch()
     (tmp_path / "b.jar").touch()
