@@ -1,4 +1,4 @@
-"""What ``make synth`` wrote, told: the template, and how many resources of which kind are in it.
+"""What ``make synth`` wrote, in one line: the template, and its resources by type.
 
 ``python -m cdk.written ...`` is given what ``cdk synth`` was given.
 """

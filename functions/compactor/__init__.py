@@ -12,7 +12,7 @@ The eight verbs, one module each, and what each hands to the next:
 
     discover    settings              -> work items, one per partition
     plan        listing, log          -> groups of sources
-    compact     group                 -> a pending output that nobody can read
+    compact     group                 -> a pending output that no reader sees
     verify      pending output        -> nothing, or an IntegrityError
     commit      pending output        -> one more entry in the partition's commit log
     publish     commit                -> the output becomes readable

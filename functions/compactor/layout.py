@@ -214,7 +214,7 @@ def table_checkpoint_key(settings: Settings, number: int) -> tuple[str, str]:
 
 
 def table_hint_key(settings: Settings) -> tuple[str, str]:
-    """Where the table log's newest checkpoint is, as far as somebody wrote it down."""
+    """Where the table log's newest checkpoint is, as far as a hint was written."""
     return _state(settings, f"{TABLE}hint.json")
 
 

@@ -1,4 +1,4 @@
-"""How much a worker holds, sends and reads at once."""
+"""How much a worker holds, sends and reads concurrently."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class WorkerLimits:
 
     Attributes:
         whole_bytes: plain content up to this size is held whole; beyond it, it is streamed.
-        block_bytes: so much plain content is given to the encoder at once.
+        block_bytes: so much plain content is given to the encoder in one call.
         segment_bytes: gzip outputs are encoded in segments, side by side. One has at least so much
             plain content and ends where a source does, at twice of it at the latest.
         encoding_threads: the most that encode one output.
@@ -36,7 +36,7 @@ class WorkerLimits:
         copy_slice_bytes: sources at least this large are copied into an output where their bytes
             need no change; of smaller ones that are compressed these are kept while they are read.
         kept_bytes: what one manifest may keep of its sources beside a row each. It is held as
-            Python objects, and once more as JSON while the commit is written.
+            Python objects, and again as JSON while the commit is written.
         group_sources: the most sources of one group; keeps the manifest of one commit near 7 MB of
             JSON.
         window_objects: the most that one listing holds. With its row in the manifest a source takes

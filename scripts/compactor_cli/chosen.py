@@ -13,12 +13,13 @@ from typing import NamedTuple
 from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
 from compactor.log.log_reader import StoredLog, every_entry, read_entry
+from compactor.log.log_search import logs_for_key
 from compactor.log.manifest import ManifestRow
 from compactor.model import SourceObject
 from compactor.outputs.restore import Found, Wanted, find, keeps_bytes
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
-from compactor_cli.commit_logs import all_logs, logs_for_key, require_state
+from compactor_cli.commit_logs import all_logs, require_state
 from compactor_cli.console import instant, progress
 
 _SCHEME = "s3://"

@@ -28,7 +28,7 @@ from compactor.settings.settings import Settings
 from compactor_cli.console import progress
 
 # Concurrent partitions: each holds the rows of one commit, perhaps tens of megabytes.
-_AT_ONCE = 4
+_CONCURRENT = 4
 
 
 @dataclass(slots=True)
@@ -174,7 +174,7 @@ class Cleaning:
 
     @contextmanager
     def _threads(self) -> Iterator[ThreadPoolExecutor]:
-        pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="clean-up")
+        pool = ThreadPoolExecutor(_CONCURRENT, thread_name_prefix="clean-up")
         try:
             yield pool
         except BaseException:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 
 from compactor import layout
 from compactor.errors import InvalidInput
@@ -43,8 +42,8 @@ def no_state(state: S3Uri) -> InvalidInput:
         "check that it is the destination of a run; a run with its own s3_state_uri needs the"
         " same --state-uri here"
     )
-    told = f"there is no state of a run at {state.uri}: {advice}"
-    return InvalidInput("s3_state_uri", state.uri, advice, told=told)
+    message = f"there is no state of a run at {state.uri}: {advice}"
+    return InvalidInput("s3_state_uri", state.uri, advice, message=message)
 
 
 def require_state(state: S3Uri, store: ObjectStore) -> None:
@@ -56,39 +55,6 @@ def require_state(state: S3Uri, store: ObjectStore) -> None:
     page = next(iter(store.list_level(state.bucket, _root(state))), None)
     if page is None or not page.prefixes:
         raise no_state(state)
-
-
-def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
-    """Yield the logs of the partitions a source key may belong to, longest path first.
-
-    A partition's path consists of consecutive segments of its sources' keys, so only a few prefixes
-    have to be listed, however many partitions there are. If there are few, one LIST finds all.
-    """
-    few = stored_logs.few_logs(state, store)
-    if few is not None:
-        fitting = [log for log in few if log.entries and _fits(log.path, key)]
-        yield from sorted(fitting, key=lambda log: len(log.path), reverse=True)
-        return
-    found = [*_fitting("", key, state, store)]
-    for path in sorted(found, key=len, reverse=True):
-        log = stored_logs.one_log(state, path, store)
-        if log.entries:
-            yield log
-
-
-def _fitting(path: str, key: str, state: S3Uri, store: ObjectStore) -> Iterator[str]:
-    at = _root(state) + path
-    for page in store.list_level(state.bucket, at):
-        for prefix in page.prefixes:
-            if prefix == f"{at}commits/":
-                yield path
-            below = prefix.removeprefix(_root(state))
-            if _fits(below, key):
-                yield from _fitting(below, key, state, store)
-
-
-def _fits(path: str, key: str) -> bool:
-    return f"/{path}" in f"/{key}"
 
 
 def _root(state: S3Uri) -> str:

@@ -144,10 +144,10 @@ def _named(settings: Settings, store: ObjectStore) -> _Objects:
     return objects
 
 
-def _kind(told: Format | None) -> str:
-    if told in _JSON_FORMATS:
+def _kind(known: Format | None) -> str:
+    if known in _JSON_FORMATS:
         return JSON
-    return PARQUET if told is Format.PARQUET else LINES
+    return PARQUET if known is Format.PARQUET else LINES
 
 
 def _headers(commit: Commit) -> Iterable[str]:

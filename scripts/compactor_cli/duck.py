@@ -8,6 +8,7 @@ import decimal
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
@@ -17,8 +18,8 @@ from compactor_cli.queried import JSON, LINES, Staged
 VIEW = "records"
 _PLACES = "__objects"
 _PARTITION, _SOURCE_KEY = "partition", "source_key"
-# Maximum size of a JSON value; DuckDB's default is 16 MiB.
-_LONGEST_JSON = 64 << 20
+# DuckDB reserves twice the maximum size of a JSON value, for each file.
+_LONGEST_JSON, _SHORTEST_JSON = 64 << 20, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +132,20 @@ def _reader(kind: str, files: Sequence[str]) -> str:
     if kind == "parquet":
         return f"read_parquet({listed}, union_by_name=true, {usual})"
     if kind == JSON:
-        return f"read_json({listed}, {whole}, maximum_object_size={_LONGEST_JSON})"
+        return f"read_json({listed}, {whole}, maximum_object_size={_longest_json(files)})"
     if kind == LINES:
         one = "columns={'line': 'VARCHAR'}, auto_detect=false, header=false, delim='\\x01'"
         return f"read_csv({listed}, {usual}, {one}, quote='', escape='', null_padding=true)"
     delimiter = ", delim='\\t'" if kind == "tsv" else ""
     return f"read_csv({listed}, {whole}{delimiter})"
+
+
+def _longest_json(files: Sequence[str]) -> int:
+    """Bytes that one JSON value of these files may take: no more than its file, if uncompressed."""
+    if any(file.endswith((".gz", ".zst")) for file in files):
+        return _LONGEST_JSON
+    longest = max(Path(file).stat().st_size for file in files)
+    return min(max(longest, _SHORTEST_JSON), _LONGEST_JSON)
 
 
 def _text(value: str) -> str:

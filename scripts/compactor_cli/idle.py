@@ -46,8 +46,8 @@ def nothing_below(root: S3Uri, store: ObjectStore) -> InvalidInput:
     there = _beside(root, store)
     has = f"has {', '.join(there)}" if there else "is empty"
     advice = f"check the prefix; the bucket {root.bucket} {has}"
-    told = f"there are no objects below {root.uri}: {advice}"
-    return InvalidInput("s3_source_uri", root.uri, advice, told=told)
+    message = f"there are no objects below {root.uri}: {advice}"
+    return InvalidInput("s3_source_uri", root.uri, advice, message=message)
 
 
 def _is_of(settings: Settings, commit: Commit) -> bool:

@@ -33,7 +33,7 @@ S3_SCHEME = "s3://"
 _PART_BYTES = 8 * MIB
 _MOST_PARTS = 9_000
 # Each holds at most one part in memory.
-_PUTS_AT_ONCE = 8
+_CONCURRENT_PUTS = 8
 # CompleteMultipartUpload cannot replace conditionally, so a replacement is a single PUT.
 _MOST_REPLACED_BYTES = 64 * MIB
 _LONGEST_KEY_BYTES = 1_024
@@ -118,7 +118,7 @@ class Objects:
         self._faults: list[str] = []
         # Keys that would be new sources, by source prefix and the options that avoid it.
         self._new_sources: dict[tuple[str, str], list[str]] = {}
-        self._pool = ThreadPoolExecutor(_PUTS_AT_ONCE)
+        self._pool = ThreadPoolExecutor(_CONCURRENT_PUTS)
         self._puts: deque[Future[None]] = deque()
 
     def add(self, row: ManifestRow) -> None:
@@ -214,7 +214,7 @@ class Objects:
             self._etags[key] = etag
 
     def _put(self, key: str, body: bytes, kept: Attributes | None) -> None:
-        while len(self._puts) >= _PUTS_AT_ONCE:
+        while len(self._puts) >= _CONCURRENT_PUTS:
             self._puts.popleft().result()
         self._puts.append(self._pool.submit(self._put_now, key, body, kept))
 

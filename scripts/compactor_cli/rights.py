@@ -33,7 +33,7 @@ def all_missing(line: str, settings: Settings, store: ObjectStore, *, writes: bo
 
 
 @contextmanager
-def telling_all_missing(settings: Settings, store: ObjectStore, *, writes: bool) -> Iterator[None]:
+def naming_all_missing(settings: Settings, store: ObjectStore, *, writes: bool) -> Iterator[None]:
     """Extend an InvalidInput about a permission by all that are missing."""
     try:
         yield
@@ -41,4 +41,4 @@ def telling_all_missing(settings: Settings, store: ObjectStore, *, writes: bool)
         line = all_missing(str(error), settings, store, writes=writes)
         if line == str(error):
             raise
-        raise InvalidInput(error.field, error.value, error.accepted, told=line) from error
+        raise InvalidInput(error.field, error.value, error.accepted, message=line) from error

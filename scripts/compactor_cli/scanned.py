@@ -11,9 +11,9 @@ from typing import Any
 from compactor.model import SkipReason
 from compactor.money import Verdict
 from compactor.report.skipped import hint_of
-from compactor.scanning.advice import Advice, told
+from compactor.scanning.advice import Advice, duration_text
 from compactor.scanning.choosing import Choice, Layout, wildcards
-from compactor.scanning.figures import BOUNDS, Quantiles
+from compactor.scanning.listing_sums import BOUNDS, Quantiles
 from compactor.scanning.proposals import Proposal
 from compactor.scanning.sample import Looked
 from compactor.scanning.scan import Seen
@@ -182,12 +182,12 @@ def _show_arrivals(found: Scanned) -> None:
         objects, size, days = usual
         text = f"{objects:,.0f} objects and {human_bytes(size)} a day (the median of {days:,} days)"
     else:
-        text = f"{plural(seen.objects, 'object')} within {told(span)}"
+        text = f"{plural(seen.objects, 'object')} within {duration_text(span)}"
     print_line(f"arrivals: {text}, the last one {instant(arrivals.last)}")
     for name, quantiles in _latenesses(found):
         half, most = quantiles.at(0.5), quantiles.at(0.99)
         if half is not None and most is not None:
-            print_line(f"lateness, {name}: p50 {told(half)}, p99 {told(most)}")
+            print_line(f"lateness, {name}: p50 {duration_text(half)}, p99 {duration_text(most)}")
     for one in found.advice:
         default = ", the default" if one.is_default else ""
         print_line(f"{one.field} {one.seconds:,}{default}: {one.reason}")

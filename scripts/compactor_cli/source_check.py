@@ -28,7 +28,7 @@ from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
-_HEADS_AT_ONCE = 16
+_CONCURRENT_HEADS = 16
 _RANGE_BYTES = 8 * MIB
 
 
@@ -123,7 +123,7 @@ class Sources:
             else:
                 result.count(became, source.key, why)
         if gone:
-            self._tell_gone(result, gone, commit, log)
+            self._count_gone(result, gone, commit, log)
         return result
 
     def _each(self, commit: Commit) -> Iterator[tuple[SourceObject, Became, str]]:
@@ -135,7 +135,7 @@ class Sources:
         # The store returns empty sources without a request, so they are not checked yet.
         empty = [row.source for row in rows if not row.source.size]
         if empty:
-            with ThreadPoolExecutor(_HEADS_AT_ONCE) as pool:
+            with ThreadPoolExecutor(_CONCURRENT_HEADS) as pool:
                 for source, found in zip(empty, pool.map(self._look_at, empty), strict=True):
                     yield (source, *found)
 
@@ -206,7 +206,7 @@ class Sources:
             crc32 = zlib.crc32(piece, crc32)
         return crc32 if facts is None else zlib.crc32(facts.dropped_suffix, crc32)
 
-    def _tell_gone(
+    def _count_gone(
         self, result: SourceCheck, gone: list[str], commit: Commit, log: StoredLog
     ) -> None:
         where = f"{log.path or '(root)'} commit {commit.sequence}"

@@ -62,7 +62,7 @@ class Browser:
         """Return the result of a line of JavaScript in the page."""
         return self._driver.execute_script(script)
 
-    def told(self) -> list[str]:
+    def console(self) -> list[str]:
         """Return the console messages since the last call."""
         return [entry["message"] for entry in self._driver.get_log("browser")]
 

@@ -35,7 +35,7 @@ def main() -> None:
     answers = answer_stream()
     s3_patches.install()
     if LAKE in sys.argv[2:]:
-        from compactor_local import aws_patches  # noqa: PLC0415 - needs what else nobody does
+        from compactor_local import aws_patches  # noqa: PLC0415 - needs what nothing else does
 
         aws_patches.install()
     served = application()

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import IO, TextIO
 
-from compactor_machine.spark_process import TOLD_BY
+from compactor_machine.spark_process import LINE_PREFIX
 from compactor_machine.wire import answer_stream, receive, send
 
 # In the directory of the job's script.
@@ -41,9 +41,9 @@ class _Lines(io.TextIOBase):
         self._stream.write(text)
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
-            if line.startswith(TOLD_BY):
+            if line.startswith(LINE_PREFIX):
                 with contextlib.suppress(OSError):
-                    send(self._answers, {"line": line.removeprefix(TOLD_BY).strip()})
+                    send(self._answers, {"line": line.removeprefix(LINE_PREFIX).strip()})
         return len(text)
 
     def flush(self) -> None:

@@ -66,7 +66,7 @@ class PartitionWorkers:
     def __init__(self, slots: int, task: WorkerTask) -> None:
         self.slots = slots
         self._task = task
-        self._pool = WorkerPool(slots, self._start, at_once=False)
+        self._pool = WorkerPool(slots, self._start, eager=False)
 
     @property
     def peak_bytes(self) -> int:

@@ -21,8 +21,8 @@ from typing import IO, Any, cast
 from compactor_machine.wire import answer_stream, receive, send
 
 #: Prefix of the job's progress lines.
-TOLD_BY = "compact_partitions: "
-_TOLD_BY = TOLD_BY.encode()
+LINE_PREFIX = "compact_partitions: "
+_PREFIX = LINE_PREFIX.encode()
 
 
 def main() -> None:
@@ -53,8 +53,8 @@ def _run(order: Mapping[str, Any], directory: str, answers: IO[bytes]) -> int:
         for line in cast("IO[bytes]", process.stdout):
             sys.stderr.buffer.write(line)
             sys.stderr.buffer.flush()
-            if line.startswith(_TOLD_BY):
-                text = line.removeprefix(_TOLD_BY).decode("utf-8", "replace").strip()
+            if line.startswith(_PREFIX):
+                text = line.removeprefix(_PREFIX).decode("utf-8", "replace").strip()
                 with contextlib.suppress(OSError):
                     send(answers, {"line": text})
         return process.wait()

@@ -94,9 +94,9 @@ class WorkerPool:
         at_once: start all processes now.
     """
 
-    def __init__(self, slots: int, start: Callable[[], Child], *, at_once: bool = True) -> None:
+    def __init__(self, slots: int, start: Callable[[], Child], *, eager: bool = True) -> None:
         self._start = start
-        self._at_once = at_once
+        self._eager = eager
         self._free: queue.LifoQueue[_Worker] = queue.LifoQueue()
         self._lock = threading.Lock()
         self._slots = slots
@@ -153,7 +153,7 @@ class WorkerPool:
 
     def _new(self) -> _Worker:
         worker = _Worker(self._start)
-        if self._at_once:
+        if self._eager:
             worker.start()
         return worker
 

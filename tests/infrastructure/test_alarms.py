@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cdk.readers import alarm_hours
 from tests.infrastructure.cloud.alarms import NEW, state_of, told
 from tests.infrastructure.conftest import Synthesized
 
@@ -21,6 +22,29 @@ def no_run(synthesized: Synthesized) -> Mapping[str, Any]:
     alarm = _alarms("everything set", synthesized)["NoRun"]
     assert (alarm["Period"], alarm["EvaluationPeriods"]) == (3_600, 12)
     return alarm
+
+
+@pytest.mark.parametrize(
+    ("schedule", "hours"),
+    [
+        ("rate(5 minutes)", 2),
+        ("rate(6 hours)", 12),
+        ("rate(5 days)", 168),
+        ("rate(7 days)", 168),
+        ("rate(8 days)", None),
+        ("cron(0 3 * * ? *)", 48),
+        ("cron(0 3 ? * * *)", 48),
+        ("cron(0 3 ? * MON-FRI *)", 168),
+        ("cron(0 3 ? * 2#1 *)", None),
+        ("cron(0 3 ? * 6L *)", None),
+        ("cron(0 3 1 * ? *)", None),
+        ("cron(0 3 * JAN ? *)", None),
+    ],
+)
+def test_how_long_no_run_is_too_long_follows_from_the_schedule(
+    schedule: str, hours: int | None
+) -> None:
+    assert alarm_hours(schedule) == hours
 
 
 def test_switching_the_schedule_on_tells_nobody_that_no_run_started(

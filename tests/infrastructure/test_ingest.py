@@ -18,7 +18,7 @@ from compactor.settings.settings import Settings
 from tests.infrastructure.cloud.alarms import state_of
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call, Policies
-from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.configurations import CONFIGURATIONS, key_of
 from tests.infrastructure.conftest import Deployed, Synthesized
 
 _WITH_EVENTS = [name for name, one in CONFIGURATIONS.items() if one.get("ingest") == "events"]
@@ -76,7 +76,7 @@ def test_the_registry_is_kept_encrypted_and_recoverable(
 ) -> None:
     assembly = synthesized(with_events)
     ((name, table),) = assembly.resources("AWS::DynamoDB::Table").items()
-    key = CONFIGURATIONS[with_events].get("kms_key_arn")
+    key = key_of(CONFIGURATIONS[with_events], "destination")
 
     assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}

@@ -308,8 +308,8 @@ def test_plans_know_which_engines_are_deployed(template: dict[str, Any]) -> None
     ("more", "engines"),
     [
         ({"spark_engine": "none"}, ["athena", "glue"]),
-        ({"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"}, ["athena", "glue"]),
-        ({"emr_cluster_id": "j-2AXXXXXXGAPLF"}, ["spark", "athena", "glue"]),
+        ({"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"}, ["athena", "glue"]),
+        ({"spark_engine": "j-2AXXXXXXGAPLF"}, ["spark", "athena", "glue"]),
     ],
 )
 def test_spark_is_there_where_no_cluster_must_be_made(

@@ -665,7 +665,7 @@ def _number_without_look() -> Iterator[None]:
 
 @contextmanager
 def _rebuild_what_the_table_deleted() -> Iterator[None]:
-    with patch("compactor.runs.rebuilding.is_given", lambda *_: False):
+    with patch("compactor.runs.settling.is_given", lambda *_: False):
         yield
 
 

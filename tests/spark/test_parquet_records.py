@@ -63,7 +63,7 @@ def test_each_record_is_given_once_and_whole(
         ("a.csv", b'h,i\n1,"2\n3,4\n', "it ends within a quoted field"),
         ("a.csv", b"h,H\n1,2\n", "its header names the column 'H' twice"),
         ("a.csv", b"h,\n1,2\n", "a nameless column"),
-        ("a.tsv", b'h\ti\n1\t"2\n3\t4"\n', "would go on behind the line"),
+        ("a.tsv", b'h\ti\n1\t"2\n3\t4"\n', "would go on after the line"),
         ("a.log", b"2026-01-02T03:04:05Z started\n", "text has no named fields"),
         ("a.log", b"<a>\n</a>\n", "it looks like XML"),
         ("a.csv", b"h,\xff\n1,2\n", 'it is not UTF-8.*set encoding: "single_byte"'),

@@ -152,7 +152,7 @@ def test_rows_of_somebody_else_are_kept_and_make_the_merge_begin_again(
     state = table.load(LOG_ID)
     assert state is not None
     tables.sql(FOREIGN)
-    with pytest.raises(TableConflict, match="changed by somebody else during the merge"):
+    with pytest.raises(TableConflict, match="changed by another writer during the merge"):
         table.append(state, iceberg.entries[2], 2, evolve=False)
     with pytest.raises(TableConflict, match=r"^lake\.db\.rows: "):
         iceberg.publish(iceberg.table(Overtaken(tables)))
@@ -229,7 +229,7 @@ def test_delta_merges_nothing_into_keys_that_were_restored_since_they_were_seen(
     assert state is not None
     keys = delta.engine.keys_of(delta.name)
     tables.sql(f"RESTORE TABLE delta.`{keys}` TO VERSION AS OF 1")
-    with pytest.raises(TableConflict, match="changed by somebody else before the merge"):
+    with pytest.raises(TableConflict, match="changed by another writer before the merge"):
         table.append(state, delta.entries[3], 3, evolve=False)
     state = delta.table().load(LOG_ID)
     assert state is not None

@@ -106,7 +106,7 @@ def test_sources_are_read_while_the_log_is_asked() -> None:
     def wait_for_the_reader(call: Call) -> None:
         if call.name == "read_source":
             was_read.set()
-        elif call.name == "head" and call.key.endswith("identity.json"):
+        elif call.name == "get" and call.key.endswith("identity.json"):
             assert was_read.wait(_SECONDS), "no source was read meanwhile"
 
     world.store.hooks.before.append(wait_for_the_reader)

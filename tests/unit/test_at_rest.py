@@ -230,7 +230,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "the last days": {"duration": 3},
     "more of them": {"duration": 30},
     "some days": {"start": "2026-01-01", "end": "2026-02-01"},
-    "with Spark beside it": {"duration": 3, "spark_engine": "emr", "emr_cluster_id": "j-ABC"},
+    "with Spark beside it": {"duration": 3, "spark_engine": "j-ABC"},
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from compactor.errors import TransientStoreError
 from compactor.limits import USUAL, WorkerLimits
-from compactor.outputs.parts import copy_ranges
+from compactor.outputs.output_writer import copy_ranges
 from compactor.outputs.verify import check_commit
 from tests.support.memory_store import Call
 from tests.support.records import lines_of_json

@@ -243,6 +243,30 @@ def test_what_a_later_run_published_keeps_its_sources_from_then_on() -> None:
     assert world.clean_up().counts.deleted == 1
 
 
+def test_what_is_published_during_a_clean_up_keeps_its_sources_from_then_on() -> None:
+    """The clean-up listed the log before: the model of the protocol found this."""
+    world = World(clean_up="delete", retention_days=7)
+    world.add("a.json", LINE)
+    world.store.hooks.crash("before", "complete_upload")
+    with pytest.raises(Crashed):
+        world.run()
+    world.store.hooks.clear()
+    world.clock.advance(10 * DAY)
+    (output,) = (commit.output for commit in commits(world))
+    assert output is not None
+
+    def publish_meanwhile(call: Call) -> None:
+        if call.name == "head" and call.key == output.key:
+            world.store.hooks.before.clear()
+            assert world.run().counts.repaired == 1
+
+    world.store.hooks.before.append(publish_meanwhile)
+    receipt = world.clean_up()
+    assert (receipt.status, receipt.counts.deleted, receipt.unsafe) == ("done", 0, [])
+    world.clock.advance(7 * DAY)
+    assert world.clean_up().counts.deleted == 1
+
+
 def test_sources_without_content_go_by_the_time_of_their_entry() -> None:
     world = World(clean_up="delete", retention_days=7)
     world.put("a.json", b"")

@@ -118,9 +118,9 @@ def test_clean_up_answers_with_its_input_a_status_and_counts(
     counts = answer["counts"]
     assert (counts["commits"], counts["deleted"], counts["deleted_bytes"]) == (2, 2, 35)
     assert (counts["refused"], counts["markers"], counts["uploads_aborted"]) == (0, 0, 0)
-    # Two deletes; HEAD of two outputs, of an entry for the store's clock, of a table log, and of
-    # what says that a table of query engines reads the destination.
-    assert (counts["requests"]["DELETE"], counts["requests"]["HEAD"]) == (2, 5)
+    # Two deletes; HEAD of two outputs and of the notes that they are published, of an entry for the
+    # store's clock, of a table log, and of what says that query engines read the destination.
+    assert (counts["requests"]["DELETE"], counts["requests"]["HEAD"]) == (2, 7)
     told = metrics_of(emitted(capsys)[0])
     assert told == {"DeletedSources": 2, "RefusedSources": 0, "UnsafeCommits": 0}
     receipt = receipts(place)["a/"]

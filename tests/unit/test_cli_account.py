@@ -78,8 +78,7 @@ def test_a_missing_right_is_told_with_what_needs_it_and_what_to_do(s3, capsys, n
     assert "not allowed: " in line
     assert "s3:ListBucket" in line
     assert (
-        "give that right to whoever these credentials are of, or name another profile in"
-        " AWS_PROFILE"
+        "give that right to the owner of these credentials, or name another profile in AWS_PROFILE"
     ) in line
 
 

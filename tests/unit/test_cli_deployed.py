@@ -321,6 +321,20 @@ def test_a_stack_in_standalone_mode_is_told_with_what_to_do(command, name):
         assert command("report", "call-1")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
+def test_a_stack_of_maintenance_alone_names_the_commands_for_it(command, name):
+    outputs = {
+        "FunctionNames": '{"list_tables": "my-list-tables"}',
+        "TablesStateMachineArn": "arn:aws:states:us-east-1:123456789012:stateMachine:my-tables",
+        "TablesInput": "{}",
+        "StateUri": f"s3://{LAKE}/_maintenance/",
+    }
+    with deployed(SUCCEED, outputs=outputs):
+        code, out, err = command(name)
+    assert (code, out) == (2, "")
+    assert "maintains tables and compacts nothing: compactor tables run --stack" in err
+
+
 @pytest.mark.parametrize("name", ["status", "logs", "report"])
 def test_a_run_that_does_not_exist_is_told_in_one_line(stack, command, name):
     code, out, err = command(name, "no-such-run")

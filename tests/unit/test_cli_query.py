@@ -230,3 +230,10 @@ def test_types_hang_on_all_records_not_on_the_first(tmp_path: Path) -> None:
     body = b'{"n": 1}\n' * 30_000 + b'{"n": "x"}\n'
     found = ask_duckdb("SELECT count(n) FROM records", [staged(tmp_path, "a.json", body)])
     assert found.rows == [(30_001,)]
+
+
+def test_hundreds_of_small_objects_fit_into_memory(tmp_path: Path) -> None:
+    # At the 128 MiB that a JSON value of 64 MiB needs, DuckDB would reserve 50 GB for them.
+    given = [staged(tmp_path, f"{n}.json", lines(n), f"dt={n}/") for n in range(400)]
+    found = ask_duckdb("SELECT count(*), sum(n) FROM records", given)
+    assert found.rows == [(400, sum(range(400)))]

@@ -32,6 +32,7 @@ WORDS = {
     "verify": PLACES,
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
+    "explain": (*PLACES[1:], "key"),
     "locate": (*PLACES[1:], "compacted/x.json", "--record", "1"),
     "manifest": PLACES[1:],
     "query": (*PLACES[1:], "SELECT 1"),

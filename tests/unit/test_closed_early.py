@@ -10,7 +10,7 @@ import pytest
 from compactor.clock import NoDeadline
 from compactor.errors import TransientStoreError
 from compactor.log.log import CommitLog
-from compactor.outputs.group_deadline import CLOSING_SECONDS, KEPT_SECONDS, ReadingTime
+from compactor.outputs.group_reading import CLOSING_SECONDS, KEPT_SECONDS, ReadingTime
 from compactor.ports import Deadline
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.runs.run_partition import PartitionRun, record_partition

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from compactor.encoding.codecs import (
     Limits,
     decompress,
-    decompress_at_once,
     decompress_stream,
+    decompress_whole,
     detect_compression,
 )
 from compactor.encoding.decoders import Input
@@ -265,7 +265,7 @@ def test_no_more_is_inflated_at_once_than_a_member_says_it_has(said: int) -> Non
     lying = member[:-4] + said.to_bytes(4, "little")
     tracemalloc.start()
     try:
-        found = decompress_at_once(
+        found = decompress_whole(
             lying, Compression.GZIP, limits=Limits(max_expansion=10), most_bytes=16 * MIB
         )
         peak = tracemalloc.get_traced_memory()[1]
@@ -285,7 +285,7 @@ def test_one_sound_member_or_frame_is_inflated_at_once_where_so_much_is_wanted(
     encoded = compressed(compression, content)
 
     def at_once(stored: bytes, most: int) -> bytes | None:
-        return decompress_at_once(stored, compression, limits=GENEROUS, most_bytes=most)
+        return decompress_whole(stored, compression, limits=GENEROUS, most_bytes=most)
 
     assert at_once(encoded, len(content)) == content
     assert at_once(encoded, len(content) - 1) is None

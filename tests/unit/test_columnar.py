@@ -24,7 +24,7 @@ from compactor.log.log import CommitLog
 from compactor.log.log_reader import all_logs
 from compactor.log.manifest import ManifestRow
 from compactor.log.rejects import RejectsSeen, Waiting, describe
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, Format, Signature
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import publish

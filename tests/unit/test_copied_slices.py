@@ -8,7 +8,7 @@ from compactor.limits import USUAL
 from compactor.log.identity import claim_identity
 from compactor.log.log import CommitLog
 from compactor.log.schemes import remember_scheme
-from compactor.outputs.parts import copy_ranges
+from compactor.outputs.output_writer import copy_ranges
 from compactor.outputs.verify import check_commit
 from tests.support.examples import PARTITION
 from tests.support.world import World

@@ -9,7 +9,7 @@ from compactor.limits import USUAL
 from compactor.log.encoding import decode_checkpoint, encode_checkpoint
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
-from compactor.outputs.denied_prefixes import DENIED_IN_A_ROW
+from compactor.outputs.group_reading import DENIED_IN_A_ROW
 from compactor.runs.partition_receipts import Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Call

@@ -65,7 +65,7 @@ def test_both_lists_are_json_arrays_below_the_state_prefix() -> None:
 
 def test_the_settings_lie_beside_the_lists_and_the_run_is_where_both_are() -> None:
     store = a_store()
-    wanted = settings(depth=1, emr_cluster_id="j-1")
+    wanted = settings(depth=1, spark_engine="j-1")
     lists = write_work(Discovery((ITEM,), (BIG,)), wanted, "run-1", store)
     assert lists.run_uri == "s3://lake/_compactor/data/runs/run-1/"
     prefix = lists.run_uri.removeprefix("s3://lake/")

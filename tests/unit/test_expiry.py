@@ -24,6 +24,7 @@ from compactor_cli.restoring import restore_all
 from tests.support.cleaning import DAY, LINE, left
 from tests.support.examples import NOW, PARTITION
 from tests.support.examples import settings as settings_of
+from tests.support.format_document import told_keys
 from tests.support.memory_store import Crashed, ManualClock, MemoryStore
 from tests.support.world import World
 
@@ -135,13 +136,11 @@ def example(kind: str) -> str:
 
 
 def test_it_is_decided_of_every_kind_of_object_whether_it_expires() -> None:
-    text = DOCUMENT.read_text("utf-8")
-    (keys,) = re.findall(r"^\| Key \| What \| Written \|\n(.*?)\n\n", text, re.S | re.M)
-    (of_a_run,) = re.findall(r"^\| Key \| What \|\n(.*?)\n\n", text, re.S | re.M)
-    told = re.findall(r"^\| `([^`]+)` \|", keys, re.M)
-    told += [f"runs/<run id>/{name}" for name in re.findall(r"^\| `([^`]+)` \|", of_a_run, re.M)]
-
-    assert set(told) == set(KINDS)
+    keys = told_keys(DOCUMENT.read_text("utf-8"))
+    assert {one.key for one in keys} == set(KINDS)
+    assert {one.key for one in keys if one.deleted == "expiry"} == {
+        key for key, goes in KINDS.items() if goes
+    }
 
 
 def test_of_an_old_state_only_what_a_run_wrote_for_itself_goes() -> None:

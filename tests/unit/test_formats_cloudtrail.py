@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
-from compactor.log.slices import facts_of, restore_slice
+from compactor.log.slice_facts import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from tests.support.examples import TOO_DEEP
 

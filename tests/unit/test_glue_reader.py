@@ -16,7 +16,7 @@ from compactor.errors import AlreadyExists, InvalidInput, TransientStoreError
 from compactor.readers.formats import SYMLINK_INPUT, Reading, descriptor_of, table_descriptor
 from compactor.readers.reader_catalog import CatalogChange
 from compactor.readers.states import Shown
-from compactor.settings.readers import parse_reader_table
+from compactor.settings.reader_table import parse_reader_table
 
 TABLE = parse_reader_table("glue:lake.logs")
 WHERE = {"DatabaseName": "lake", "TableName": "logs"}

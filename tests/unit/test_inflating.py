@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from compactor.errors import TransientStoreError, UnreadableSource
-from compactor.outputs import inflation as inflating
-from compactor.outputs.inflation import inflated
+from compactor.outputs import plain_content as inflating
+from compactor.outputs.plain_content import inflated
 from compactor.ports import SourceBody
 from tests.support.examples import settings, source
 

@@ -46,7 +46,7 @@ class Pages:
         objects, token = self(listing._Place(""))
         found = [objects]
         if token:
-            found += listing._Ranges(self, fixed=fixed).behind(objects, token)
+            found += listing._Ranges(self, fixed=fixed).after(objects, token)
         return [one.key for page in found for one in page]
 
 
@@ -140,7 +140,7 @@ def test_evenly_spread_keys_are_listed_from_several_places_at_once(name) -> None
                 running -= 1
 
     objects, token = pages(listing._Place(""))
-    for _ in listing._Ranges(counted, fixed=len("logs/")).behind(objects, token):
+    for _ in listing._Ranges(counted, fixed=len("logs/")).after(objects, token):
         pass
     assert 3 <= most <= listing.MOST_RANGES
 
@@ -148,7 +148,7 @@ def test_evenly_spread_keys_are_listed_from_several_places_at_once(name) -> None
 def test_a_listing_that_is_given_up_asks_for_nothing_more() -> None:
     pages = Pages(SPREADS["numbers"])
     objects, token = pages(listing._Place(""))
-    ahead = listing._Ranges(pages, fixed=len("logs/")).behind(objects, token)
+    ahead = listing._Ranges(pages, fixed=len("logs/")).after(objects, token)
     with contextlib.closing(ahead):  # type: ignore[type-var]  # it is a generator
         assert list(itertools.islice(ahead, 3))
     asked = len(pages.asked)
@@ -161,7 +161,7 @@ def test_a_store_that_does_not_start_where_it_is_told_is_refused() -> None:
     objects, token = pages(listing._Place(""))
     deaf = listing._Ranges(lambda place: pages(listing._Place("")), fixed=len("logs/"))
     with pytest.raises(IntegrityError, match="does not list keys in order"):
-        list(deaf.behind(objects, token))
+        list(deaf.after(objects, token))
 
 
 def test_an_error_behind_the_first_page_reaches_the_caller() -> None:
@@ -174,7 +174,7 @@ def test_an_error_behind_the_first_page_reaches_the_caller() -> None:
 
     objects, token = pages(listing._Place(""))
     with pytest.raises(OSError, match="gone"):
-        list(listing._Ranges(failing, fixed=len("logs/")).behind(objects, token))
+        list(listing._Ranges(failing, fixed=len("logs/")).after(objects, token))
 
 
 @pytest.mark.parametrize(

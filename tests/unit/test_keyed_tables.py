@@ -19,7 +19,7 @@ from compactor.model import SourceObject
 from compactor.planning.packing import pack
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.tables import parse_table
-from compactor.sinks.merged_tables import is_behind
+from compactor.sinks.merged_tables import lags
 from compactor.sinks.table_catalog import TableState
 from compactor.sinks.table_publisher import Publishing, record_publish
 from compactor.sinks.table_receipts import TableReceipt, read_receipt, write_receipt
@@ -263,7 +263,7 @@ class KeyedRun(TableRun):
         return self.go(run_id=f"run-{self.runs}", spark=self.spark)
 
 
-def test_spark_is_started_where_the_table_is_behind_and_nowhere_else() -> None:
+def test_spark_is_started_where_the_table_lags_and_nowhere_else() -> None:
     world = KeyedRun("a/", "b/")
     # This run's own commits come after its discovery; here no partition is Spark's.
     first = world.next()
@@ -300,11 +300,11 @@ def test_a_job_that_dies_before_it_merges_fails_the_run_and_the_next_one_merges(
     assert (found.status, found.table.outputs) == ("succeeded", 1)
 
 
-def test_a_table_is_behind_while_something_is_committed_that_it_was_not_seen_with() -> None:
+def test_a_table_lags_while_something_is_committed_that_it_was_not_seen_with() -> None:
     tables = Tables("iceberg")
-    assert not is_behind(tables.world.settings, tables.store)
+    assert not lags(tables.world.settings, tables.store)
     tables.compact("a.json")
-    assert is_behind(tables.world.settings, tables.store)
+    assert lags(tables.world.settings, tables.store)
 
     def nobody(name: str, request: Any) -> Any:
         if name == "table_commit":
@@ -316,10 +316,10 @@ def test_a_table_is_behind_while_something_is_committed_that_it_was_not_seen_wit
         tables.publish()
     # Named, and not merged.
     assert tables.load().last == 1
-    assert is_behind(tables.world.settings, tables.store)
+    assert lags(tables.world.settings, tables.store)
     tables.catalog.ask = lambda _, request: request()
     tables.publish()
-    assert not is_behind(tables.world.settings, tables.store)
+    assert not lags(tables.world.settings, tables.store)
 
 
 def test_another_key_is_refused_before_a_run_begins() -> None:

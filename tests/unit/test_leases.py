@@ -88,7 +88,7 @@ def another_process() -> Iterator[tuple[subprocess.Popen[bytes], Holder]]:
 def test_a_run_whose_process_has_ended_here_keeps_nobody_out(leases: Leases) -> None:
     with another_process() as (process, holder):
         leases.take(TABLE, "dead", engine="spark", holder=holder)
-        said = rf"with spark, process {process.pid} on .*; if it has ended, --name dead goes on"
+        said = rf"with spark, process {process.pid} on .*; if it has ended, --name dead resumes"
         with pytest.raises(LeaseHeld, match=said):
             leases.take(TABLE, "two", engine="spark")
         process.kill()
@@ -157,7 +157,7 @@ def test_a_lease_tells_of_runs_that_died_with_the_table_until_they_are_told(
     assert leases.dead(TABLE, "other") == ()
     clock.advance(100)
     assert leases.dead(TABLE, "other") == ("first", "second", "third")
-    assert leases.release(TABLE, "other", told=["first", "third"]) is True
+    assert leases.release(TABLE, "other", recorded=["first", "third"]) is True
     lease = leases.look(TABLE)
     assert lease is not None
     assert (lease.run_id, lease.died) == ("", ("second",))
@@ -171,7 +171,7 @@ def test_a_lease_that_was_taken_meanwhile_is_not_freed_by_who_tells_of_the_dead(
     clock.advance(100)
     assert leases.dead(TABLE, "idle") == ("dead",)
     leases.take(TABLE, "two", engine="spark")
-    assert leases.release(TABLE, "idle", told=["dead"]) is False
+    assert leases.release(TABLE, "idle", recorded=["dead"]) is False
     leases.require(TABLE, "two")
 
 
@@ -180,7 +180,7 @@ def test_what_was_given_back_is_free_at_once(leases: Leases) -> None:
 
     assert leases.release(TABLE, "one") is True
     assert leases.release(TABLE, "one") is False
-    with pytest.raises(LeaseLost, match="nobody has it"):
+    with pytest.raises(LeaseLost, match="no run has it"):
         leases.require(TABLE, "one")
     assert leases.take(TABLE, "two", engine="athena").engine == "athena"
 

@@ -11,7 +11,7 @@ from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import WorkerLimits
 from compactor.model import Listing, SourceObject
 from compactor.planning.partition_listing import Onward, take_listing
-from compactor.runs.planning_window import Window
+from compactor.runs.listings import Window
 from tests.support.examples import PARTITION
 from tests.support.memory_store import ManualClock, MemoryStore
 

@@ -17,6 +17,7 @@ from compactor.settings.settings import Settings
 from compactor_cli.chosen import named
 from compactor_cli.commands import (
     clean_up,
+    explain,
     locate,
     ls,
     main,
@@ -41,7 +42,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two sources in one output."""
     made = World()
     monkeypatch.setattr("time.time", lambda: made.clock.time)
-    for module in (clean_up, locate, ls, manifest, query, restore, verify):
+    for module in (clean_up, explain, locate, ls, manifest, query, restore, verify):
         monkeypatch.setattr(module, "open_store", lambda *_: made.store)
     made.put("a.json", LINE)
     made.put("b.json", LINE * 2)
@@ -70,6 +71,7 @@ def command(capfd: pytest.CaptureFixture[str]) -> Command:
         ("manifest", NOWHERE),
         ("restore", NOWHERE, "--all", "-o", "back"),
         ("restore", NOWHERE, KEY),
+        ("explain", NOWHERE, KEY),
         ("locate", NOWHERE, f"{NOWHERE}a.json", "--record", "1"),
         ("query", NOWHERE, "SELECT 1"),
     ],
@@ -224,7 +226,7 @@ def test_an_output_that_somebody_deleted_is_named_with_the_way_out(world, comman
     code, out, err = command("restore", DEST, "--all", "-o", tmp_path)
     assert (code, out) == (1, "")
     assert f"the output of commit 1, s3://lake/{output}, is gone: bring it back" in err
-    assert "compactor verify --sources tells which of its sources still stand" in err
+    assert "compactor verify --sources shows which of its sources still stand" in err
 
 
 def test_verify_of_another_source_asks_whether_it_is_the_right_one(world, command):

@@ -237,7 +237,7 @@ def test_where_lifecycle_alone_would_save_compaction_is_compared_with_that() -> 
     assert found.saved_by_storage == pytest.approx(0, abs=1e-6)
     # It pays at once, for what lifecycle would take: $10 of transitions, not $0.40 of GETs.
     assert found.once == pytest.approx(0.4 + 0.08 - 10)
-    assert found.lines()[-1] == "payback: at once: without compaction more would be spent"
+    assert found.lines()[-1] == "payback: immediately: without compaction more would be spent"
 
 
 def test_of_outputs_that_shrink_storage_pays() -> None:

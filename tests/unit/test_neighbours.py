@@ -10,7 +10,7 @@ import pytest
 
 from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
-from compactor.outputs import lone_documents as neighbours
+from compactor.outputs import neighbours
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, MemoryStore
 from tests.support.world import World

@@ -29,7 +29,7 @@ TYPED = {
     " --min-objects 1",
     SkipReason.ARCHIVED: "restore them first",
     SkipReason.NOT_INCLUDED: "no pattern of include (*.log, *.gz); patterns are of keys below",
-    SkipReason.EXCLUDED: "excluded by exclude (tmp/*); mend exclude if they should be compacted",
+    SkipReason.EXCLUDED: "excluded by exclude (tmp/*); correct exclude if they should be compacted",
     SkipReason.RULE: "left by a rule of policies; compactor plan names the rule",
     SkipReason.QUIET: "quiet hours of a rule of policies; run outside of them",
     SkipReason.OWN_STATE: "give a source that no run wrote",
@@ -97,7 +97,7 @@ def test_partitions_too_large_for_a_worker_are_told_where_there_is_no_spark():
     [
         ({}, "no object below s3://source/logs/"),
         (WINDOW, "no object of the window below s3://source/logs/"),
-        ({"listing": "events:table/logs"}, "no event told of an object"),
+        ({"listing": "events:table/logs"}, "no event named an object"),
     ],
 )
 def test_where_there_is_nothing_at_all_that_is_said(given, line):

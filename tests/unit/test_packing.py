@@ -12,11 +12,12 @@ from compactor.encoding.output_encoding import (
     ASSUMED_RATIO,
     COMPRESSED_TARGET_BYTES,
     PLAIN_TARGET_BYTES,
-    output_compression,
+    PackingClass,
+    output_form,
+    packing_class,
     stored_bytes,
     target_bytes,
 )
-from compactor.encoding.source_class import PackingClass, packing_class
 from compactor.limits import WorkerLimits
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.planning.packing import copied, make_group, pack
@@ -86,9 +87,12 @@ def test_default_targets_depend_on_whether_the_output_is_compressed() -> None:
 
 
 def test_the_output_has_the_sources_compression_unless_told_otherwise() -> None:
-    assert output_compression(settings(), Compression.ZSTD) is Compression.ZSTD
-    assert output_compression(settings(compression="gzip"), Compression.ZSTD) is Compression.GZIP
-    assert output_compression(settings(compression="none"), Compression.GZIP) is Compression.NONE
+    def encoding(source: Compression, **given: str) -> Compression:
+        return output_form(settings(**given)).encoding_of(source)
+
+    assert encoding(Compression.ZSTD) is Compression.ZSTD
+    assert encoding(Compression.ZSTD, compression="gzip") is Compression.GZIP
+    assert encoding(Compression.GZIP, compression="none") is Compression.NONE
 
 
 def test_a_group_is_closed_when_the_next_source_would_not_fit() -> None:
@@ -190,7 +194,7 @@ def test_every_source_with_bytes_is_in_one_group_in_key_order(
         assert len(classes) == 1
         if len(group.sources) > 1:
             (cls,) = classes
-            output = output_compression(given_, cls.compression)
+            output = group.form.encoding_of(cls.compression)
             total = sum(stored_bytes(one.size, cls.compression, output) for one in group.sources)
             assert total <= SMALL
 

@@ -16,10 +16,10 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.formats import Detected
 from compactor.model import Format, SourceObject
-from compactor.readers.columns import found_in
 from compactor.readers.ddl import create_table
 from compactor.readers.files import as_polars, as_text
 from compactor.readers.formats import LOGS, Reading, log_of, require_exact, table_descriptor
+from compactor.readers.inferred_columns import found_in
 from compactor.readers.states import Held
 from compactor.readers.table_creation import table_input
 from tests.support.examples import PARTITION, settings

@@ -30,7 +30,7 @@ BATCH = 10
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> EventWorld:
     """Nothing that events told of; objects in three partitions, one with more than a batch."""
-    monkeypatch.setattr("compactor.orchestration.reconcile._COMPARED_AT_ONCE", BATCH)
+    monkeypatch.setattr("compactor.orchestration.reconcile._BATCH", BATCH)
     made = EventWorld()
     for name in ("a/1.json", "a/2.json", "c/1.json", "c/2.json"):
         made.put(name)

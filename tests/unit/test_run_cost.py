@@ -1,4 +1,4 @@
-"""After a run its report says what it really cost, beside what its plans reckoned."""
+"""After a run its report says what it really cost, beside what its plans estimated."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_run_without_lambda_pays_for_none_of_it_and_for_no_transition() -> Non
 def test_it_is_told_in_a_line() -> None:
     assert cost().line.startswith(
         "cost about $0.18: 1,053 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of Spark;"
-        " its plans reckoned $0.18 and 1,057 requests"
+        " estimated $0.18 and 1,057 requests"
     )
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from compactor.scanning.dates import is_unpadded, readings, stamped
+from compactor.scanning.date_levels import is_unpadded, readings, stamped
 from compactor.settings.windows import expand, parse_date_format
 
 

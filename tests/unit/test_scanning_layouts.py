@@ -10,8 +10,8 @@ import pytest
 from compactor.model import SourceObject
 from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
-from compactor.scanning.figures import Arrivals, Quantiles, Sizes
 from compactor.scanning.layouts import Keys
+from compactor.scanning.listing_sums import Arrivals, Quantiles, Sizes
 
 BEGIN = datetime(2026, 10, 1, tzinfo=UTC)
 DAYS = [BEGIN + timedelta(days=n) for n in range(30)]

@@ -20,7 +20,7 @@ from compactor.log.log import CommitLog
 from compactor.model import Format, StoredPart, TableDialect
 from compactor.outputs import compact
 from compactor.outputs.detection import Detector, detector
-from compactor.outputs.pending import OutputWriter
+from compactor.outputs.output_writer import OutputWriter
 from compactor.second_reading import (
     Declared,
     Difference,
@@ -36,7 +36,7 @@ from compactor.second_reading import (
     read,
     sampling,
 )
-from compactor.second_reading.json_text import squeezed
+from compactor.second_reading.json_values import squeezed
 from compactor.settings.settings import Settings
 from compactor.verification.deep import examine
 from tests.support.examples import PARTITION

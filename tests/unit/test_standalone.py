@@ -263,7 +263,7 @@ def test_an_oversized_partition_is_refused_with_its_size_and_a_remedy(
     ("given", "field"),
     [
         ({"spark_engine": "emr"}, "spark_engine"),
-        ({"emr_cluster_id": "j-2AXXXXXXGAPLF"}, "emr_cluster_id"),
+        ({"spark_engine": "j-2AXXXXXXGAPLF"}, "spark_engine"),
         ({"output_format": "parquet"}, "output_format"),
         ({"format": "parquet"}, "format"),
         ({"colour": "red"}, "colour"),

@@ -461,7 +461,7 @@ _ICEBERG = (
         "version 1",
         REFUSED,
         of_version_1,
-        of_version(1, "which has no sequence numbers to tell a rollback by"),
+        of_version(1, "which has no sequence numbers to recognise a rollback by"),
     ),
     (
         "partitions by floating point",

@@ -277,7 +277,7 @@ def test_an_output_without_statistics_is_in_no_partition(partitioned):
     place = partitioned("day")
     table = pa.table({"id": [1], "day": ["mon"]})
     commit_rows(place.store, place.settings, A, table, write_statistics=False)
-    with pytest.raises(InvalidInput, match="nothing tells: its footer has no bounds of day"):
+    with pytest.raises(InvalidInput, match="unknown partition: its footer has no bounds of day"):
         place.publish()
 
 

@@ -357,7 +357,7 @@ def test_a_table_that_was_dropped_is_told(tables):
 
 def test_a_table_that_was_made_anew_is_told(tables):
     in_the_table(tables).create()
-    must_refuse(tables, "it was made anew")
+    must_refuse(tables, "it was made again")
 
 
 def test_a_table_that_was_rolled_back_is_told(tables):

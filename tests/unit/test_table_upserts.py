@@ -102,7 +102,7 @@ def test_counts_are_added_where_every_record_is_accounted_for() -> None:
         (3, None, "", "its table of keys is gone"),
         (3, 4, "one", "up to entry 3, its table of keys up to 4"),
         (3, 3, "other", "belongs to another table, other"),
-        (0, 0, "", "nobody knows which"),
+        (0, 0, "", "which one is unknown"),
     ],
 )
 def test_keys_may_lag_behind_their_rows_and_nothing_else(

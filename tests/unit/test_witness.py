@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from compactor.outputs.publish import publish
 from compactor.runs.partition_run import PartitionRun
 from compactor.verification.adopt import Adoption, adopt
 from tests.support.examples import PARTITION
-from tests.support.memory_hooks import Crashed
+from tests.support.memory_hooks import Call, Crashed
 from tests.support.world import World
 
 LINE = '{{"id": "{}"}}'
@@ -96,6 +97,50 @@ def test_of_two_workers_with_one_number_the_one_with_the_witness_publishes() -> 
     assert sorted(world.destination()) == sorted(world.records), "each once"
     assert world.run().status == "done"
     world.must_be_finished()
+
+
+def at(hooks: list[Callable[[Any], None]], name: str, key: str, act: Callable[[], object]) -> None:
+    """Act at the next request of this name for a key that begins so."""
+
+    def hook(call: Call) -> None:
+        if call.name == name and call.key.startswith(key):
+            hooks.remove(hook)
+            act()
+
+    hooks.append(hook)
+
+
+def test_an_entry_found_in_a_lost_race_keeps_its_number() -> None:
+    """One entry is deleted, and three workers commit: the model of the protocol found this."""
+    world = world_of("a.json", "b.json")
+    hooks = world.store.hooks
+
+    def worker_of(*names: str) -> None:
+        world.settings = replace(world.settings, include=names)
+
+    def dies() -> None:
+        raise Crashed("here")
+
+    def before_its_witness() -> None:
+        world.add("c.json", LINE)
+        worker_of("*c.json")
+        at(hooks.before, "create", witness_of(world, 1), dies)
+        with pytest.raises(Crashed):
+            world.run()
+
+    def after_a_lost_race() -> None:
+        world.add("d.json", LINE)
+        worker_of("*a.json", "*d.json")
+        at(hooks.before, "create", entry_of(world, 1), before_its_witness)
+        at(hooks.after, "complete_upload", "", dies)
+        with pytest.raises(Crashed):
+            world.run()
+        world.store.remove("lake", entry_of(world, 1))
+
+    at(hooks.before, "create", entry_of(world, 1), after_a_lost_race)
+    hooks.after.append(world.check)
+    with pytest.raises(IntegrityError, match=r"was deleted, or put back over another one"):
+        world.run()
 
 
 def test_a_deleted_entry_whose_witness_is_there_stops_everybody_else() -> None:

@@ -24,7 +24,7 @@ from tests.zoo.readers import (
 )
 from tests.zoo.table import DOCUMENT
 from tests.zoo.table import table as table_of
-from tests.zoo.trial import Source, judged, sources_of, tried
+from tests.zoo.trial import Outcome, Source, judged, sources_of, tried
 
 _OTHER_ENCODINGS = [name for name in ENCODINGS if name not in ("plain", "gzip")]
 # One kind of each frame goes through every way to store it.
@@ -83,6 +83,18 @@ def test_the_zoo_has_the_kinds_that_the_product_is_for_and_those_it_must_not_tou
 def test_the_document_says_what_becomes_of_each_kind_today():
     made = table_of({kind.name: judged(kind) for kind in KINDS.values()}, KINDS)
     assert DOCUMENT.read_text(encoding="utf-8") == made, "make zoo ARGS='--write docs/zoo.md'"
+
+
+def test_the_document_has_a_line_for_each_kind_and_marks_what_is_wrong():
+    kinds = {name: KINDS[name] for name in ("zap", "Go panic")}
+    right = {name: Outcome(joined={"a", "b"}) for name in kinds}
+    wrong = {**right, "Go panic": Outcome(left={"a": ("unknown_format", "")}, faults=["lost"])}
+    assert "2 right, 0 wrong" in table_of(right, kinds)
+    made = table_of(wrong, kinds)
+    assert "1 right, 1 wrong" in made
+    assert f"- [Go panic]({KINDS['Go panic'].url}) **wrong**" in made.splitlines()
+    assert f"- [zap]({KINDS['zap'].url})" in made.splitlines()
+    assert 'Set format: "text", if its lines are records.' in made
 
 
 def test_documents_and_logs_that_must_be_told_apart_begin_differently():

@@ -23,8 +23,12 @@ from compactor.settings.windows import named_level
 _PAGES_LOOKED_AT = 10
 
 
-def check_places(settings: Settings, store: ObjectStore) -> None:
+def check_places(settings: Settings, store: ObjectStore) -> bool:
     """Look at each place once, so that a mistake in a URI ends the run before anything is done.
+
+    Returns:
+        Whether the state has an identity. It is never taken back, so that this invocation need not
+        ask again; one that another run makes meanwhile only makes this one look at more.
 
     Raises:
         InvalidInput: a bucket does not exist or may not be read; the destination was made of
@@ -39,22 +43,25 @@ def check_places(settings: Settings, store: ObjectStore) -> None:
             next(iter(store.list_level(place.bucket, place.prefix)), None)
     with blaming("s3_state_uri", settings):
         check_scheme(settings, store)
-        if read_identity(settings, store) is None:
+        has_identity = read_identity(settings, store) is not None
+        if not has_identity:
             check_new_state(settings, store)
     with blaming("s3_source_uri", settings):
         refuse_outputs_as_sources(settings, store)
-    if not _has_log(settings, store):
+    if not has_identity:
         _refuse_unknown_outputs(settings, store)
+    return has_identity
 
 
-def rests_of(settings: Settings, store: ObjectStore, now: float, run_id: str = "") -> Rests | None:
-    """What tells partitions at rest; None where nothing was ever committed.
+def rests_of(
+    settings: Settings, store: ObjectStore, now: float, run_id: str = "", *, has_identity: bool
+) -> Rests | None:
+    """Which partitions are at rest; None where nothing was ever committed.
 
-    An inventory tells of objects in its own words, and costs no LIST.
+    An inventory describes objects in its own way, and costs no LIST.
     """
-    with blaming("s3_state_uri", settings):
-        if settings.listing_kind == "inventory" or read_identity(settings, store) is None:
-            return None
+    if settings.listing_kind == "inventory" or not has_identity:
+        return None
     return Rests.of(settings, store, now, run_id)
 
 

@@ -62,7 +62,7 @@ class Begin(NamedTuple):
 
     @classmethod
     def of(cls, header: bytes, dialect: bytes) -> Begin:
-        """From the bytes of :attr:`dialect`; of none, LF."""
+        """From the bytes of :attr:`dialect`; without one, LF."""
         if not dialect:
             return cls(header, b",", 0, b"\n")
         columns, ends, *mixed = dialect[1:].split(b" ")

@@ -23,7 +23,7 @@ from compactor.model import ObjectGroup, Skipped, SourceObject
 _MARK_BITS = 16
 _MASK = (1 << _MARK_BITS) - 1
 _VALUE_BYTES = 8
-# Of what S3 copied, and of rows: nobody read the bytes, or the manifest does not tell.
+# Of what S3 copied, and of rows: the bytes were not read, or the manifest does not say.
 UNREAD_MARK = 0
 UNCOMPARED: frozenset[int] = frozenset()
 # Sorted arrays beside the first, each of one commit, before they are merged.

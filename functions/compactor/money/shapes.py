@@ -1,4 +1,4 @@
-"""What is stored, in the numbers that money hangs on."""
+"""What is stored, in the numbers that costs depend on."""
 
 from __future__ import annotations
 

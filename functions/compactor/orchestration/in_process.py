@@ -14,7 +14,7 @@ class ThisProcess:
     Args:
         desk: where orders are carried out.
         deadline: of the whole run.
-        on_error: told of whatever ended a call, where it is handled.
+        on_error: called with what ended a call, where it is handled.
     """
 
     slots = 1

@@ -18,7 +18,7 @@ class Workers(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many orders may be under way at once."""
+        """How many orders may be under way concurrently."""
         ...
 
     @property
@@ -52,7 +52,7 @@ class Spark(Protocol):
         Args:
             run_id: of the run.
             run_uri: the prefix below which everything of the run lies.
-            on_line: told of each line the job has for a person.
+            on_line: called with each line the job has for a person.
         """
         ...
 
@@ -62,7 +62,7 @@ class Spark(Protocol):
 
 
 class Observer:
-    """Looks on; told by one thread at a time."""
+    """Looks on; called by one thread at a time."""
 
     def discovering(self, part: Part) -> None:
         """Time ran out before discovery had found everything."""

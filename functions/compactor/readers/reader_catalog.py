@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 def in_batches(every: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
-    """All of them, as many at once as a request of a catalog takes."""
+    """All of them, as many at a time as a request of a catalog takes."""
     return (every[start : start + most] for start in range(0, len(every), most))
 
 

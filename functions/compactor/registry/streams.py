@@ -181,7 +181,7 @@ def inventoried(settings: Settings, inventory: object) -> Settings:
 
     Args:
         settings: of a run of the stream.
-        inventory: as ``listing`` names one behind ``inventory:``.
+        inventory: as ``listing`` names one after ``inventory:``.
 
     Raises:
         InvalidInput: it is no such name.

@@ -26,7 +26,7 @@ class DeletionVector(_Action):
 
     @property
     def id(self) -> str:
-        """What tells it from others, as the protocol makes it up."""
+        """Its identity, as the protocol composes it."""
         at = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{at}"
 
@@ -88,9 +88,9 @@ class CommitInfo(_Action):
     operation_parameters: Any = None
 
     def parameter(self, name: str) -> Any:
-        """What the writer was told; None where that is not said."""
-        told = self.operation_parameters
-        return told.get(name) if isinstance(told, dict) else None
+        """A parameter of the operation; None where there is none of that name."""
+        given = self.operation_parameters
+        return given.get(name) if isinstance(given, dict) else None
 
 
 class Transaction(_Action):

@@ -136,7 +136,7 @@ class _Pending(io.BytesIO):
         self.close()
 
     def __del__(self) -> None:
-        # What nobody closed was never whole.
+        # What was not closed was never whole.
         self._failed = True
 
 

@@ -153,6 +153,14 @@ COMMANDS: Mapping[str, Command] = {
   compactor restore s3://my-lake/compacted/ --glob 'raw/*/error-*' --since 7d -o back/
 """,
     ),
+    "explain": Command(
+        "compactor_cli.commands.explain",
+        "show what is known of one source or output: candidate, commit, published, cleaned up",
+        """\
+  compactor explain s3://my-lake/compacted/ s3://my-logs/raw/2026/01/31/a.json
+  compactor explain s3://my-lake/compacted/ 2026/01/31/a.json --json | jq -r .reason
+""",
+    ),
     "locate": Command(
         "compactor_cli.commands.locate",
         "find the source object of a record in an output",
@@ -362,9 +370,9 @@ def _carry_out(arguments: Sequence[str]) -> int:
 
 def _lines_of(error: Exception) -> tuple[str, str]:
     """Return what happened, and what to do; the latter is empty where the error does not say."""
-    if not isinstance(error, InvalidInput) or not error.told:
+    if not isinstance(error, InvalidInput) or not error.message:
         return f"{type(error).__name__}: {error}", ""
-    happened, found, _ = error.told.partition(f": {error.accepted}")
+    happened, found, _ = error.message.partition(f": {error.accepted}")
     return happened, error.accepted if found else ""
 
 

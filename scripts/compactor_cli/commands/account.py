@@ -46,15 +46,15 @@ def in_words(error: Exception) -> Exception:
     names = {base.__name__ for base in type(error).__mro__}
     if "NoRegionError" in names:
         way = "name one with --region, in AWS_REGION, or in your profile (aws configure)"
-        return InvalidInput("region", None, way, told=f"no AWS region found: {way}")
+        return InvalidInput("region", None, way, message=f"no AWS region found: {way}")
     if "InvalidRegionError" in names:
         region = os.environ.get(_REGION) or os.environ.get(_REGION_OF_BOTO3)
         return InvalidInput("region", region, "a region such as eu-central-1, in AWS_REGION")
     if "ProfileNotFound" in names:
         profile = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
         way = "aws configure list-profiles lists the existing profiles"
-        told = f"AWS_PROFILE names the profile {profile}, which does not exist: {way}"
-        return InvalidInput("AWS_PROFILE", profile, way, told=told)
+        message = f"AWS_PROFILE names the profile {profile}, which does not exist: {way}"
+        return InvalidInput("AWS_PROFILE", profile, way, message=message)
     if names & {"NoCredentialsError", "PartialCredentialsError"}:
         return no_credentials(str(error) if "PartialCredentialsError" in names else "")
     if "ClientError" in names:

@@ -137,8 +137,8 @@ def require_equal(proof: Proof, asked: Asked) -> None:
 
 def _ingest(args: argparse.Namespace) -> int:
     if args.source is not None:
-        told = "--source and --ingest exclude each other"
-        raise InvalidInput("--source", str(args.source), "one of them", told=told)
+        message = "--source and --ingest exclude each other"
+        raise InvalidInput("--source", str(args.source), "one of them", message=message)
     require("lake", "a lake on this machine")
     from compactor_cli.commands import demo_ingest  # noqa: PLC0415 - its packages are an extra's
 

@@ -154,10 +154,10 @@ class _Lake:
         self._table = TableReader(server, _DATABASE, _TABLE, ("id", "reading"))
 
     def _carry_out(self, name: str, given: Mapping[str, Any]) -> None:
-        def tell(step: Step) -> None:
+        def show(step: Step) -> None:
             self.now = f"{name}: {step.text or step.what}"
 
-        with heard_by(tell):
+        with heard_by(show):
             done = run_here(Settings.from_input(given), self._machine, name)
         self.now = ""
         report = done.report

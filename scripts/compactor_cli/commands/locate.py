@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
-from compactor.log.log_reader import one_log
+from compactor.log.log_search import commit_of_output
 from compactor.log.manifest import ManifestRow
 from compactor.outputs.restore import keeps_bytes
 from compactor.ports import ObjectStore
@@ -121,18 +121,18 @@ def _key_of(output: str, destination: S3Uri) -> str:
 
 
 def _commit_of(key: str, destination: S3Uri, state: S3Uri, store: ObjectStore) -> Commit:
-    """Return the commit that names an output; outputs are directly below their partition.
+    """Return the commit that names an output, which must hold the bytes of its sources.
 
     Raises:
         InvalidInput: there is no such commit.
     """
-    above, slash, _ = key.removeprefix(destination.prefix).rpartition("/")
-    for commit in one_log(state, above + slash, store).newest_first(store):
-        if commit.output is not None and commit.output.key == key:
-            if keeps_bytes(commit):
-                return commit
-            accepted = "an output that keeps the bytes of its sources; this one holds their rows"
-            raise InvalidInput("OUTPUT", key, accepted)
+    found = commit_of_output(key, destination, state, store)
+    if found is not None:
+        _, commit, _ = found
+        if keeps_bytes(commit):
+            return commit
+        accepted = "an output that keeps the bytes of its sources; this one holds their rows"
+        raise InvalidInput("OUTPUT", key, accepted)
     require_state(state, store)
     raise InvalidInput("OUTPUT", key, f"an output that a commit in {state.uri} names")
 
@@ -148,8 +148,8 @@ def _at_record(commit: Commit, number: int) -> tuple[ManifestRow, int]:
         if row.facts is None or row.facts.records is None:
             accepted = "use --offset instead"
             why = f"S3 copied {row.source.key}, so its records were not counted"
-            told = f"--record: {why}: {accepted}"
-            raise InvalidInput("--record", number, accepted, told=told)
+            message = f"--record: {why}: {accepted}"
+            raise InvalidInput("--record", number, accepted, message=message)
         if number <= before + row.facts.records:
             return row, number - before
         before += row.facts.records

@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
         IntegrityError: a log entry is damaged.
     """
     if args.json:
-        told = "--json is not needed: the output is JSON Lines"
-        raise InvalidInput("--json", True, "no --json", told=told)
+        message = "--json is not needed: the output is JSON Lines"
+        raise InvalidInput("--json", True, "no --json", message=message)
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
     with progress("exporting") as bar:

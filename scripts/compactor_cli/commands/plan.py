@@ -45,7 +45,7 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.idle import is_without_partitions, require_source, window_warning
 from compactor_cli.plan_money import show_verdict, standing_of
-from compactor_cli.rights import telling_all_missing
+from compactor_cli.rights import naming_all_missing
 
 _READERS = 8
 _SHOWN_ROWS = 50
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
     known = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
-    rights = telling_all_missing(settings, store, writes=False)
+    rights = naming_all_missing(settings, store, writes=False)
     with rights, TemporaryDirectory() as directory:
         require_source(settings, store)
         before = Counter(store.requests.snapshot())
@@ -134,8 +134,8 @@ def run(args: argparse.Namespace) -> int:
     headline = headline_of(settings, found, forecasts)
     warning = window_warning(settings, store, time.time()) if is_without_partitions(found) else ""
     if args.json:
-        told = {"headline": headline, "warnings": [warning] if warning else []}
-        document = _document(settings, found, forecasts) | told | {"money": verdict.to_dict()}
+        notes = {"headline": headline, "warnings": [warning] if warning else []}
+        document = _document(settings, found, forecasts) | notes | {"money": verdict.to_dict()}
         print(json.dumps(document, indent=2))
         return 0
     if headline:

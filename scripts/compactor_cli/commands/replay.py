@@ -15,7 +15,7 @@ from compactor_cli.console import print_line, progress
 from compactor_cli.deployed.aws import Aws, needing
 
 # SQS receives at most ten messages per request.
-_AT_ONCE = 10
+_BATCH = 10
 # Visibility timeout: a received message stays hidden for this long.
 _HIDDEN_SECONDS = 120
 _SHOWN = 5
@@ -88,7 +88,7 @@ def replay(sqs: Any, dead: str, queue: str, *, dry_run: bool = False) -> Replaye
         with needing("sqs:ReceiveMessage"):
             answer = sqs.receive_message(
                 QueueUrl=dead,
-                MaxNumberOfMessages=_AT_ONCE,
+                MaxNumberOfMessages=_BATCH,
                 VisibilityTimeout=_HIDDEN_SECONDS,
             )
         messages = [m for m in answer.get("Messages", ()) if m["MessageId"] not in seen]

@@ -95,8 +95,10 @@ def _below(args: argparse.Namespace) -> StoredReport:
 
 def _deployed(args: argparse.Namespace) -> StoredReport:
     if args.endpoint_url is not None:
-        told = "--endpoint-url needs --state-uri"
-        raise InvalidInput("--endpoint-url", args.endpoint_url, "--state-uri with it", told=told)
+        message = "--endpoint-url needs --state-uri"
+        raise InvalidInput(
+            "--endpoint-url", args.endpoint_url, "--state-uri with it", message=message
+        )
     found = find_deployment(args)
     store = open_store()
     with progress("fetching the report"):

@@ -124,8 +124,8 @@ def _wish(args: argparse.Namespace) -> Wish:
         accepted = "keys, as ls shows them, or --all, or any of --prefix, --glob, --since, --until"
         raise InvalidInput("KEY", args.keys or given or None, f"{accepted} and --run-id")
     if args.etag is not None and len(args.keys) != 1:
-        told = "--etag needs a single KEY"
-        raise InvalidInput("--etag", args.etag, "a single KEY with it", told=told)
+        message = "--etag needs a single KEY"
+        raise InvalidInput("--etag", args.etag, "a single KEY with it", message=message)
     now = time.time()
     keys, bucket = named(args.keys, args.source_bucket)
     return Wish(
@@ -143,8 +143,8 @@ def _wish(args: argparse.Namespace) -> Wish:
 def _check_output(args: argparse.Namespace) -> None:
     if args.output not in (None, _STDOUT):
         if args.escape_names and args.output.startswith(S3_SCHEME):
-            told = "--escape-names is for directories: objects keep their keys"
-            raise InvalidInput("--escape-names", True, "a directory as --output", told=told)
+            message = "--escape-names is for directories: objects keep their keys"
+            raise InvalidInput("--escape-names", True, "a directory as --output", message=message)
         return
     if len(args.keys) != 1:
         accepted = "a directory or an S3 URI, unless there is a single KEY"
@@ -152,8 +152,8 @@ def _check_output(args: argparse.Namespace) -> None:
     for name in ("json", "compress", "overwrite", "escape_names"):
         if getattr(args, name):
             option = f"--{name.replace('_', '-')}"
-            told = f"{option} needs --output DIR: without it, the bytes go to standard output"
-            raise InvalidInput(option, True, "--output DIR with it", told=told)
+            message = f"{option} needs --output DIR: without it, the bytes go to standard output"
+            raise InvalidInput(option, True, "--output DIR with it", message=message)
 
 
 def _places(args: argparse.Namespace, state: S3Uri, store: ObjectStore) -> Places | None:

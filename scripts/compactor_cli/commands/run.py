@@ -22,7 +22,7 @@ from compactor_cli.console import print_line
 from compactor_cli.idle import require_source, window_warning
 from compactor_cli.one_run import EndedRun, execute_here, fetch_report
 from compactor_cli.pages import require_directory
-from compactor_cli.rights import all_missing, telling_all_missing
+from compactor_cli.rights import all_missing, naming_all_missing
 from compactor_cli.summary import print_summary
 from compactor_cli.whole import (
     Machine,
@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     if args.report_dir is not None:
         require_directory("--report-dir", args.report_dir)
     store = open_store(args.endpoint_url, settings.state.bucket)
-    with telling_all_missing(settings, store, writes=True):
+    with naming_all_missing(settings, store, writes=True):
         require_source(settings, store)
     machine = Machine(args.workers, args.endpoint_url, args.log, time_limit_seconds=limit)
     execution = _with_way_out(_execute_here(settings, machine), settings, store)

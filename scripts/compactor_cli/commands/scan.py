@@ -18,8 +18,8 @@ from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.proposals import MONEY, propose
 from compactor.scanning.sample import Looked, look
+from compactor.scanning.savings import shapes_of, work_of
 from compactor.scanning.scan import Lists, Seen, scan
-from compactor.scanning.worth import shapes_of, work_of
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor_cli.commands import options

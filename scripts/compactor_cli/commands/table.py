@@ -30,7 +30,7 @@ from compactor.readers.reader_status import Showing, showing
 from compactor.readers.refresh import Refreshing, refresh
 from compactor.readers.states import Held
 from compactor.readers.table_creation import format_of, table_input
-from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
+from compactor.settings.reader_table import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.settings import Settings
 from compactor.sinks.table_log import TableLog, table_log_there
 from compactor.sinks.unnamed_outputs import leftovers
@@ -41,7 +41,7 @@ from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table, progress
 
 _THREADS = 16
-_AT_ONCE = 100
+_BATCH = 100
 _SHOWN_ROWS = 50
 
 
@@ -98,8 +98,8 @@ def _refresh(args: argparse.Namespace) -> int:
     paths = _paths(args, settings, store)
     outcomes: list[Outcome] = []
     with progress("refreshing", len(paths)) as bar:
-        for start in range(0, len(paths), _AT_ONCE):
-            some = refresh(paths[start : start + _AT_ONCE], work)
+        for start in range(0, len(paths), _BATCH):
+            some = refresh(paths[start : start + _BATCH], work)
             outcomes += some
             bar.advance(len(some))
     total = Outcomes()

@@ -25,7 +25,7 @@ from compactor_tables.table_discovery import find_tables
 
 _INPUT_ACCEPTED = "a JSON document with the fields of a maintenance run"
 _POLICIES_ACCEPTED = "a JSON document with a list of rules"
-_AT_ONCE = 4
+_CONCURRENT = 4
 _T = TypeVar("_T")
 
 
@@ -152,7 +152,7 @@ def of_each_table(
     for name in tables.unnamed:
         print_error(f"skipped {name}: its name cannot be written as a table address")
     outcomes: list[Outcome[_T]] = []
-    with progress(what, len(tables.tables)) as bar, ThreadPoolExecutor(_AT_ONCE) as pool:
+    with progress(what, len(tables.tables)) as bar, ThreadPoolExecutor(_CONCURRENT) as pool:
         for outcome in pool.map(one, tables.tables):
             outcomes.append(outcome)
             bar.advance()

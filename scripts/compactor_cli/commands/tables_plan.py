@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
         table_input.print_documents(outcomes, TablePlan.to_dict)
     elif found:
         _show(found)
-        if prices.told:
-            print_line(prices.told)
+        if prices.warning:
+            print_line(prices.warning)
     elif not outcomes:
         print_line(table_input.none_found(request))
     table_input.require_all(outcomes)

@@ -33,9 +33,9 @@ from compactor_cli.source_check import SourceCheck, Sources
 # Errors that concern one object only; verification continues with the others.
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
 # Commits in memory at a time: one manifest may take tens of megabytes.
-_AT_ONCE = 4
+_CONCURRENT = 4
 _SHOWN_KEYS = 3
-_ALWAYS_TOLD = 4
+_ALWAYS_SHOWN = 4
 
 
 @dataclass(slots=True)
@@ -197,9 +197,9 @@ class _Check:
             self.checked.table = TableCheck(self._table.address)
 
     def check_logs(self, logs: Sequence[StoredLog], bar: Bar) -> None:
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_CONCURRENT) as pool:
             commits = filter(self._is_judged, self._commits(logs, bar))
-            while batch := list(islice(commits, _AT_ONCE)):
+            while batch := list(islice(commits, _CONCURRENT)):
                 for one, found in zip(batch, pool.map(self._read, batch), strict=True):
                     self._count(one)
                     self._count_in_table(one, found.table)
@@ -410,7 +410,9 @@ def _show_sources(current: SourceCheck) -> None:
         "with other bytes": current.differs,
     }
     # The first four are always shown, to confirm that nothing is missing.
-    shown = [f"{n:,} {what}" for i, (what, n) in enumerate(counts.items()) if n or i < _ALWAYS_TOLD]
+    shown = [
+        f"{n:,} {what}" for i, (what, n) in enumerate(counts.items()) if n or i < _ALWAYS_SHOWN
+    ]
     print_line(f"sources now: {', '.join(shown)}")
 
 

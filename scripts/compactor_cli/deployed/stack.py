@@ -29,7 +29,13 @@ class Stack:
     @property
     def standalone(self) -> bool:
         """Whether one function replaces the state machine."""
-        return "StateMachineArn" not in self.outputs and "FunctionNames" in self.outputs
+        machines = {"StateMachineArn", "TablesStateMachineArn"}
+        return not machines & self.outputs.keys() and "FunctionNames" in self.outputs
+
+    @property
+    def maintenance_alone(self) -> bool:
+        """Whether the stack maintains tables, but compacts nothing."""
+        return "StateMachineArn" not in self.outputs and "TablesStateMachineArn" in self.outputs
 
     @property
     def state_machine_arn(self) -> str:
@@ -45,6 +51,7 @@ class Stack:
                 EXIT_USAGE,
                 f"invoke {name}; its log is /aws/lambda/{name}",
             )
+        self._require_compaction()
         return self._output("StateMachineArn")
 
     @property
@@ -63,6 +70,7 @@ class Stack:
         Raises:
             Failure: the stack has none.
         """
+        self._require_compaction()
         return self._object("DefaultInput")
 
     @property
@@ -94,6 +102,11 @@ class Stack:
             Failure: the stack has none.
         """
         return {handler: str(name) for handler, name in self._object("FunctionNames").items()}
+
+    def _require_compaction(self) -> None:
+        if self.maintenance_alone:
+            line = f"the stack {self.name} maintains tables and compacts nothing"
+            raise Failure(line, EXIT_USAGE, f"compactor tables run --stack {self.name}")
 
     def _object(self, name: str) -> dict[str, Any]:
         try:
@@ -134,7 +147,7 @@ def find_stack(aws: Aws, name: str) -> Stack:
             "deploy it (make deploy), or name an existing one with --stack, its region with"
             " --region or AWS_REGION, and its account with AWS_PROFILE"
         )
-        told = f"--stack: there is no stack {name!r} in {aws.region} and this account: {way}"
-        raise InvalidInput("--stack", name, way, told=told) from None
+        message = f"--stack: there is no stack {name!r} in {aws.region} and this account: {way}"
+        raise InvalidInput("--stack", name, way, message=message) from None
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
     return Stack(name, found["StackStatus"], outputs)

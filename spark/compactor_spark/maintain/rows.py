@@ -1,4 +1,4 @@
-"""How many rows there are, and two hashes over them that do not hang on their order."""
+"""How many rows there are, and two hashes over them that do not depend on their order."""
 
 from __future__ import annotations
 
