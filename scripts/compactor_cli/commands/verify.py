@@ -383,7 +383,7 @@ def _show(checked: Checked) -> None:
 
 
 def _show_rejects(checked: Checked) -> None:
-    print_line(f"{plural(checked.rejected, 'rejected record')} are in no output; they are kept in")
+    print_line(f"{plural(checked.rejected, 'rejected record')} in no output, kept in")
     for where in checked.rejects[:_SHOWN_KEYS]:
         print_line(f"  {where}")
     more = len(checked.rejects) - _SHOWN_KEYS
