@@ -228,7 +228,7 @@ _DEPLOYMENT = (
         _SPARK,
         None,
         EMR_CLUSTER,
-        "The clusters that are made with spark_engine emr: their subnet, with a way to S3, which"
+        "The clusters that are made with spark_engine emr: their subnet, with a route to S3, which"
         " EMR asks to have the tag for-use-with-amazon-emr-managed-policies = true, as its VPC."
         " More of them: instance_type, by default m6g.xlarge or m6i.xlarge by architecture, as the"
         " driver needs four processors and 16 GB; core_instances, by default 2.",

@@ -38,7 +38,7 @@ class MaintainedTables:
 
     @classmethod
     def of(cls, scope: Construct, config: Config) -> MaintainedTables:
-        """Those of a configuration."""
+        """The tables that a configuration names."""
         stack = Stack.of(scope)
 
         def arn(resource: str, name: str | None = None) -> str:

@@ -58,19 +58,19 @@ class CompactorStack(Stack):
                 self._compact(storage, spark)
             if tables is not None:
                 self._maintain(state, tables, spark)
-        self._tell("StateUri", state.uri)
-        self._tell("DashboardName", config.name)
-        self._tell("SpecVersion", __version__)
-        self._tell("FunctionNames", json.dumps(self._names))
+        self._output("StateUri", state.uri)
+        self._output("DashboardName", config.name)
+        self._output("SpecVersion", __version__)
+        self._output("FunctionNames", json.dumps(self._names))
 
     def _compact(self, storage: Storage, spark: SparkStep) -> None:
         """The workflow, and what starts it."""
         config, functions = self._config, self._functions(storage)
         workflow = Workflow(self, config, storage, functions=functions, spark=spark)
         fields = _with_made_names(config, storage)
-        self._start.starts_workflow(workflow.machine, self._tell_input(fields))
+        self._start.starts_workflow(workflow.machine, self._output_input(fields))
         self._monitoring.watch_workflow(workflow.machine, workflow.log_group_name, functions)
-        self._tell("StateMachineArn", workflow.machine.state_machine_arn)
+        self._output("StateMachineArn", workflow.machine.state_machine_arn)
         if storage.registry is not None:
             ingest = Ingest(
                 self,
@@ -81,28 +81,28 @@ class CompactorStack(Stack):
                 run_input=fields,
             )
             self._monitoring.watch_ingest(ingest, functions)
-            self._tell("RegistryTable", storage.registry.table.table_name)
-            self._tell("EventsQueueUrl", ingest.queue.queue_url)
-            self._tell("DeadLetterQueueUrl", ingest.dead_letters.queue_url)
-            self._tell("Streams", ingest.streams)
+            self._output("RegistryTable", storage.registry.table.table_name)
+            self._output("EventsQueueUrl", ingest.queue.queue_url)
+            self._output("DeadLetterQueueUrl", ingest.dead_letters.queue_url)
+            self._output("Streams", ingest.streams)
 
     def _compact_alone(self, storage: Storage) -> None:
         """One function, and what starts it."""
         functions = self._functions(storage)
         function = Standalone(self, functions, self._start.failed).function
         fields = _with_made_names(self._config, storage)
-        self._start.starts_function(function, self._tell_input(fields))
+        self._start.starts_function(function, self._output_input(fields))
         self._monitoring.watch_standalone(function, functions)
 
     def _functions(self, storage: Storage) -> Functions:
         functions = Functions(self, self._config, storage)
         self._names |= functions.names
-        self._tell("TargetBucketName", storage.destination.bucket.bucket_name)
+        self._output("TargetBucketName", storage.destination.bucket.bucket_name)
         return functions
 
-    def _tell_input(self, fields: Mapping[str, Any]) -> str:
+    def _output_input(self, fields: Mapping[str, Any]) -> str:
         run_input = self.to_json_string(fields)
-        self._tell("DefaultInput", run_input)
+        self._output("DefaultInput", run_input)
         return run_input
 
     def _maintain(self, state: Place, tables: MaintainedTables, spark: SparkStep) -> None:
@@ -113,10 +113,10 @@ class CompactorStack(Stack):
         tables_input = self.to_json_string(given)
         maintenance.starts(tables_input, self._start.failed)
         self._monitoring.watch_tables(maintenance.machine, maintenance.functions)
-        self._tell("TablesStateMachineArn", maintenance.machine.state_machine_arn)
-        self._tell("TablesInput", tables_input)
+        self._output("TablesStateMachineArn", maintenance.machine.state_machine_arn)
+        self._output("TablesInput", tables_input)
 
-    def _tell(self, name: str, value: str) -> None:
+    def _output(self, name: str, value: str) -> None:
         CfnOutput(self, name, value=value)
 
 

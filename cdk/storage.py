@@ -90,7 +90,7 @@ class Storage(Construct):
         self.tables = self._tables()
         self.registry = Registry(self, key) if config.events else None
         if config.events and config.made_source:
-            _tell_event_bridge(self.source.bucket)
+            _notify_event_bridge(self.source.bucket)
 
     def _inventory(self) -> Place | None:
         """Where S3 delivers the inventories of the source; None where none is taken."""
@@ -209,7 +209,7 @@ class Storage(Construct):
             bucket.add_lifecycle_rule(id="expired-outputs", prefix=prefix, expiration=days)
 
 
-def _tell_event_bridge(bucket: s3.IBucket) -> None:
+def _notify_event_bridge(bucket: s3.IBucket) -> None:
     """Switch on the notifications of a bucket that the stack makes (cdk.notifications: others)."""
     resource = bucket.node.default_child
     assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is

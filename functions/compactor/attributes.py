@@ -25,7 +25,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Of one object; made only where there are any.
+    """What S3 keeps beside one object's bytes; made only where there is something.
 
     Attributes:
         encoding: its Content-Encoding.
@@ -44,7 +44,7 @@ class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of a request that writes such an object."""
+        """Headers of a request that writes such an object."""
         found = {f"{META_PREFIX}{name}": value for name, value in self.metadata}
         if self.encoding:
             found[_ENCODING] = self.encoding

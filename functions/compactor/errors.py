@@ -59,7 +59,7 @@ class InvalidInput(CompactorError):
 
 
 def no_credentials(found: str = "") -> InvalidInput:
-    """That AWS cannot be asked, and what to do.
+    """The error that AWS cannot be asked, with what to do.
 
     Args:
         found: why those that were found are of no use, such as ``ExpiredToken``; empty where none

@@ -158,7 +158,7 @@ def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> t
 
 
 def checkpoint_name(path: str, sequence: int) -> str:
-    """Its key below the state's prefix, of the partition with this path."""
+    """Key of a checkpoint below the state's prefix, of the partition with this path."""
     return f"{PARTITIONS}{path}commits/{sequence:020d}.checkpoint.json.gz"
 
 

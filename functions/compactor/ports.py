@@ -76,7 +76,7 @@ class SummedPage(Protocol):
         ...
 
     def parents(self) -> Collection[str]:
-        """Their keys up to the last slash, and with it, each once."""
+        """The distinct parents of all keys: up to and including the last slash."""
         ...
 
     def columns(self) -> Sequence[str]:
@@ -162,7 +162,7 @@ class ObjectStore(Protocol):
 
     @property
     def region(self) -> str:
-        """Of which requests are, as AWS names it; empty where it is unknown."""
+        """Region of the requests, as AWS names it; empty where it is unknown."""
         ...
 
     @property

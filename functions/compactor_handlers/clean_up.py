@@ -19,7 +19,7 @@ from compactor_handlers.runtime import WorkingTime, report_clean_up, trusted_sto
 
 @lru_cache(maxsize=1)
 def _seen(run_id: str, state: str) -> SeenState:
-    """Of the run that this process works for."""
+    """What this process has seen of the state in a run."""
     return SeenState()
 
 

@@ -358,7 +358,7 @@ def _object_of(uri: str) -> tuple[str, str]:
 
 
 def _answer(work: Position) -> int:
-    """Of the query that is sent there: its number among all that an order can come to."""
+    """The number of the query sent there, among all that an order can come to."""
     return work.number * MOST_TRIES + work.attempt + 1
 
 

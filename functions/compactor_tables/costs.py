@@ -1,7 +1,7 @@
 """What a rewrite costs by each engine, and what it saves those who read the table. Pure.
 
-Prices are given. The rest is a model, with all its figures here: it tells one engine from another,
-and a table worth a rewrite from one that is not; no bill is foretold by it.
+Prices are given. The rest is a model, with all its figures here: it compares engines,
+and finds tables that are worth a rewrite; no bill is foretold by it.
 """
 
 from __future__ import annotations

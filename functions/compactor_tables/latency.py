@@ -23,7 +23,7 @@ _REQUESTS_A_FILE = 2
 
 @dataclass(frozen=True, slots=True)
 class LatencySource:
-    """Whose run times decide.
+    """The job or query whose run times decide.
 
     Attributes:
         kind: ``estimate``, ``glue_job``, ``emr_serverless``, ``emr_step`` or ``athena``.

@@ -167,7 +167,7 @@ class History:
         return found
 
     def average(self, source: str) -> Average | None:
-        """That of now; None where no reader was seen since its last compaction."""
+        """The present average; None where no reader was seen since the last compaction."""
         current = self.averages(source)[-1]
         return current[-1] if current else None
 

@@ -76,7 +76,7 @@ class Selection:
 
     @property
     def target_bytes(self) -> int:
-        """Of a data file."""
+        """Target size of a data file."""
         return self.rule.target_bytes or self.measure.target_bytes
 
     @property

@@ -72,5 +72,5 @@ class Optimizers(Protocol):
         ...
 
     def runs(self, table: TableAddress, kind: str, most: int) -> Sequence[Mapping[str, Any]]:
-        """Its runs (``TableOptimizerRun``), the newest first, so many at most."""
+        """The newest runs of an optimizer (``TableOptimizerRun``), newest first."""
         ...

@@ -97,7 +97,7 @@ def _in_glue(patterns: Iterable[str], catalog: IcebergTables) -> Iterator[tuple[
 
 
 def _databases(patterns: list[str], catalog: IcebergTables) -> list[str]:
-    """Those whose tables may match; all are listed only where a pattern leaves it open."""
+    """Databases whose tables may match; all are listed only where a pattern leaves it open."""
     parts = [pattern.removeprefix("glue:").partition(".") for pattern in patterns]
     wanted = {database if dot else "*" for database, dot, _ in parts}
     named = {one for one in wanted if "*" not in one}

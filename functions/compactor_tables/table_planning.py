@@ -226,7 +226,7 @@ def plan_table(
 
 
 def _as(engine: str) -> str:
-    """Whose way to choose files an engine has: Glue's is Iceberg's own, as Spark's."""
+    """Which engine's file selection applies: Glue uses Iceberg's own, as Spark does."""
     return ATHENA if engine == ATHENA else SPARK
 
 
@@ -302,7 +302,7 @@ def _steps_of_spark(measure: TableMeasure, selected: Sequence[Selected]) -> set[
 
 
 def _let_go(measure: TableMeasure, rule: Rule, now: float) -> Sequence[float]:
-    """Of what is superseded, what the rule keeps no longer, the oldest first."""
+    """Superseded snapshots that the rule keeps no longer, the oldest first."""
     old = measure.superseded
     if measure.format != DELTA:
         # The current one is kept, and is not among these.

@@ -85,7 +85,7 @@ class Plan(_Result):
 
     @property
     def bytes(self) -> int:
-        """Listed bytes of those sources."""
+        """Listed bytes of the sources."""
         return sum(one.bytes for one in self.forecasts)
 
     @property

@@ -44,7 +44,7 @@ class Execution:
 
     @property
     def arn(self) -> str:
-        """Its ARN."""
+        """ARN of the execution."""
         return f"{_EXECUTIONS}:{self.name}"
 
 

@@ -47,7 +47,7 @@ class _Lines(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Flush the stream."""
+        """Do nothing: nothing is buffered."""
         self._stream.flush()
 
     def fileno(self) -> int:

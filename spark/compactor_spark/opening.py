@@ -168,7 +168,7 @@ def _vacuum_settings(session: SparkSession) -> dict[str, str]:
 
 
 def _endpoint(client: S3Client) -> str:
-    """Of an S3 that is not AWS's; empty for that."""
+    """Endpoint of an S3 that is not AWS's; empty for AWS."""
     url = client.meta.endpoint_url
     return "" if ".amazonaws.com" in url else url
 

@@ -66,7 +66,7 @@ def test_every_condition_but_the_free_choice_of_keys_is_honoured_by_a_server() -
 
 
 @pytest.mark.parametrize("name", REAL_SERVERS)
-def test_a_real_server_tells_what_it_honours(name: str) -> None:
+def test_a_real_server_shows_what_it_honours(name: str) -> None:
     try:
         with real_server(name) as server:
             assert (server.name, server.strict) == (name, strict(name))
@@ -77,7 +77,7 @@ def test_a_real_server_tells_what_it_honours(name: str) -> None:
         _connect(server.endpoint_url)
 
 
-def test_a_real_server_ends_with_whoever_started_it_even_if_that_was_killed() -> None:
+def test_a_real_server_ends_with_its_caller_even_if_that_was_killed() -> None:
     starter = subprocess.Popen(
         [sys.executable, "-c", _STARTER],
         stdin=subprocess.PIPE,

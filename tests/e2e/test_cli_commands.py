@@ -108,7 +108,7 @@ def command(capsys):
 # plan
 
 
-def test_plan_tells_groups_and_writes_nothing(lake, command):
+def test_plan_shows_groups_and_writes_nothing(lake, command):
     before = lake.keys()
     code, out, err = command("plan", *lake.uris, *lake.endpoint, "--depth", "1", "--json")
     assert (code, err) == (0, "")
@@ -120,7 +120,7 @@ def test_plan_tells_groups_and_writes_nothing(lake, command):
     assert lake.keys() == before
 
 
-def test_plan_tells_how_many_readers_share_outputs_and_what_they_gain(lake, command):
+def test_plan_shows_how_many_readers_share_outputs_and_what_they_gain(lake, command):
     words = (*lake.uris, *lake.endpoint, "--depth", "1")
     code, out, _ = command("plan", *words, "--json")
     document = json.loads(out)
@@ -233,7 +233,7 @@ def test_verify_refuses_a_destination_without_state(lake, command):
     assert "compactor: there is no state of a run at s3://" in err
 
 
-def test_verify_tells_a_source_from_the_wrong_place(compacted, command):
+def test_verify_reports_a_source_from_the_wrong_place(compacted, command):
     words = (f"s3://{compacted.bucket}/other/", compacted.uris[1])
     code, _, err = command("verify", *words, *compacted.endpoint)
     assert code == 2

@@ -42,7 +42,7 @@ def bucket(s3, capsys):
 
 
 @pytest.mark.parametrize("name", ["plan", "run"])
-def test_fresh_objects_are_told_with_the_time_from_which_on_they_are_taken(bucket, name):
+def test_fresh_objects_are_reported_with_the_time_from_which_on_they_are_taken(bucket, name):
     bucket.put({"raw/a.json": 40, "raw/b.json": 30})
     code, out, _ = bucket.ask(name, "raw/", "--open-partition-seconds", "0")
     headline = out.splitlines()[0]

@@ -156,7 +156,7 @@ def s3_here(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> EmbeddedS3:
         pytest.param(large_among_small(80), json_lines(30), {}, id="large among small"),
     ],
 )
-def test_a_run_asks_what_its_plan_reckoned_and_so_does_one_over_leftovers(
+def test_a_run_asks_what_its_plan_estimated_and_so_does_one_over_leftovers(
     s3_here: EmbeddedS3, sources: Sources, later: Sources, given: dict[str, Any]
 ) -> None:
     lake = Lake(s3_here, sources, **given)
@@ -220,7 +220,9 @@ def test_plan_explains_each_figure_and_counts_by_prices_of_its_caller(
     assert "transitions, GLACIER_IR" in told
 
 
-def test_a_region_without_prices_is_told_and_us_east_1_shown(s3_here, capsys, monkeypatch) -> None:
+def test_a_region_without_prices_is_reported_and_us_east_1_shown(
+    s3_here, capsys, monkeypatch
+) -> None:
     lake = Lake(s3_here, json_lines(5))
     monkeypatch.setenv("AWS_REGION", "ap-south-2")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "ap-south-2")
@@ -242,7 +244,7 @@ def test_as_json_the_verdict_is_part_of_the_document(s3_here, capsys) -> None:
     assert money["lines"][-1].startswith("payback: ")
 
 
-def test_a_file_of_prices_that_is_none_is_told_in_a_line(s3_here, capsys, tmp_path) -> None:
+def test_a_file_of_prices_that_is_invalid_is_reported_in_a_line(s3_here, capsys, tmp_path) -> None:
     lake = Lake(s3_here, json_lines(5))
     path = tmp_path / "prices.json"
     path.write_text("{}")

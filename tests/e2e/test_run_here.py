@@ -168,7 +168,7 @@ def uploads_of_commits(lake: Lake) -> set[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc to look at")
-def test_an_interrupt_ends_a_run_and_its_processes_tells_what_stands_and_is_made_good(
+def test_an_interrupt_ends_a_run_and_its_processes_says_what_stands_and_is_made_good(
     s3: EmbeddedS3, tmp_path: Path
 ) -> None:
     # So many that the run is not over before somebody sees its first output.
@@ -209,7 +209,7 @@ def test_an_interrupt_ends_a_run_and_its_processes_tells_what_stands_and_is_made
     assert 2 * many <= len(lake.keys("compacted/")) <= 2 * many + 2
 
 
-def test_a_run_whose_time_is_over_tells_what_stands_and_the_next_one_does_the_rest(
+def test_a_run_whose_time_is_over_shows_what_stands_and_the_next_one_does_the_rest(
     s3: EmbeddedS3, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = Lake(s3)

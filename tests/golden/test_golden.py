@@ -13,7 +13,7 @@ BEFORE = golden()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_keys_bytes_and_requests_are_those_of_the_versions_before(name: str) -> None:
+def test_keys_bytes_and_requests_are_those_of_the_earlier_versions(name: str) -> None:
     found = differences(name, BEFORE, {name: played(name)})
     assert not found, "\n".join(
         [

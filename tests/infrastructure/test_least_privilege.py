@@ -124,7 +124,7 @@ def test_the_spark_job_may_do_its_work(configuration: str, deployed: Deployed) -
 
 
 @pytest.mark.parametrize("maintained", _MAINTAINED)
-def test_whoever_rewrites_tables_may_and_no_function_may(
+def test_the_rewriter_of_tables_may_and_no_function_may(
     maintained: str, deployed: Deployed
 ) -> None:
     found, context = deployed(maintained), EVERY[maintained]
@@ -152,7 +152,8 @@ def test_taking_any_one_statement_from_the_machine_of_maintenance_shows(
 
     shown = [one for one in policies.identity if _refused(policies.without(one), calls)]
 
-    assert len(shown) >= 12
+    # Without Spark nothing starts or watches it.
+    assert len(shown) >= (10 if engine_of(context) == "none" else 12)
 
 
 _OTHER_OBJECT = ("kms:EncryptionContext:aws:s3:arn", "arn:aws:s3:::somebody/else")
@@ -213,7 +214,7 @@ def test_only_actions_without_resources_are_allowed_on_anything(
     assert wide == []
 
 
-def test_wildcards_stand_only_behind_a_name_of_ours(configuration: str, deployed: Deployed) -> None:
+def test_wildcards_stand_only_after_a_name_of_ours(configuration: str, deployed: Deployed) -> None:
     found = deployed(configuration)
     given = _given(found)
     named = (given[name] for name in ("s3_source_uri", "s3_destination_uri"))

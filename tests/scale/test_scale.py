@@ -243,7 +243,7 @@ def test_usual_requests_go_past_botocore_as_in_reality() -> None:
 
 
 @pytest.mark.parametrize("after", ["", "a", "0", "middle", "last", "~"])
-def test_the_listing_of_formulas_begins_behind_any_key(after: str) -> None:
+def test_the_listing_of_formulas_begins_after_any_key(after: str) -> None:
     keys = Keys(3, 2_500, 30)
     every = [keys.prefix(1) + keys.name(1, index) for index in range(keys.in_each)]
     assert every == sorted(every)

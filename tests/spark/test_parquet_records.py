@@ -183,7 +183,7 @@ def test_objects_beside_each_other_on_a_line_are_records_each() -> None:
     ]
 
 
-def test_errors_are_told_beside_what_the_other_sources_hold() -> None:
+def test_errors_are_reported_beside_what_the_other_sources_hold() -> None:
     store = MemoryStore()
     good = store.seed("source", "a.json", b'{"a":1}')
     gone = store.seed("source", "b.json", b'{"a":2}')

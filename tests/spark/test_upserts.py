@@ -105,7 +105,7 @@ def test_iceberg_has_the_last_record_of_each_key_in_every_order_of_arrival(
     assert min(counts.inserted, counts.updated, counts.deleted, counts.superseded, counts.stale) > 9
 
 
-def test_whoever_is_killed_in_between_leaves_what_the_next_one_brings_to_an_end(
+def test_a_publisher_killed_in_between_leaves_what_the_next_one_brings_to_an_end(
     iceberg: UpsertWorld,
 ) -> None:
     records = histories(_KEYS, seed=2)
@@ -141,7 +141,7 @@ def test_whoever_is_killed_in_between_leaves_what_the_next_one_brings_to_an_end(
     assert (state.last, state.fault) == (len(iceberg.entries), "")
 
 
-def test_rows_of_somebody_else_are_kept_and_make_the_merge_begin_again(
+def test_rows_of_another_writer_are_kept_and_make_the_merge_begin_again(
     iceberg: UpsertWorld, tables: SparkSession
 ) -> None:
     records = histories(40, seed=3)
@@ -165,7 +165,7 @@ def test_rows_of_somebody_else_are_kept_and_make_the_merge_begin_again(
     }
 
 
-def test_a_table_that_was_taken_back_is_told_and_left_alone(
+def test_a_table_that_was_taken_back_is_reported_and_left_alone(
     iceberg: UpsertWorld, tables: SparkSession
 ) -> None:
     iceberg.entry(histories(4, seed=4))

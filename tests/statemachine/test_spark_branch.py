@@ -51,7 +51,7 @@ def test_a_cluster_is_made_for_the_step_and_terminated_after_it(run: Run) -> Non
     assert ran.paths("compact_partition") == ["00000/"]
 
 
-def test_the_job_is_told_where_the_run_is_and_nothing_else(run: Run) -> None:
+def test_the_job_gets_the_place_of_the_run_and_nothing_else(run: Run) -> None:
     ran = branch(run, EMR)
 
     arguments = calls(ran)[1][1]["Step"]["HadoopJarStep"]["Args"]

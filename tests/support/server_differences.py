@@ -61,7 +61,7 @@ _DELETES = (
     "test_a_source_gone_or_changed_does_not_keep_the_others_from_being_deleted",
     "test_in_a_versioned_bucket_an_overwritten_source_is_not_deleted",
 )
-_MARKER = "test_in_a_versioned_bucket_a_source_behind_a_marker_counts_as_gone"
+_MARKER = "test_in_a_versioned_bucket_a_source_under_a_marker_counts_as_gone"
 _OUTPUT = "test_an_odd_key_may_be_that_of_an_output"
 _OBJECT = "test_an_odd_key_is_listed_read_copied_and_deleted_as_it_is"
 _LONG = "test_a_key_of_more_than_1024_bytes_is_refused"
@@ -158,7 +158,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "ministack",
         Condition.RACE,
         "PutObject yes; the other cannot be seen, for no upload is published",
-        ("test_of_many_uploads_for_one_key_at_once_exactly_one_is_published",),
+        ("test_of_many_uploads_for_one_key_concurrently_exactly_one_is_published",),
         ("AssertionError",),
     ),
     Difference(

@@ -76,7 +76,7 @@ def named(world: World) -> set[bytes]:
     [{}, {"compression": "gzip"}, {"small_object_bytes": 60}, {"settle_seconds": 0}],
     ids=str,
 )
-def test_a_log_of_several_runs_is_built_anew_from_outputs_and_sources(given: Any) -> None:
+def test_a_log_of_several_runs_is_rebuilt_from_outputs_and_sources(given: Any) -> None:
     world = grown(**given)
     before, marker = named(world), world.store.contents("lake")[MARKER]
     outputs = world.store.contents("lake", "compacted/")
@@ -225,7 +225,7 @@ def test_an_output_with_other_bytes_is_left() -> None:
     assert "CRC32" in done.left[0]
 
 
-def test_a_log_with_a_gap_is_told_and_left() -> None:
+def test_a_log_with_a_gap_is_reported_and_left() -> None:
     world = grown()
     lose(world, f"commits/{1:020d}.json.gz")
     assert "has no entry 1" in adopted(world).error
@@ -298,7 +298,7 @@ def test_what_is_left_is_a_failure_that_names_it(lost: World, command: Command) 
     assert "1 finding" in err
 
 
-def test_nobody_is_asked_where_nobody_can_answer(lost: World, command: Command) -> None:
+def test_no_question_is_asked_where_there_is_no_terminal(lost: World, command: Command) -> None:
     code, _, err = command(*DEPTH)
     assert (code, "--yes" in err) == (2, True)
     code, _, err = command(*DEPTH, "--yes", "--output-format", "parquet")

@@ -199,7 +199,7 @@ def test_every_exception_from_lint_gives_its_reason() -> None:
         ("# type: ignore[override]", False),
     ],
 )
-def test_a_reason_is_told_from_a_bare_exception(comment: str, reasoned: bool) -> None:
+def test_a_reason_is_distinguished_from_a_bare_exception(comment: str, reasoned: bool) -> None:
     found = EXCEPTION_FROM_LINT.search(comment)
     assert found is not None
     assert bool(CODES_AND_REASON.match(found["rest"])) is reasoned

@@ -94,7 +94,7 @@ def test_the_page_never_scrolls_sideways(browser: Browser, page: Path, width: in
     assert browser.ask("return document.querySelectorAll('svg rect').length") > 30
 
 
-def test_a_key_that_would_be_a_script_is_none(browser: Browser, page: Path) -> None:
+def test_a_key_that_would_be_a_script_is_refused(browser: Browser, page: Path) -> None:
     browser.show(page, width=DESK)
     assert browser.ask("return document.title").startswith("Compaction run-1")
     assert browser.ask("return document.querySelectorAll('script').length") == 0

@@ -92,7 +92,7 @@ def test_with_yes_it_deletes_and_ends_with_figures(world: World, command: Comman
     assert (code, out) == (0, f"no commit in {state} is older than 7 days and not cleaned up\n")
 
 
-def test_where_nobody_can_be_asked_it_wants_yes(world: World, command: Command) -> None:
+def test_where_there_is_no_terminal_it_wants_yes(world: World, command: Command) -> None:
     requests = len(world.store.calls)
     for words in ((), ("--json",)):
         code, out, err = command(*words)
@@ -149,7 +149,7 @@ def test_a_damaged_log_keeps_its_partition_and_no_other(world: World, command: C
     assert left(world) == []
 
 
-def test_what_the_store_refuses_is_told_and_fails_the_command(
+def test_what_the_store_refuses_is_reported_and_fails_the_command(
     world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(sources: Any) -> Deletion:
@@ -185,7 +185,7 @@ def test_an_output_that_is_tampered_with_after_the_decision_keeps_its_sources(
     assert len(left(world)) == 2
 
 
-def test_a_table_that_is_made_of_the_sources_while_somebody_is_asked_keeps_them(
+def test_a_table_that_is_made_of_the_sources_while_a_user_is_asked_keeps_them(
     world: World,
     command: Command,
     answers: Callable[[str], None],
@@ -302,7 +302,7 @@ def old_files(world: World) -> None:
     world.store.seed("lake", key, body, last_modified=world.clock.time - 120 * DAY)
 
 
-def test_old_files_of_the_state_are_counted_and_dropped_when_told_to(
+def test_old_files_of_the_state_are_counted_and_dropped_on_request(
     world: World, command: Command
 ) -> None:
     world.clean_up()

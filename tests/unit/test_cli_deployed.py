@@ -64,7 +64,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Any:
 # start
 
 
-def test_start_takes_the_input_of_the_stack_and_tells_the_run_id(stack, command):
+def test_start_takes_the_input_of_the_stack_and_shows_the_run_id(stack, command):
     code, out, err = command("start")
     assert (code, err) == (0, "")
     (run_id,) = re.findall(r"^started run (\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{6})$", out, re.MULTILINE)
@@ -160,7 +160,7 @@ def test_an_interrupt_while_waiting_says_that_the_run_goes_on(waiting, command, 
 
 
 @pytest.mark.parametrize("name", ["a b", "", "../x", "-x", "x" * 81])
-def test_a_name_that_is_none_is_refused(stack, command, name):
+def test_a_name_that_is_invalid_is_refused(stack, command, name):
     code, _, err = command("start", f"--name={name}") if name else (2, "", "--name: ")
     assert code == 2
     assert "--name: " in err
@@ -196,7 +196,7 @@ def test_status_takes_an_execution_arn(stack, command):
     assert command("status", arn)[1].startswith("run r1: succeeded\n")
 
 
-def test_status_of_a_running_run_tells_where_it_is(waiting, command):
+def test_status_of_a_running_run_shows_where_it_is(waiting, command):
     assert command("start", "--name", "r1")[0] == 0
     document: dict[str, Any] = {"states": []}
     while "Report" not in document["states"]:
@@ -299,7 +299,7 @@ def test_without_the_stack_each_command_says_what_it_looked_for_and_where(comman
 
 
 @pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
-def test_a_stack_of_another_application_is_told_apart(command, name):
+def test_a_stack_of_another_application_is_distinguished(command, name):
     with deployed(SUCCEED, outputs={"Website": "x"}):
         code, _, err = command(name)
     assert code == 2
@@ -309,7 +309,7 @@ def test_a_stack_of_another_application_is_told_apart(command, name):
 
 
 @pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
-def test_a_stack_in_standalone_mode_is_told_with_what_to_do(command, name):
+def test_a_stack_in_standalone_mode_is_reported_with_what_to_do(command, name):
     outputs = {
         "FunctionNames": '{"standalone": "my-function"}',
         "DefaultInput": json.dumps(INPUT),
@@ -338,7 +338,7 @@ def test_a_stack_of_maintenance_alone_names_the_commands_for_it(command, name):
 
 
 @pytest.mark.parametrize("name", ["status", "logs", "report"])
-def test_a_run_that_does_not_exist_is_told_in_one_line(stack, command, name):
+def test_a_run_that_does_not_exist_is_reported_in_one_line(stack, command, name):
     code, out, err = command(name, "no-such-run")
     assert (code, out) == (2, "")
     assert err.startswith("compactor: InvalidInput: RUN: 'no-such-run' is not accepted; expected")
@@ -378,7 +378,7 @@ def test_the_stack_may_be_named_by_the_environment(command, monkeypatch):
 
 
 @pytest.mark.parametrize(("deployed_version", "told"), [("0.0.1", True), (None, False)])
-def test_a_stack_of_another_version_is_told_on_standard_error(command, deployed_version, told):
+def test_a_stack_of_another_version_is_reported_on_standard_error(command, deployed_version, told):
     outputs = {"SpecVersion": deployed_version or __version__, "StateMachineArn": MACHINE}
     with deployed(SUCCEED, outputs=outputs):
         _, _, err = command("status")

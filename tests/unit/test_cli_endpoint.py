@@ -73,9 +73,7 @@ def dead() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_tells_of_a_dead_endpoint_at_once_in_one_line(
-    capsys, monkeypatch, dead, command
-):
+def test_every_command_names_a_dead_endpoint_soon_in_one_line(capsys, monkeypatch, dead, command):
     asked = []
 
     def silence(*given):
@@ -93,7 +91,7 @@ def test_every_command_tells_of_a_dead_endpoint_at_once_in_one_line(
     assert asked == [endpoint._SILENCE_SECONDS] * endpoint._TRIES
 
 
-def test_generate_tells_of_a_dead_endpoint_too(capsys, dead):
+def test_generate_reports_a_dead_endpoint_too(capsys, dead):
     assert main(["generate", "s3://bucket/", "-f", "1", "--endpoint-url", dead]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 

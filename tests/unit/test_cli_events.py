@@ -83,7 +83,7 @@ def test_a_run_on_this_machine_takes_what_is_pending_and_marks_it(
     assert {one["state"] for one in deployed.items()} == {"COMPACTED"}
 
 
-def test_reconcile_tells_what_no_event_told_of(
+def test_reconcile_shows_what_no_event_named(
     deployed: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.registered(deployed.put("a/1.json"))

@@ -160,7 +160,7 @@ def test_a_damaged_entry_fails(world: World, command: Command) -> None:
     assert (code, "is damaged" in err) == (1, True)
 
 
-def test_a_place_without_state_is_told(
+def test_a_place_without_state_is_reported(
     world: World, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _, err = command("manifest", "s3://lake/elsewhere/")
@@ -196,7 +196,9 @@ def test_every_record_of_every_output_is_found_in_the_source_that_it_came_from(
     assert checked == sum(len(records_in(body)) for body in sources.values()) > 20
 
 
-def test_what_is_no_byte_and_no_record_of_a_source_is_told(world: World, command: Command) -> None:
+def test_what_is_no_byte_and_no_record_of_a_source_is_reported(
+    world: World, command: Command
+) -> None:
     csv = next(uri for uri, content in outputs(world).items() if content.startswith(b"id,value"))
     for words, told in (
         (("--offset", 10**9), "ends before it"),
@@ -212,7 +214,7 @@ def test_what_is_no_byte_and_no_record_of_a_source_is_told(world: World, command
     assert (code, "are the output's own" in err) == (2, True)
 
 
-def test_an_output_that_nobody_knows_is_told(world: World, command: Command) -> None:
+def test_an_output_that_is_unknown_is_reported(world: World, command: Command) -> None:
     for output in (f"{DEST}2026/01/02/no", "s3://other/x", "elsewhere/x", f"{DEST}no/such/x"):
         code, _, err = command("locate", DEST, output, "--record", 1)
         assert (code, "InvalidInput: OUTPUT" in err) == (2, True)
@@ -230,7 +232,7 @@ def test_of_what_s3_copied_bytes_are_found_and_records_are_not(
     assert (code, "its records were not counted" in err) == (2, True)
 
 
-def test_of_a_copy_among_others_nobody_knows_the_records(
+def test_the_records_of_a_copy_among_others_are_unknown(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = use(World(), monkeypatch)

@@ -226,7 +226,7 @@ def test_a_record_s_own_column_goes_before_what_its_place_says(tmp_path: Path) -
     assert found.to_json() == [{"DT": "mine", "partition": 7}]
 
 
-def test_types_hang_on_all_records_not_on_the_first(tmp_path: Path) -> None:
+def test_types_depend_on_all_records_not_on_the_first(tmp_path: Path) -> None:
     body = b'{"n": 1}\n' * 30_000 + b'{"n": "x"}\n'
     found = ask_duckdb("SELECT count(n) FROM records", [staged(tmp_path, "a.json", body)])
     assert found.rows == [(30_001,)]

@@ -206,7 +206,7 @@ def test_a_longer_name_is_refused_by_name_before_anything_is_written(world, comm
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_partial_file_of_somebody_else_stays_as_it_is(world, command, tmp_path):
+def test_a_partial_file_of_another_writer_stays_as_it_is(world, command, tmp_path):
     world.put("x.log", LINE)
     world.run()
     other = tmp_path / KEY / ".x.log.partial"
@@ -375,7 +375,7 @@ def test_restore_below_a_prefix_gives_the_newest_version_of_each_key(world, comm
     assert files_below(tmp_path) == {f"{KEY}a": b'{"v": 2}\n'}
 
 
-def test_restore_tells_of_a_prefix_that_no_source_has(world, command, tmp_path):
+def test_restore_reports_a_prefix_that_no_source_has(world, command, tmp_path):
     world.put("a", LINE)
     world.run()
     code, _, err = command("restore", DEST, "--prefix", "other/", "-o", str(tmp_path))

@@ -125,7 +125,7 @@ def test_what_is_wanted_comes_back_in_its_newest_version_of_that_time(
         (["--until", "yesterday"], "--until: 'yesterday'"),
     ],
 )
-def test_what_nothing_fits_and_what_contradicts_itself_is_told_in_one_line(
+def test_what_nothing_fits_and_what_contradicts_itself_is_reported_in_one_line(
     days: World, restore: Command, tmp_path: Path, words: list[str], told: str
 ) -> None:
     code, _, err = restore(*words, "-o", tmp_path)
@@ -333,7 +333,7 @@ def test_objects_that_are_there_stay_unless_they_may_be_replaced(
 
 @pytest.mark.parametrize("before", [None, b"mine"])
 @pytest.mark.parametrize("part_bytes", [8, 8 << 20])
-def test_an_object_that_somebody_puts_meanwhile_stays(
+def test_an_object_that_is_put_meanwhile_stays(
     world: World,
     restore: Command,
     monkeypatch: pytest.MonkeyPatch,
@@ -484,7 +484,7 @@ def test_two_sources_that_would_be_one_object_are_both_named(
     assert not objects(world)
 
 
-def test_what_is_too_large_to_be_replaced_under_a_condition_is_told_before_anything_is_written(
+def test_what_is_too_large_to_be_replaced_under_a_condition_is_reported_before_anything_is_written(
     days: World, restore: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(restored_objects, "_MOST_REPLACED_BYTES", 4)

@@ -56,7 +56,7 @@ def test_a_scan_shows_what_tables_consist_of(capsys):
     assert alone.index("day=2") < alone.index("day=1")
 
 
-def test_a_scan_is_told_as_json(capsys):
+def test_a_scan_is_reported_as_json(capsys):
     (orders,) = json.loads(told(capsys, "scan", ORDERS, "--json"))["tables"]
     assert {name: orders[name] for name in ("table", "format", "files", "bytes", "deleted")} == {
         "table": ORDERS,

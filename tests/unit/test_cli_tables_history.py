@@ -120,7 +120,7 @@ def test_a_history_is_drawn_with_its_compactions_and_a_schedule_is_recommended(c
 
 
 @pytest.mark.usefixtures("three_weeks")
-def test_a_history_is_told_as_json(capsys):
+def test_a_history_is_reported_as_json(capsys):
     found = json.loads(told(capsys, "history", *WHERE, "--slower-by", "0.05", "--json"))
     assert (found["table"], found["latency"]) == (NAME, "athena:primary")
     assert len(found["looks"]) == 21
@@ -129,12 +129,12 @@ def test_a_history_is_told_as_json(capsys):
     assert found["cron"] == "cron(0 3 * * ? *)"
 
 
-def test_a_table_that_nobody_has_looked_at_has_no_history(capsys):
+def test_a_table_without_a_look_has_no_history(capsys):
     assert "there is no history of delta:s3://lake/gold/orders/" in told(capsys, "history", *WHERE)
     assert json.loads(told(capsys, "history", *WHERE, "--json"))["cron"] is None
 
 
-def test_where_nobody_can_be_asked_an_undo_wants_yes(capsys):
+def test_where_there_is_no_terminal_an_undo_wants_yes(capsys):
     line = told(capsys, "undo", *WHERE, "--json", code=2)
     assert line.startswith(
         "compactor: confirmation is needed, and there is no terminal to ask on\n"
@@ -153,7 +153,7 @@ def test_where_nobody_can_be_asked_an_undo_wants_yes(capsys):
         (("undo", *WHERE, "--yes", "--run", "r9"), "run"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(capsys, words, field):
+def test_a_mistake_is_reported_in_one_line(capsys, words, field):
     assert f": {field}: " in told(capsys, *words, code=2)
 
 

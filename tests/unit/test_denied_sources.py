@@ -44,7 +44,7 @@ def told(receipt: Receipt) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_one_bad_source_is_told_with_its_reason_and_stops_nobody(reason: str) -> None:
+def test_one_bad_source_is_reported_with_its_reason_and_stops_nothing(reason: str) -> None:
     made = world()
     deny(made, 1, reason=reason)
     receipt = made.run()

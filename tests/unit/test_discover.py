@@ -294,7 +294,7 @@ def test_partitions_are_counted_in_parallel() -> None:
 
 @pytest.mark.parametrize("missing", [SOURCE, LAKE])
 @pytest.mark.parametrize("denied", [False, True])
-def test_a_bucket_that_cannot_be_used_is_told_by_the_field_that_names_it(
+def test_a_bucket_that_cannot_be_used_is_reported_by_the_field_that_names_it(
     missing: str, denied: bool
 ) -> None:
     store = MemoryStore()
@@ -312,7 +312,7 @@ def test_a_bucket_that_cannot_be_used_is_told_by_the_field_that_names_it(
     assert missing in caught.value.accepted
 
 
-def test_a_missing_state_bucket_is_told_by_its_field() -> None:
+def test_a_missing_state_bucket_is_reported_by_its_field() -> None:
     with pytest.raises(InvalidInput, match=r"s3_state_uri: 's3://state/' .*a bucket that exists"):
         found(a_store(), settings(s3_state_uri="s3://state/"))
 

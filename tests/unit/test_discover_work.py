@@ -121,7 +121,7 @@ def test_a_run_id_that_is_no_single_segment_is_refused(run_id: str) -> None:
         write_work(Discovery(), settings(), run_id, a_store())
 
 
-def test_a_state_bucket_that_may_not_be_written_is_told_by_its_field() -> None:
+def test_a_state_bucket_that_may_not_be_written_is_reported_by_its_field() -> None:
     store = a_store()
     store.denied.add("lake")
     with pytest.raises(InvalidInput, match=r"s3_state_uri: .*a role that allows"):
@@ -281,7 +281,7 @@ def test_a_run_that_died_between_a_copy_and_its_scheme_can_be_repeated_by_any() 
     assert len(store.contents("lake", "_compactor/data/schemes/")) == 4
 
 
-def test_of_two_first_runs_at_once_that_disagree_only_one_goes_on() -> None:
+def test_of_two_concurrent_first_runs_that_disagree_only_one_goes_on() -> None:
     store = a_store()
 
     def rival(call: Call) -> None:

@@ -197,7 +197,7 @@ def test_of_a_run_whose_discovery_failed_the_report_goes() -> None:
 
 
 @pytest.mark.parametrize("name", ["listing/index.json", "listing/taken/000000.json"])
-def test_what_a_round_of_reconciling_took_goes_and_last_what_tells_so(name: str) -> None:
+def test_what_a_round_of_reconciling_took_goes_and_its_marker_last(name: str) -> None:
     run = "runs/reconcile-logs-1800000000/"
     others = ("listing/sorted/abc/0/0.json.gz", "listing/pages/abc/0.json.gz")
     names = {run + one: 91.0 for one in (*others, name)}
@@ -262,7 +262,7 @@ def test_a_call_without_time_says_so_and_drops_nothing() -> None:
     assert store.contents("lake", STATE) == before
 
 
-def test_what_the_store_does_not_delete_is_told_and_ends_nothing(
+def test_what_the_store_does_not_delete_is_reported_and_ends_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = state_of({"runs/a/discovery.json": 400})

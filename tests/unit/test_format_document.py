@@ -146,7 +146,7 @@ def test_the_examples_are_such_documents_and_every_type_is_in_one() -> None:
     assert reached == set(OBJECTS)
 
 
-def test_what_is_versions_hand_has_the_fields_that_are_told() -> None:
+def test_what_is_versions_hand_has_the_fields_that_are_documented() -> None:
     settings = load().settings
     made = {
         "Identity": identity._encode(LogIdentity("a", settings.s3_destination_uri)),
@@ -158,7 +158,7 @@ def test_what_is_versions_hand_has_the_fields_that_are_told() -> None:
         assert keys_of(body) == set(TYPES[name].fields) == set(EXAMPLES[name])
 
 
-def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
+def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
     stored = load()
     stored.add("json/new.json", b'{"id": 1}\n')
     stored.add("json/new-2.json", b'{"id": 2}\n')
@@ -190,7 +190,7 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     assert {*others, *RESUMED, *written} >= set(NUMBERED)
 
 
-def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_told() -> None:
+def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_documented() -> None:
     stored = load()
     pieces = Pieces(stored.settings, "today-1", stored.store)
     piece = Piece(0, 1, [], [], 0, NamedLevels(), Skipped(0, 0), {})
@@ -210,7 +210,7 @@ def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_told() -> None:
     require_ways(stored.store)
 
 
-def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:
+def test_what_maintenance_leaves_has_the_fields_that_are_documented() -> None:
     state, table = parse_location(f"s3://lake/{STATE}"), parse_table("delta:s3://lake/gold/orders/")
     store = MemoryStore()
     store.add_bucket("lake")
@@ -233,7 +233,7 @@ def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
 
 
-def test_what_a_maintenance_run_leaves_has_the_fields_that_are_told() -> None:
+def test_what_a_maintenance_run_leaves_has_the_fields_that_are_documented() -> None:
     state, store = parse_location(f"s3://lake/{STATE}"), MemoryStore()
     store.add_bucket("lake")
     order = Order(run_id="run-1", table="glue:bronze.events", engine="athena")
@@ -272,7 +272,7 @@ class _NoFiles:
         return Live(0, frozenset())
 
 
-def test_what_a_publisher_leaves_has_the_fields_that_are_told(
+def test_what_a_publisher_leaves_has_the_fields_that_are_documented(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("compactor.sinks.table_log._ENTRIES_A_CHECKPOINT", 1)
@@ -312,14 +312,14 @@ def test_the_examples_of_lists_settings_and_spark_are_read() -> None:
 
 
 @pytest.mark.parametrize("name", versions())
-def test_every_object_of_a_state_has_a_key_that_is_told(name: str) -> None:
+def test_every_object_of_a_state_has_a_key_that_is_documented(name: str) -> None:
     assert len(PATTERNS) > 20
     for key in load(name).store.contents("lake", STATE):
         assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS), key
     assert not any(one.fullmatch("partitions/a/b/0001.json") for one in PATTERNS)
 
 
-def test_the_name_of_a_partition_is_the_one_that_is_told() -> None:
+def test_the_name_of_a_partition_is_the_one_that_is_shown() -> None:
     told = re.search(r"`([^`]+)`\s+is\s+`(\S+-[0-9a-f]{16})`", TEXT)
     assert told is not None
     assert Partition("source", "", told[1]).id == told[2]

@@ -208,7 +208,7 @@ def test_a_refused_source_leaves_the_output_as_it_was() -> None:
     assert (first.separator, second.separator) == (b"", b",")
 
 
-def test_sources_without_records_leave_no_comma_behind() -> None:
+def test_sources_without_records_leave_no_comma() -> None:
     empty = [b'{"Records":[]}', b"", b" \n", BOM, b'{ "Records" : [ \n ] }']
     sources = [*empty, b'{"Records":[{"a":1}]}', *empty, b'{"Records":[{"a":2}]}', *empty]
     joined, _ = join(framer("document"), sources)

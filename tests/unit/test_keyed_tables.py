@@ -89,7 +89,7 @@ def test_a_key_reads_back_as_it_was_and_can_be_given_as_json() -> None:
         ),
     ],
 )
-def test_a_setting_that_does_not_fit_a_key_is_told(given: dict[str, Any], said: str) -> None:
+def test_a_setting_that_does_not_fit_a_key_is_reported(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         settings(**given)
 
@@ -128,7 +128,7 @@ def test_rows_that_get_columns_of_their_origin_are_never_copied_as_they_are() ->
 # What Spark of this machine needs.
 
 
-def test_spark_is_given_the_archives_of_its_table_or_those_of_a_directory(tmp_path: Path) -> None:
+def test_spark_is_given_the_jars_of_its_table_or_those_of_a_directory(tmp_path: Path) -> None:
     assert packages_environment(settings(table=ADDRESS)) == {}
     assert jar_settings({}) == {}
     given = packages_environment(settings(**KEYED))
@@ -357,7 +357,7 @@ def test_the_function_leaves_such_a_table_to_spark_and_says_whether_it_is_merged
     assert (answer["status"], answer["outputs"], answer["last"]) == ("done", 3, 1)
 
 
-def test_a_summary_tells_what_became_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_summary_shows_what_became_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
     counts = UpsertCounts(records=5, inserted=1, updated=2, deleted=1, stale=1)
     receipt = TableReceipt(table=ADDRESS, outputs=1, rows=5, commits=1, upserts=counts)
     summary._print_table_commits(msgspec.to_builtins(receipt))

@@ -87,7 +87,7 @@ def test_nothing_that_make_test_runs_is_silent(arguments: str) -> None:
     assert [line for line in silent if not any(known in line for known in TELLING)] == []
 
 
-def test_a_server_that_is_not_to_be_had_is_told_with_what_follows(
+def test_a_server_that_is_not_to_be_had_is_reported_with_what_follows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def ministack() -> Path:

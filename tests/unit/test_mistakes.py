@@ -77,7 +77,7 @@ def command(capfd: pytest.CaptureFixture[str]) -> Command:
     ],
     ids=lambda words: " ".join(words[::2]),
 )
-def test_a_destination_without_a_run_is_told_as_that(world, command, words):
+def test_a_destination_without_a_run_is_reported_as_that(world, command, words):
     code, out, err = command(*words)
     assert (code, out) == (2, "")
     assert err == (
@@ -103,14 +103,14 @@ def test_what_is_missing_is_said_to_be_and_not_called_none(world, command, words
     assert "None" not in err
 
 
-def test_a_field_that_is_null_is_told_with_what_it_takes():
+def test_a_field_that_is_null_is_reported_with_what_it_takes():
     given = {"s3_source_uri": SOURCE, "s3_destination_uri": DEST, "settle_seconds": None}
     with pytest.raises(InvalidInput, match="settle_seconds: no value; expected a whole number"):
         Settings.from_input(given)
 
 
 @pytest.mark.parametrize("name", ["clean-up", "adopt"])
-def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name):
+def test_where_there_is_no_terminal_the_options_that_go_on_are_reported(command, name):
     code, out, err = command(name, SOURCE, DEST)
     assert (code, out) == (2, "")
     assert err == (
@@ -129,7 +129,7 @@ def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name
     ],
     ids=" ".join,
 )
-def test_a_switch_with_a_value_is_told_how_it_is_switched(command, words):
+def test_a_switch_with_a_value_gets_an_error_that_says_how_it_is_switched(command, words):
     code, out, err = command("plan", SOURCE, DEST, *words)
     assert (code, out) == (2, "")
     option = words[0].partition("=")[0]
@@ -185,7 +185,7 @@ def test_a_key_of_another_bucket_than_its_uri_says_is_not_given_back(world, comm
     ],
     ids=["another version", "a prefix", "another key"],
 )
-def test_what_no_commit_names_is_told_by_what_was_asked_for(world, command, words, told):
+def test_what_no_commit_names_is_reported_by_what_was_asked_for(world, command, words, told):
     code, out, err = command("restore", DEST, *words)
     assert (code, out) == (2, "")
     assert told in err
@@ -204,7 +204,9 @@ def test_what_was_restored_is_summed_up_where_it_is_more_than_one(world, command
 
 
 @pytest.mark.parametrize("name", ["scan", "plan"])
-def test_where_no_table_is_like_a_pattern_the_pattern_is_told(world, command, monkeypatch, name):
+def test_where_no_table_is_like_a_pattern_the_pattern_is_reported(
+    world, command, monkeypatch, name
+):
     monkeypatch.setattr(table_input, "open_store", lambda *_: world.store)
     code, out, _ = command("tables", name, "--delta-prefixes", "s3://lake/gold/")
     assert (code, out) == (0, "no table matches s3://lake/gold/\n")
@@ -220,7 +222,7 @@ def test_sql_that_cannot_be_parsed_is_refused_before_anything_is_read(world, com
     assert len(world.store.calls) == asked
 
 
-def test_an_output_that_somebody_deleted_is_named_with_the_way_out(world, command, tmp_path: Path):
+def test_an_output_that_was_deleted_is_named_with_the_way_out(world, command, tmp_path: Path):
     (output,) = world.store.contents("lake", "compacted/")
     world.store.remove("lake", output)
     code, out, err = command("restore", DEST, "--all", "-o", tmp_path)

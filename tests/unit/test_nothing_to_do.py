@@ -52,20 +52,20 @@ TYPED = {
 
 
 @pytest.mark.parametrize("reason", SkipReason)
-def test_each_reason_that_can_be_the_only_one_is_told_with_its_way_out(reason):
+def test_each_reason_that_can_be_the_only_one_is_reported_with_its_way_out(reason):
     given = settings(include=["*.log", "*.gz"], exclude=["tmp/*"])
     line = nothing_to_do(given, {reason.value: Skipped(5_000, 1)}, typed=True)
     assert line.startswith("nothing to compact: 5,000 objects left: ")
     assert TYPED[reason] in line
 
 
-def test_a_deployed_run_is_told_settings_and_not_options():
+def test_a_deployed_run_names_settings_and_not_options():
     line = nothing_to_do(settings(), {"quarantined": Skipped(1, 1)})
     assert line.startswith("nothing to compact: 1 object left: ")
     assert line.endswith("give other settings, or retry_quarantined: true")
 
 
-def test_what_waits_is_told_with_its_age_and_the_time_from_which_on_a_run_takes_it():
+def test_what_waits_is_reported_with_its_age_and_the_time_from_which_on_a_run_takes_it():
     waiting = Waiting(NOW - 40, NOW - 20, NOW + 560, NOW)
     given = settings(open_partition_seconds=0)
     line = nothing_to_do(given, {"too_young": Skipped(5_000, 1)}, waiting=waiting, typed=True)
@@ -75,7 +75,7 @@ def test_what_waits_is_told_with_its_age_and_the_time_from_which_on_a_run_takes_
     )
 
 
-def test_what_somebody_can_change_comes_before_what_is_done_already():
+def test_what_a_user_can_change_comes_before_what_is_done_already():
     skipped = {
         "already_committed": Skipped(9_000, 1),
         "too_young": Skipped(3, 1),
@@ -87,7 +87,7 @@ def test_what_somebody_can_change_comes_before_what_is_done_already():
     assert line.endswith("; 9,001 objects for other reasons, see below")
 
 
-def test_partitions_too_large_for_a_worker_are_told_where_there_is_no_spark():
+def test_partitions_too_large_for_a_worker_are_reported_where_there_is_no_spark():
     line = nothing_to_do(settings(spark_engine="none"), {}, oversized=2)
     assert "2 partitions are larger than one worker may take, and spark_engine is none" in line
 
@@ -108,7 +108,7 @@ def test_where_there_is_nothing_at_all_that_is_said(given, line):
     ("seconds", "text"),
     [(-3, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (172_800, "2 days")],
 )
-def test_ages_are_told_as_a_person_says_them(seconds, text):
+def test_ages_are_reported_as_a_person_says_them(seconds, text):
     assert age_text(seconds) == text
 
 
@@ -196,7 +196,7 @@ def warned(store: MemoryStore, **given: Any) -> str:
     return window_warning(settings(**{**WINDOW, **given}), store, NOW)
 
 
-def test_a_window_without_objects_is_told_what_there_is_and_the_last_date():
+def test_a_window_without_objects_is_reported_with_what_there_is_and_the_last_date():
     days = ["2025/12/31", "2026/02/28", "2026/05/02", "2026/04/30"]
     store = a_store(*(f"logs/{day}/a" for day in days))
     assert warned(store) == (

@@ -56,7 +56,7 @@ def test_fewer_objects_never_take_longer_as_long_as_all_readers_share_them(
     assert seconds(engine, few) <= seconds(engine, many) + 1e-9
 
 
-def test_one_object_that_nobody_can_split_may_take_longer_than_many_small_ones() -> None:
+def test_one_object_that_cannot_be_split_may_take_longer_than_many_small_ones() -> None:
     engine = replace(TWO, readers=32)
     whole = 50_000_000
     assert seconds(engine, Stored(1, whole, 1)) > seconds(engine, Stored(500, whole, 500))

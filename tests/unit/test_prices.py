@@ -44,7 +44,7 @@ def test_what_this_program_asks_for_is_there_in_us_east_1() -> None:
     assert usual >= {*names, costs.ATHENA_TIB, costs.GLUE_DPU_HOUR}
 
 
-def test_a_region_that_is_not_there_is_told_and_us_east_1_is_taken() -> None:
+def test_a_region_that_is_not_there_is_reported_and_us_east_1_is_taken() -> None:
     found = prices_for("eu-nowhere-9")
     assert found.warning == (
         "no prices of eu-nowhere-9 are known here: costs are those of us-east-1"

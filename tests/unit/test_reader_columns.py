@@ -166,7 +166,7 @@ def test_what_no_engine_reads_is_refused(format: Format) -> None:
         found(format, "[]")
 
 
-def test_a_sample_without_a_record_is_told() -> None:
+def test_a_sample_without_a_record_is_reported() -> None:
     with pytest.raises(InvalidInput, match="no record with members"):
         found(Format.JSON_LINES, "1", "[]")
 

@@ -199,12 +199,12 @@ def test_the_delimiter_is_the_one_that_every_line_has(content: bytes, delimiter:
         lambda body: b"\x50\x2a\x4d\x18\x03\0\0\0abc" + zstandard.compress(body),
     ],
 )
-def test_stored_bytes_are_decompressed_anew(encode) -> None:
+def test_stored_bytes_are_decompressed_again(encode) -> None:
     stored = encode(b"one\ntwo\n")
     assert b"".join(plain_pieces(stored[n : n + 1] for n in range(len(stored)))) == b"one\ntwo\n"
 
 
-def test_what_does_not_decompress_is_told() -> None:
+def test_what_does_not_decompress_is_reported() -> None:
     with pytest.raises(NotReadable):
         list(plain_pieces((gzip.compress(b"cut off")[:-3],)))
 

@@ -147,7 +147,7 @@ def test_a_publisher_may_die_at_any_request_while_it_sets_aside_and_takes_back(k
     raise AssertionError("it never comes through")
 
 
-def test_of_two_publishers_that_take_it_back_at_once_one_does(tables):
+def test_of_two_publishers_that_take_it_back_concurrently_one_does(tables):
     with_poison(tables)
     tables.publish()
     tables.table.takes_all = True

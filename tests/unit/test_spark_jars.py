@@ -97,7 +97,7 @@ def test_without_maven_it_is_said_what_else_would_do(
     assert "\n" not in str(told.value)
 
 
-def test_whoever_fetches_says_how_commands_run(tmp_path: Path) -> None:
+def test_a_fetch_says_how_commands_run(tmp_path: Path) -> None:
     class Refused(Exception):
         pass
 

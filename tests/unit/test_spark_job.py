@@ -66,7 +66,7 @@ def submit(here: SparkHere, rest: str) -> None:
 
 
 @pytest.mark.parametrize(("code", "failure"), [(0, ""), (3, "exit status 3; see the log")])
-def test_lines_for_a_person_are_told_and_the_rest_is_logged(
+def test_lines_for_a_person_are_reported_and_the_rest_is_logged(
     spark: SparkHere, tmp_path: Path, code: int, failure: str
 ) -> None:
     submit(spark, f"exit {code}")

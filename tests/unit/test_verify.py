@@ -272,7 +272,7 @@ WAYS = [(ending, compression) for ending in CONTENTS for compression in ("none",
 
 
 @pytest.mark.parametrize(("ending", "compression"), WAYS)
-def test_a_sound_output_passes_and_tells_its_records(ending: str, compression: str) -> None:
+def test_a_sound_output_passes_and_shows_its_records(ending: str, compression: str) -> None:
     world, commit = committed(ending, CONTENTS[ending], compression=compression)
     expected = {".json": 4, ".csv": 3, ".tsv": 3, "_CloudTrail_.json": 3, ".dat": 5}
     assert check_commit(commit, world.store) == expected[ending]

@@ -38,7 +38,7 @@ def test_seconds_grow_with_objects_and_with_bytes() -> None:
         ("a/1_CloudTrail_eu-west-1_x.json", CLOUDTRAIL_GZIP),
     ],
 )
-def test_a_key_tells_which_speed_counts(key, kind) -> None:
+def test_a_key_decides_which_speed_counts(key, kind) -> None:
     assert speed_for(key) is SPEEDS[kind]
 
 

@@ -97,7 +97,7 @@ def test_the_document_has_a_line_for_each_kind_and_marks_what_is_wrong():
     assert 'Set format: "text", if its lines are records.' in made
 
 
-def test_documents_and_logs_that_must_be_told_apart_begin_differently():
+def test_documents_and_logs_that_must_be_distinguished_begin_differently():
     logs = [kind for kind in KINDS.values() if kind.write.__module__.endswith("plain_logs")]
     assert len([kind for kind in logs if kind.verdict is Verdict.JOINED]) >= 40
     variants = [kind for name, kind in KINDS.items() if name.endswith(", variants")]
@@ -149,7 +149,7 @@ def source(name, plain, reader):
         (blob, [b"\x01", b"\x02"], b"\x01\n\x02\n"),
     ],
 )
-def test_a_reader_tells_a_wrong_output_from_its_sources(reader, sources, joined):
+def test_a_reader_distinguishes_a_wrong_output_from_its_sources(reader, sources, joined):
     assert sum((reader(one) for one in sources), start=type(reader(b""))()) != reader(joined)
 
 
@@ -170,7 +170,7 @@ def test_a_reader_tells_a_wrong_output_from_its_sources(reader, sources, joined)
          b'{"Records":[1]}'),
     ],
 )  # fmt: skip
-def test_duckdb_tells_a_wrong_output_from_its_sources(reader, sources, right, wrong):
+def test_duckdb_distinguishes_a_wrong_output_from_its_sources(reader, sources, right, wrong):
     assert not difference(right, sources, reader)
     assert difference(wrong, sources, reader)
 

@@ -184,7 +184,7 @@ class DynamoRegistry(DynamoTable):
                 yield head_of(one)
 
     def head(self, stream: str, path: str) -> Head | None:
-        """That of one partition, whether or not it may have something pending."""
+        """The head of one partition, whether or not something may be pending in it."""
         found = self._get(head_key(stream, path))
         return None if found is None else head_of(found)
 
@@ -210,7 +210,7 @@ class DynamoRegistry(DynamoTable):
         return (one for one in found if not after or name_bytes(one) > start)
 
     def _long_ones(self, stream: str, partition: Partition) -> Iterator[Item]:
-        """Those that the table has in no order; they are few."""
+        """Items with keys too long for the table's order; they are few."""
         found = self._query(f"{stream}/{LONG}/{partition.path}")
         yield from sorted((item_of(one, partition) for one in found), key=name_bytes)
 

@@ -68,23 +68,23 @@ class KeyedCatalog:
         )
 
     def create(self, files: Sequence[TableFile]) -> None:
-        """Not here."""
+        """Not supported: Spark writes such a table."""
         self._refuse()
 
     def unfit(
         self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
     ) -> Mapping[TableFile, str]:
-        """Not here."""
+        """Not supported: Spark writes such a table."""
         self._refuse()
 
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
     ) -> str:
-        """Not here."""
+        """Not supported: Spark writes such a table."""
         self._refuse()
 
     def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
-        """Not here."""
+        """Not supported: Spark writes such a table."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

@@ -92,7 +92,7 @@ class Footers:
         return metadata
 
     def _tail(self, one: TableFile) -> bytes:
-        """Its footer and trailer."""
+        """The footer and trailer of a file."""
         looked_at = min(one.size, _FIRST_LOOK_BYTES)
         read = self.store.get_range
         tail = read(one.bucket, one.key, one.size - looked_at, looked_at)

@@ -84,7 +84,7 @@ class CleanUpReport:
 
     @property
     def totals(self) -> dict[str, int]:
-        """Its numbers, with how many lines of each kind there are."""
+        """All counts, with the number of lines of each kind."""
         numbers = {name: getattr(self, name) for name in ("partitions", *SUMMED)}
         lines = ("unsafe", "warnings", "failures")
         left = self.left_out

@@ -63,12 +63,12 @@ class Deleted:
 
     @property
     def ours(self) -> tuple[SourceObject, ...]:
-        """Those that were deleted now, and not by another clean-up before."""
+        """Sources that this clean-up deleted, not an earlier one."""
         return tuple(source for source in self.gone if source.key not in self.absent)
 
     @property
     def bytes(self) -> int:
-        """Of those that are gone."""
+        """Bytes of the sources that are gone."""
         return sum(source.size for source in self.gone)
 
 

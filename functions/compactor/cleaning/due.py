@@ -82,7 +82,7 @@ class CleanUpRun:
         return Destination(bucket, prefix)
 
     def list_log(self) -> StoredLog:
-        """Its commit log, as it lies there now."""
+        """List the partition's commit log."""
         return one_log(self.settings.state, self.path, self.store)
 
     def survey(self, log: StoredLog) -> Survey:
@@ -143,7 +143,7 @@ class Examined:
 
     @property
     def bytes(self) -> int:
-        """Of the sources that may be deleted."""
+        """Bytes of the sources that may be deleted."""
         return sum(source.size for source in self.sources)
 
 

@@ -119,7 +119,7 @@ def _runs(settings: Settings, store: ObjectStore) -> Iterator[str]:
 
 
 def _is_over(prefix: str, settings: Settings, store: ObjectStore, before: float) -> bool:
-    """Nothing was written there since, and it is a run's: both have to be certain."""
+    """Whether a prefix is a run's, and nothing was written below it since; both must be certain."""
     bucket = settings.state.bucket
     # One HEAD for most runs, instead of a LIST.
     head = store.head(bucket, prefix + DISCOVERY_NAME)
@@ -132,7 +132,7 @@ def _is_over(prefix: str, settings: Settings, store: ObjectStore, before: float)
 
 
 def _is_of_a_run(prefix: str, settings: Settings, store: ObjectStore, *, discovered: bool) -> bool:
-    """Its documents say so, in a version that is known here."""
+    """Whether the documents below a prefix are a run's, in a known version."""
     bucket = settings.state.bucket
     with suppress(ObjectMissing, IntegrityError, ValueError):
         if _is_of_a_round(prefix) and _has_taken(prefix, bucket, store):

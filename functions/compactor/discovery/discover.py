@@ -137,12 +137,12 @@ class Found:
 
     @property
     def objects(self) -> int:
-        """Those of all partitions."""
+        """Objects of all partitions."""
         counted = sum(one.objects for items in (self.items, self.oversized) for one in items)
         return counted + self.resting.objects
 
     def discovery(self) -> Discovery:
-        """All of it.
+        """Everything that was discovered.
 
         Raises:
             InvalidInput: no source could be compacted without losing a column.

@@ -40,7 +40,7 @@ class Waiting:
 
     @classmethod
     def of(cls, given: Iterable[Self | None]) -> Self | None:
-        """Of several partitions together; None where no objects wait."""
+        """The sum over several partitions; None where no objects wait."""
         found = [one for one in given if one is not None]
         if not found:
             return None

@@ -34,7 +34,7 @@ class Search:
     Args:
         settings: of the run.
         store: where the source is.
-        parallel: lists several levels at once.
+        parallel: lists several levels concurrently.
         around: learns which levels are the root of a table, as they are listed here.
     """
 

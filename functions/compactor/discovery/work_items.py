@@ -173,7 +173,7 @@ def elements_of(store: ObjectStore, bucket: str, key: str) -> Iterator[bytes]:
 
 
 def _objects_in(line: bytes) -> Iterator[bytes]:
-    """Those of a line: one as this program writes them, all as others may."""
+    """The objects of a line: this program writes one, others may write several."""
     # Around them are the brackets of the array, and commas.
     inside = line[line.find(b"{") : line.rfind(b"}") + 1]
     return map(bytes, _decode_objects(b"[" + inside + b"]"))

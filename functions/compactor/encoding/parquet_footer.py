@@ -145,7 +145,7 @@ class _Footer(CompactReader):
         self._rows = self.number(kind)
 
     def _read_groups(self, kind: int) -> None:
-        """Of the first RowGroup: 1 columns, of the first of which 3 meta_data, of which 4 codec."""
+        """Read the codec of the first row group: fields 1 (columns), 3 (meta_data), 4 (codec)."""
         self._groups = self.structs(kind, {1: self._read_columns})
 
     def _read_columns(self, kind: int) -> None:

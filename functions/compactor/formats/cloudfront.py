@@ -72,7 +72,7 @@ class CommentWatch:
                 raise refused(QuarantineReason.UNKNOWN_FORMAT, _OTHER_COMMENT, found[1])
 
     def finish(self, tail: bytes) -> None:
-        """Nothing is open at the end of a row."""
+        """Do nothing: no row can be open at the end."""
 
 
 def _watch(_: bytes, header: bytes, __: Reading, declared: bool) -> CommentWatch | None:

@@ -62,7 +62,7 @@ class HeadedFramer:
         return HeadedStream(self)
 
     def closing(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
     @property

@@ -122,7 +122,7 @@ def _is_template(members: Members) -> bool:
 
 
 def _is_manifest(members: Members) -> bool:
-    """Of Kubernetes, but for what it logs."""
+    """Whether it is a manifest of Kubernetes, and not one of its logs."""
     if not members.keys() >= {"apiVersion", "kind"}:
         return False
     parts = members.keys() & {"metadata", "items", "spec", "data"}

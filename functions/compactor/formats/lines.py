@@ -23,7 +23,7 @@ class LineFramer:
     """
 
     def opening(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
     def frame(self, content: bytes | memoryview) -> Framed:
@@ -37,7 +37,7 @@ class LineFramer:
         return LineStream()
 
     def closing(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
 

@@ -75,11 +75,11 @@ class ColumnsFramer:
         return ColumnsStream(self, inner)
 
     def closing(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
     def delimiters(self, text: bytes) -> tuple[bytes, ...]:
-        """Those under which a source that begins so may be read."""
+        """Delimiters with which a source that begins so may be read."""
         end = text.find(b"\n")
         return delimiters_of(text if end < 0 else text[:end], self._format)
 

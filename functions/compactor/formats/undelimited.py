@@ -32,7 +32,7 @@ class UndelimitedFramer:
     """
 
     def opening(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
     def frame(self, content: bytes | memoryview) -> Framed:
@@ -59,7 +59,7 @@ class UndelimitedFramer:
         return
 
     def closing(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
 

@@ -47,7 +47,7 @@ class InventoryListing:
         return self.index.created_at
 
     def newest(self, partition: Partition) -> float:
-        """Nothing but what is listed."""
+        """0.0: all objects are listed."""
         return 0.0
 
     def covers(self, bucket: str, prefix: str) -> bool:

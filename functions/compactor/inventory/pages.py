@@ -144,7 +144,7 @@ class DirectoryShelf:
 
 
 def page_name(md5: str, number: int) -> str:
-    """Of a page of the listing.
+    """Name of a page of the listing.
 
     Args:
         md5: of the inventory's manifest: of two concurrent calls that take different inventories
@@ -155,7 +155,7 @@ def page_name(md5: str, number: int) -> str:
 
 
 def sorted_name(md5: str, part: str, number: int) -> str:
-    """Of a page of one part of the inventory, sorted by itself."""
+    """Name of a page of one sorted part of the inventory."""
     return f"sorted/{md5}/{part}/{number:08d}.json.gz"
 
 

@@ -125,7 +125,7 @@ class _Time:
         self._worked = True
 
     def is_up(self, next_seconds: float = 0.0) -> bool:
-        """Nothing that takes so long is to be begun."""
+        """Whether no time is left for work of this length."""
         return self._worked and self.left() < RESERVE_SECONDS + next_seconds
 
 
@@ -214,14 +214,14 @@ class _Taking:
         self.held = []
 
     def _rows(self, part: SortedPart, after: str) -> Iterator[Row]:
-        """Those of a part after a key."""
+        """The rows of a part after a key."""
         for number in range(bisect_right(part.last, after), len(part.last)):
             page = read_page(self.shelf, sorted_name(self.inventory.md5, part.name, number))
             yield from page[bisect_right(page, after, key=lambda row: row.key) :]
 
 
 def _newest(rows: Iterable[Row]) -> Iterator[Row]:
-    """Of each key the last, unless it says that there is nothing to list.
+    """The last row of each key, unless it says that there is nothing to list.
 
     An object that was written over meanwhile may be listed twice.
     """

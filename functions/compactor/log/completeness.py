@@ -62,7 +62,7 @@ def unnamed_outputs(
 def outputs_among(
     listed: Callable[[], Iterable[SourceObject]], store: ObjectStore
 ) -> list[SourceObject]:
-    """Those objects that are outputs of a run: by their names those of the usual stem.
+    """The objects that are outputs of a run: by their names those of the usual stem.
 
     Others, which were renamed, are outputs by their metadata. Of each other stem the first and
     the last are looked at, and the rest only where one of these is an output.

@@ -127,7 +127,7 @@ def values_in(raw: bytes) -> array[int]:
 
 
 def overwritten(group: ObjectGroup, rows: Sequence[ManifestRow]) -> Skipped:
-    """Of what was compacted, the sources at whose key other content was compacted before."""
+    """The compacted sources at whose key other content was compacted before."""
     if not group.held:
         return Skipped(0, 0)
     over = [row.source for row in rows if row.source.identity in group.held]

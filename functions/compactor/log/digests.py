@@ -48,7 +48,7 @@ class Digests(Set[bytes]):
         return found
 
     def to_bytes(self) -> bytes:
-        """All of them in order, one after the other."""
+        """All digests in order, concatenated."""
         if not self._ordered:
             return b"".join(sorted(self._recent))
         self._merge()

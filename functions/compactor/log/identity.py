@@ -227,7 +227,7 @@ def is_output_of_a_run(store: ObjectStore, source: SourceObject) -> bool:
 def outputs_among(
     sources: Sequence[SourceObject], store: ObjectStore, no_outputs: set[bytes]
 ) -> list[SourceObject]:
-    """Those of a group that say of themselves that they are outputs of some run.
+    """Sources of a group that are outputs of some run, by their own metadata.
 
     Of those that are called like outputs the first is looked at, and the others only where it is
     one.

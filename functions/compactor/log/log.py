@@ -191,7 +191,8 @@ class CommitLog:
                 self.refresh(state)
                 # A retried PUT may meet the entry that its own first try wrote.
                 if state.commit_ids.get(commit.sequence) != commit.commit_id:
-                    # Else their numbers are given again where somebody deletes one of them now.
+                    # Else their numbers are given again where another process deletes one of them
+                    # now.
                     self.settle_numbers(state)
                     continue
             else:

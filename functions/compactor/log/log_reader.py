@@ -299,7 +299,7 @@ def _damaged(bucket: str, key: str, why: object) -> IntegrityError:
 
 
 def _refuse_other_state(state: S3Uri, key: str) -> None:
-    """Nothing below the partitions of a state is called like the marker of one."""
+    """Refuse a key that is the marker of another state."""
     if key.endswith(_OF_A_STATE):
         accepted = f"a prefix without another state in it, as s3://{state.bucket}/{key} is of one"
         raise InvalidInput("s3_state_uri", state.uri, accepted)

@@ -37,7 +37,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def charged(name: str, count: float, what: str, price: Price) -> Figure:
-    """So many of what is paid for by the unit.
+    """The cost of a number of units.
 
     Args:
         name: what is paid for.

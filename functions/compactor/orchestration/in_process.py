@@ -40,4 +40,4 @@ class ThisProcess:
             return Answer.of(error)
 
     def stop(self) -> None:
-        """Nothing is under way beside the thread that asks."""
+        """Do nothing: no work runs outside of the calling thread."""

@@ -59,7 +59,7 @@ class Tally:
             self._publish(replace(self.now, **values))
 
     def add(self, **more: int) -> None:
-        """So many more of each."""
+        """Add to the counts."""
         with self.lock:
             self.set(**{name: getattr(self.now, name) + n for name, n in more.items()})
 

@@ -25,8 +25,8 @@ class Workers(Protocol):
     def own_time(self) -> bool:
         """True where each call has a process, and so a time, of its own: ``more`` is called again.
 
-        Calls that share this thread share the time of the whole run: ``more`` says that there
-        is none left.
+        Calls that share this thread share the time of the whole run: ``more`` says that no
+        time is left.
         """
         ...
 
@@ -77,7 +77,7 @@ class Observer:
         """It was not, or not all; called where the error is handled."""
 
     def planned_clean_up(self, partitions: int) -> None:
-        """So many partitions have commits past retention."""
+        """Take the number of partitions with commits past retention."""
 
     def expired(self, expiry: Expiry) -> None:
         """Old files of the state were dropped."""

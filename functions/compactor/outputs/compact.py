@@ -331,7 +331,7 @@ class _Pass:
         return output
 
     def _place_empty(self, source: SourceObject, content: plain.PlainContent) -> None:
-        """Nothing, or a byte order mark alone: it fits any output, and needs none."""
+        """Place a source with at most a byte order mark: it fits any output, and needs none."""
         if self._output is not None:
             self._output.end_copied()
         self._rows.append(content.row(source, SliceFacts(0, dropped_prefix=content.head)))

@@ -129,7 +129,7 @@ def found_in(
 def _held_by(
     commit: Commit, left: Mapping[tuple[str, str], Again], store: ObjectStore
 ) -> Iterator[Again]:
-    """Those whose content a commit has; each is taken out of ``left`` before the next."""
+    """Sources whose content a commit has; each is taken out of ``left`` before the next."""
     for row in commit.rows:
         one = left.get((row.source.bucket, row.source.key))
         if one is not None and _is_same(one, row, commit, store):

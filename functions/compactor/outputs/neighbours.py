@@ -185,7 +185,7 @@ class SharedLines:
             self._samples.setdefault(line, []).append(text)
 
     def left_alone(self) -> Iterator[Quarantined]:
-        """Those whose first line may be a header."""
+        """Sources whose first line may be a header."""
         extended = self._extended()
         for line, sources in self._sources.items():
             is_shared = len(sources) > 1 or line in extended

@@ -117,7 +117,7 @@ class Questions:
         yield _finding(Condition.PUBLISH, kept=kept)
 
     def _copy(self) -> Iterator[Finding]:
-        """Of a range of an object with a CRC32 of its own: some stores take that for the part's."""
+        """Copy a range of an object that has a CRC32: some stores give that CRC32 to the part."""
         name = "create" if self._head("publish") is None else "publish"
         source = self._written(name)
         start, length = 1, source.size - 1

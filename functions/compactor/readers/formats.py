@@ -80,7 +80,7 @@ class LogLines:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """Names of the columns."""
         return tuple(one.lstrip('"[') for one in self.fields.split())
 
     @property

@@ -70,7 +70,7 @@ class Outcomes(msgspec.Struct):
 
     @property
     def line(self) -> str:
-        """All of it for a person, but for the faults."""
+        """Everything but the faults, for a person."""
         shown = f"{self.raw:,} show sources, {self.compacted:,} outputs, {self.listed:,} a list"
         unread = f"; {self.unread:,} archived objects are not read" if self.unread else ""
         return (

@@ -189,7 +189,7 @@ def withdraws(removal: Removal, old: Item | None) -> bool:
 
 
 def latest(items: Iterable[Item]) -> list[Item]:
-    """Of each key the one that stands when all of them were registered, in their order."""
+    """The item of each key that stands when all were registered, in their order."""
     found: dict[tuple[str, str], Item] = {}
     for one in items:
         place = one.partition.path, one.name

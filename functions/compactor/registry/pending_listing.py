@@ -78,7 +78,7 @@ class EventListing:
         return bucket == self._bucket and prefix.startswith(self._prefix)
 
     def partitions(self) -> list[Partition]:
-        """Those with something pending, in order of their paths."""
+        """Partitions with something pending, in order of their paths."""
         paths = sorted(head.path for head in self.registry.heads(self.stream))
         return [Partition(self._bucket, self._prefix + path, path) for path in paths]
 

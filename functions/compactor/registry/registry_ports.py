@@ -82,7 +82,7 @@ class Registry(Protocol):
         ...
 
     def head(self, stream: str, path: str) -> Head | None:
-        """That of one partition, whether or not it may have something pending."""
+        """The head of one partition, whether or not something may be pending in it."""
         ...
 
     def rest(self, stream: str, head: Head, now: float) -> bool:

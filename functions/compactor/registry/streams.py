@@ -177,7 +177,7 @@ def table_and_stream(settings: Settings) -> tuple[str, str]:
 
 
 def inventoried(settings: Settings, inventory: object) -> Settings:
-    """Of a run that takes an inventory of the same source.
+    """The settings of a run that takes an inventory of the same source.
 
     Args:
         settings: of a run of the stream.

@@ -26,7 +26,7 @@ UNKNOWN_SETTINGS = "unknown: no run over this source has left a report, so its s
 
 
 class Inquiry(msgspec.Struct, frozen=True):
-    """Whose objects are asked about.
+    """A destination, and what is needed to explain its objects.
 
     Attributes:
         destination: of the runs.
@@ -104,7 +104,7 @@ def output_keys(inquiry: Inquiry, given: str) -> Iterator[str]:
 
 
 def settings_for(inquiry: Inquiry, commit: Commit) -> Settings | None:
-    """Those of the newest run over the source of a commit; None where none left a report."""
+    """The settings of the newest run over a commit's source; None where no run left a report."""
     bucket, key = commit.source_bucket, next((one.key for one in commit.sources), "")
     return next((one for one in inquiry.settings if covers(one, bucket, key)), None)
 
@@ -116,7 +116,7 @@ def covers(settings: Settings, bucket: str, key: str) -> bool:
 
 
 def there(head: ObjectHead) -> str:
-    """That an object exists."""
+    """The line about an object that exists."""
     since = moment(head.last_modified)
     return f"exists: {plural(head.size, 'byte')}, ETag {head.etag}, last modified {since}"
 

@@ -104,7 +104,7 @@ class Gathered:
         self.failed += has_failed
 
     def state(self) -> GatheredState:
-        """All of it."""
+        """Everything gathered so far."""
         return GatheredState(
             self.totals,
             self.partitions,
@@ -150,7 +150,7 @@ class Gathered:
         return self.outcomes.warnings
 
     def shown(self) -> list[Receipt]:
-        """Those that are shown one by one, in the order they were added."""
+        """Receipts that are shown one by one, in the order they were added."""
         found = [one for *_, one in sorted(self._kept, key=lambda kept: -kept[2])]
         shown, left = [], SHOWN_SOURCES
         for one in found:

@@ -72,5 +72,5 @@ class Time:
         return self.is_up()
 
     def is_up(self) -> bool:
-        """Nothing more is to be begun."""
+        """Whether the call has to stop."""
         return self._worked and self._deadline.remaining_seconds() < self._reserve

@@ -211,7 +211,7 @@ def _remedy(known: Quarantined) -> str:
 
 
 def _outside(settings: Settings, partition: Partition, now: float) -> str:
-    """That the partition is not of the window of a run; empty where it is."""
+    """Why the partition is outside of the window of a run; empty where it is inside."""
     dates = dates_of(settings, now)
     if dates is None or any(partition.path.endswith(one) for one in dates):
         return ""

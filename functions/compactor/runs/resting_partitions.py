@@ -47,7 +47,7 @@ class RestNotes:
         self._seen: Seen | None = None
 
     def ended(self, window: Window, state: LogState) -> None:
-        """Nothing is left of a window, which was listed last as ``listed``."""
+        """Note that nothing is left of a window, which was listed last as ``listed``."""
         listing, self.listed = self.listed, None
         if listing is None:
             return

@@ -98,7 +98,7 @@ class Passing:
         *,
         in_full: bool,
     ) -> None:
-        """Nothing is left of a window.
+        """Note that nothing is left of a window.
 
         Args:
             until: its last key; None for the last window.

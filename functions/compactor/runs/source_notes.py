@@ -108,7 +108,7 @@ def without_known(draft: Commit, state: LogState) -> Commit:
 def known_as_denied(
     group: ObjectGroup, reason: QuarantineReason, cause: str, state: LogState
 ) -> tuple[Quarantined, ...]:
-    """Those of a group of which nothing could be read that were denied to earlier runs, too.
+    """Sources of a group without a readable one that were denied to earlier runs, too.
 
     Args:
         group: of which the first sources were tried, and some after them.

@@ -162,7 +162,7 @@ class S3Base:
 
 
 def _with_files_left(most: int) -> int:
-    """So many concurrent connections at most, or half of what this process may have open.
+    """The most concurrent connections: this many, or half of the files that the process may open.
 
     A shell of macOS gives it 256 files in all.
     """

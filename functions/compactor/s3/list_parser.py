@@ -168,12 +168,12 @@ class ListedObjects(Sequence[SourceObject]):
 
     @property
     def keys(self) -> Sequence[str]:
-        """Their keys, in the order listed."""
+        """Keys of the objects, in the order listed."""
         return self._keys if self._made is None else [one.key for one in self._made]
 
     @property
     def classes(self) -> Set[str]:
-        """Their storage classes."""
+        """Storage classes of the objects."""
         if self._made is not None:
             return {one.storage_class for one in self._made}
         return {row[4] for row in self._rows}

@@ -35,7 +35,7 @@ from compactor.s3.retries import NEVER
 from compactor.s3.translate import Again
 from compactor.sizes import GET_BYTES, MIB
 
-_AT_ONCE = 64
+_TAG_REQUESTS = 64
 # So many bodies wait for the tags of the first at most, and so many bytes of them.
 _MOST_WAITING = 256
 _MOST_WAITING_BYTES = 16 * MIB
@@ -63,7 +63,7 @@ def with_tags(
                 yield body
                 continue
             if has_tags and pool is None:
-                pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="tags")
+                pool = ThreadPoolExecutor(_TAG_REQUESTS, thread_name_prefix="tags")
             size = len(body.content or b"")
             one = pool.submit(tagged, body) if has_tags and pool is not None else body
             waiting.append((one, size))

@@ -73,7 +73,7 @@ class Again(TransientStoreError):
 
 
 def cut_short_each_time(progress: str) -> InvalidInput:
-    """Of answers that were cut short each time: what comes later will be, too."""
+    """The error about answers that are cut short at each try: a later try will not help."""
     accepted = "a store, and proxies in between, that send all of each object"
     line = f"endpoint: answers are cut short each time: {progress}; expected {accepted}"
     return InvalidInput("endpoint", progress, accepted, message=line)

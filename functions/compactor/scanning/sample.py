@@ -95,7 +95,7 @@ def kind_of(key: str) -> str:
 
 
 def shares(counts: Mapping[str, int], places: int) -> dict[str, int]:
-    """So many places divided by counts: one each, the rest in proportion; never more in all."""
+    """Divide places by counts: one each, the rest in proportion; never more in all."""
     kinds = sorted(counts, key=lambda kind: (-counts[kind], kind))[:places]
     left, total = places - len(kinds), sum(counts[kind] for kind in kinds)
     return {

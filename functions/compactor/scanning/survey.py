@@ -189,7 +189,7 @@ class KeySpace:
         self._most = math.prod(map(len, self._alphabets)) - 1
 
     def number(self, key: str) -> int:
-        """Its number; of a later key never a smaller number."""
+        """A number for a key, which never decreases from key to key."""
         if not key.startswith(self._shared):
             return 0 if key < self._shared else self._most
         number, rest = 0, key[len(self._shared) :]
@@ -206,7 +206,7 @@ class KeySpace:
         return number
 
     def scattered(self, after: str, until: str, many: int) -> Iterator[str]:
-        """So many keys between two, with all characters at all places, in no order."""
+        """A number of keys between two, with all characters at all places, in no order."""
         first, last = self.number(after), self.number(until)
         for one in range(1, many + 1):
             yield self.key(first + ((last - first) * (one * _GOLDEN % (1 << 64)) >> 64))

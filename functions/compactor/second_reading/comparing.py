@@ -80,7 +80,7 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """The comparison in one line."""
         names = ", ".join(repr(name) for name in self.sources)
         counts = f"{self.records_in:,} records in, {self.records_out:,} out"
         return f"{names}: {counts}: {self.detail}"

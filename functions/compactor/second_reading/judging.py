@@ -154,7 +154,7 @@ def _json_kind(content: bytes, *, complete: bool) -> Kind | None:
 
 
 def _document_kind(text: bytes) -> Kind:
-    """Of one value that is the whole content."""
+    """The kind of one JSON value that is the whole content."""
     if text.startswith(b"{"):
         if is_records_alone(text):
             return Kind.TRAIL
@@ -168,7 +168,7 @@ def _document_kind(text: bytes) -> Kind:
 
 
 def _unfinished_kind(text: bytes, *, complete: bool) -> Kind | None:
-    """Of JSON that is cut off, or broken, or longer than what is at hand; None for other text."""
+    """The kind of JSON that is cut off, broken, or longer than the head; None for other text."""
     if _TRAIL_START.match(text):
         return Kind.TRAIL
     if not complete and _LIST_START.match(text):

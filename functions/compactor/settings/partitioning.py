@@ -46,7 +46,7 @@ class PartitionBy(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Of the field, as Iceberg's Java library and Spark call it."""
+        """Name of the field, as Iceberg's Java library and Spark call it."""
         endings = {IDENTITY: "", "truncate": "_trunc"}
         return self.column + endings.get(self.transform, f"_{self.transform}")
 

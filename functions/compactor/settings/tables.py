@@ -62,7 +62,7 @@ class TableAddress(msgspec.Struct, frozen=True):
 
     @property
     def keys(self) -> TableAddress:
-        """Of a table whose rows have a key: where the table of its keys is."""
+        """Address of the table of keys, of a table whose rows have a key."""
         if self.kind == DELTA:
             return TableAddress(DELTA, f"{self.uri.rstrip('/')}{KEYS_SUFFIX}/")
         name = (*self.name[:-1], self.name[-1] + KEYS_SUFFIX)
@@ -70,7 +70,7 @@ class TableAddress(msgspec.Struct, frozen=True):
 
     @property
     def location(self) -> S3Uri | None:
-        """Of a Delta table; None where the catalog alone knows it."""
+        """Location of a Delta table; None where the catalog alone knows it."""
         return parse_location(self.uri) if self.kind == DELTA else None
 
 

@@ -67,7 +67,7 @@ class UpsertKey:
         return (*self.order, SOURCE_KEY, POSITION)
 
     def own(self, columns: Sequence[str]) -> list[str]:
-        """Those of an output's columns whose names are taken by upserts themselves."""
+        """Columns of an output whose names upserts use themselves."""
         taken = {name.lower() for name in (*self.order, DELETED, ENTRY)}
         return [name for name in columns if name.lower() in taken or name.lower().startswith(OWN)]
 

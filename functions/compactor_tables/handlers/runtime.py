@@ -77,7 +77,7 @@ def glue() -> GlueTables:
 
 @cache
 def prices() -> Prices:
-    """Those of the function's region."""
+    """Prices of the function's region."""
     return prices_for(os.environ.get("AWS_REGION"))
 
 

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings(destination: S3Uri, state: S3Uri, store: ObjectStore) -> Iterator[Settings]:
-    """Of the newest run over each source into the destination."""
+    """The settings of the newest run over each source into the destination."""
     seen: set[str] = set()
     for report in newest_reports(state, store, _REPORTS):
         try:

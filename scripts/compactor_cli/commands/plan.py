@@ -75,7 +75,7 @@ class Forecast:
 
     @property
     def bytes(self) -> int:
-        """Listed bytes of those sources."""
+        """Listed bytes of the sources."""
         return sum(group.size for group in self.plan.groups)
 
     def to_dict(self) -> dict[str, Any]:

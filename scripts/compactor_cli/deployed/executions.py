@@ -44,7 +44,7 @@ class Execution:
 
     @property
     def run_id(self) -> str:
-        """Its name."""
+        """The execution's name."""
         return self.arn.rpartition(":")[2]
 
     @property

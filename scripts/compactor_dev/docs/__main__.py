@@ -65,7 +65,7 @@ def main(words: list[str]) -> int:
 
 
 def _show_words(tree: Tree, paths: tuple[str, ...]) -> int:
-    """All of some paths, one a line; without paths, sums by package and word."""
+    """Print the words of some paths, one a line; without paths, sums by package and word."""
     found = list(wrong_words(tree))
     lines = (
         (one.text for one in found if one.path.startswith(paths)) if paths else by_package(found)

@@ -74,7 +74,7 @@ def read_blocks(
 
 
 def slices_for(sources: Sequence[SourceObject], cores: int) -> int:
-    """Of how many tasks the reading of these sources is.
+    """How many tasks read these sources.
 
     As many as keep all cores busy, where each still has enough sources to read many at a time; more
     where a task would have too many bytes, or sources.

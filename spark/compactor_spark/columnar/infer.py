@@ -140,7 +140,7 @@ def infer_json(session: SparkSession, texts: DataFrame, **options: str) -> Struc
 
 
 def apart(texts: DataFrame, seen: StructType) -> StructType:
-    """Of names that differ in case alone, the one that most objects have; of equals the first.
+    """Keep, of names that differ in case alone, the one that most objects have; else the first.
 
     Args:
         texts: one column of strings, ``value``: JSON objects.

@@ -72,7 +72,7 @@ class Tables(Protocol):
         ...
 
     def version(self) -> str:
-        """Of the table, now."""
+        """The present version of the table."""
         ...
 
     def mark(self, order: Order, now: float) -> Mark:
@@ -80,7 +80,7 @@ class Tables(Protocol):
         ...
 
     def unmark(self, order: Order) -> None:
-        """Nothing was rewritten: there is nothing to undo."""
+        """Forget the mark to undo to, as nothing was rewritten."""
         ...
 
     def written_since(self, partition: PartitionOrder, since: float) -> str:

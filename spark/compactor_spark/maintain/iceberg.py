@@ -264,7 +264,7 @@ class IcebergTable:
         return self._sums(table, self._tasks(table, int(version), partition))
 
     def _sums(self, table: Any, tasks: list[Any]) -> RowSums:
-        """Of the rows of these files, read as a rewrite reads them."""
+        """Sums over the rows of these files, read as a rewrite reads them."""
         if not tasks:
             return RowSums(0, 0, 0)
         spark, staged = self._jvm.org.apache.iceberg.spark, self._jvm.java.util.ArrayList()

@@ -16,7 +16,7 @@ RUN, WHAT = f"{PREFIX}.maintenance", f"{PREFIX}.what"
 
 
 def in_order(session: SparkSession, action: Any, table: Any, order: Order) -> Any:
-    """A rewrite's action, told in which order rows shall lie."""
+    """A rewrite's action, given the order of rows."""
     jvm: Any = session._jvm
     if order.how == BINPACK:
         return action.binPack().option("min-input-files", str(order.min_files))

@@ -52,7 +52,7 @@ class RowsDiffer(IntegrityError):
 
 
 class _TimeIsUp(Exception):
-    """Nothing new is begun."""
+    """Time is up: nothing new is begun."""
 
 
 @dataclass(slots=True)
@@ -223,7 +223,7 @@ class Maintenance:
         raise RowsDiffer(record)
 
     def _all_deletes(self) -> None:
-        """Of partitions that are not written, and that did not fail."""
+        """Rewrite all deletes of partitions that are not being written, and did not fail."""
         open_ones = {one.name for one in self.receipt.of(GAVE_WAY)}
         for one in self.order.partitions:
             what = f"{DELETES} {one.name}"

@@ -69,7 +69,7 @@ class Engine(Protocol):
         ...
 
     def rows(self, name: str, seen: Seen) -> DataFrame:
-        """Its rows as it was seen, whatever happened since."""
+        """The table's rows as it was seen, whatever happened since."""
         ...
 
     def create(

@@ -78,8 +78,8 @@ class Merging:
             return None
         table = open_table(session, loaded.settings, client)
         address = loaded.settings.table_address
-        if address is not None and address.kind == DELTA and (told := one_driver_only(session)):
-            console.say(told)
+        if address is not None and address.kind == DELTA and (warning := one_driver_only(session)):
+            console.say(warning)
         return cls(loaded, client, console, traits, table, access_of(session))
 
     def merge(self) -> None:

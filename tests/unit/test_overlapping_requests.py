@@ -1,4 +1,4 @@
-"""What does not hang on each other goes on at once: a log is asked while sources are read."""
+"""What does not depend on each other runs concurrently: a log is read while sources are."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def changed(world: World) -> None:
 
 
 @pytest.mark.parametrize("disturb", [denied, changed])
-def test_what_is_wrong_with_a_log_is_told_whatever_becomes_of_the_sources(
+def test_what_is_wrong_with_a_log_is_reported_whatever_becomes_of_the_sources(
     disturb: Callable[[World], None],
 ) -> None:
     world = World()
@@ -236,7 +236,7 @@ def test_an_error_of_what_goes_on_beside_is_raised_at_the_end_of_the_block() -> 
 
 
 @pytest.mark.parametrize("error", [IntegrityError("of the block"), KeyboardInterrupt()])
-def test_the_error_of_the_block_goes_first_and_nothing_goes_on_behind_it(
+def test_the_error_of_the_block_goes_first_and_nothing_goes_on_after_it(
     error: BaseException,
 ) -> None:
     begun, ended = Event(), Event()
@@ -255,7 +255,7 @@ def test_the_error_of_the_block_goes_first_and_nothing_goes_on_behind_it(
     assert ended.is_set()
 
 
-def test_nothing_is_done_behind_work_that_failed() -> None:
+def test_nothing_is_done_after_work_that_failed() -> None:
     done = []
 
     def refuse() -> None:
