@@ -210,7 +210,7 @@ def test_beyond_max_objects_it_extrapolates_and_says_from_what(store, capsys):
     assert layout["last"] == f"{NOW - timedelta(days=1):%Y-%m-%d}"
     assert cli.main(["scan", URI, "--max-objects", "1000"]) == 0
     out = capsys.readouterr().out
-    assert "extrapolated from the first 1,000 objects in the order of keys" in out
+    assert "extrapolated from the first 1,000 objects in key order" in out
     assert rest["after"] in out
 
 
@@ -253,7 +253,7 @@ def test_where_no_object_is_one_of_a_source_no_command_is_proposed(store, capsys
     store.seed("source", "logs/a/", b"")
     found = scanned(capsys)
     assert (found["layout"]["clear"], found["inputs"]) == (False, [])
-    assert "no object here" in found["layout"]["why"]
+    assert "none of these objects" in found["layout"]["why"]
     assert cli.main(["scan", URI]) == 0
 
 
