@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tests.model.processes import NOTHING
-from tests.model.s3_world import HOLE, S3, Entry, replaced_in
+from tests.model.s3_world import HOLE, S3, Entry, record_of, replaced_in, valid_in
 
 
 class Cleaner(NamedTuple):
@@ -40,7 +40,7 @@ def survey(c: Cleaner, s3: S3) -> Cleaner:
     known = tuple(one or HOLE for one in log[:last])
     waits = c.waits and "retention" not in s3.without
     aged = s3.world.aged if waits else range(1, last + 1)
-    due = (n for n, one in enumerate(known, 1) if n in aged and one.sources)
+    due = (n for n, one in enumerate(known, 1) if n in aged and one.sources | one.again)
     return c.to("survey_outputs", log=known, due=tuple(sorted(set(due) - replaced_in(known))))
 
 
@@ -63,14 +63,17 @@ def next_entry(c: Cleaner) -> Cleaner:
 
 
 def prove(c: Cleaner, s3: S3) -> Cleaner:
+    """HEAD of the output, or of those that have the content of what came again."""
     number = c.due[0]
     entry, c = c.log[number - 1], c._replace(due=c.due[1:])
-    is_proven = s3.head_output(entry.key) == entry.records
+    again = set(map(record_of, entry.again))
+    wanted = [one for one in valid_in(c.log).values() if one is entry or one.records & again]
+    is_proven = all(s3.head_output(one.key) == one.records for one in wanted if one.key)
     if not is_proven and "proof of the output" not in s3.without:
         return next_entry(c)
     looks = c.waits and not s3.without & {"retention", "look for a note since"}
     at = "look_for_note" if looks else "delete"
-    return c.to(at, number=number, proven=tuple(sorted(entry.sources)))
+    return c.to(at, number=number, proven=tuple(sorted(entry.sources | entry.again)))
 
 
 def look_for_note(c: Cleaner, s3: S3) -> Cleaner:

@@ -17,17 +17,28 @@ FLIPPED, FOREIGN = "flipped bytes", "another's"
 
 
 class Entry(NamedTuple):
-    """An entry of the commit log; one without a key has no output, and makes another void."""
+    """An entry of the commit log; one without a key has no output.
+
+    Attributes:
+        commit: its random id, which is that of its upload, too.
+        key: of its output.
+        sources: what is compacted in it.
+        records: what its output holds.
+        replaces: number of the entry that it makes void.
+        again: what came again, and an earlier entry has the content of.
+    """
 
     commit: str
     key: str = ""
     sources: frozenset[str] = NOTHING
     records: frozenset[str] = NOTHING
     replaces: int = 0
+    again: frozenset[str] = NOTHING
 
     def __str__(self) -> str:
         void = f" replaces {self.replaces}" if self.replaces else ""
-        return f"{self.commit} of {plain(self.sources)}{void}"
+        again = f" again {plain(self.again)}" if self.again else ""
+        return f"{self.commit} of {plain(self.sources)}{again}{void}"
 
 
 HOLE = Entry("")
@@ -41,8 +52,23 @@ def replaced_in(log: tuple[Entry, ...]) -> frozenset[int]:
 @cache
 def committed_in(log: tuple[Entry, ...]) -> frozenset[str]:
     """Sources that valid entries name."""
-    valid = (one for number, one in enumerate(log, 1) if number not in replaced_in(log))
-    return frozenset().union(*(one.sources for one in valid))
+    return frozenset().union(*(one.sources | one.again for one in valid_in(log).values()))
+
+
+@cache
+def contents_in(log: tuple[Entry, ...]) -> frozenset[str]:
+    """Records that valid entries have."""
+    return frozenset().union(*(one.records for one in valid_in(log).values()))
+
+
+def valid_in(log: tuple[Entry, ...]) -> dict[int, Entry]:
+    """Entries that no later one makes void, by number."""
+    return {n: one for n, one in enumerate(log, 1) if n not in replaced_in(log)}
+
+
+def record_of(version: str) -> str:
+    """The content of a source: a1' is a1, delivered again with another ETag."""
+    return version.rstrip("'")
 
 
 class World(NamedTuple):
@@ -50,9 +76,9 @@ class World(NamedTuple):
 
     Attributes:
         sources: what stands, by the letter of its key and its version: "a1" or "a2". The version
-            is its ETag, and its one record, too.
-        written: every version that ever arrived.
-        taken_back: versions that their producer wrote over.
+            is its ETag, and its one record, too; but "a1'" has the record of "a1".
+        written: every record that ever arrived.
+        taken_back: records that their producer wrote over.
         log: entries by number, from 1; None for one that is not there.
         witnesses: likewise, the commit that each names; empty where there is none.
         uploads: those that are open: their commit, the key, and the bytes stored.
@@ -102,8 +128,9 @@ class S3(Service):
     def get_source(self, version: str) -> str:
         """Its record; empty where it is gone or another one."""
         if "If-Match on read" in self.without:
-            return next((one for one in self.world.sources if one[0] == version[0]), "")
-        return version if version in self.world.sources else ""
+            there = (record_of(one) for one in self.world.sources if one[0] == version[0])
+            return next(there, "")
+        return record_of(version) if version in self.world.sources else ""
 
     @request
     def head_output(self, key: str) -> frozenset[str] | None:
@@ -193,7 +220,8 @@ def arrives(world: World, version: str) -> Iterator[tuple[str, World]]:
     """A producer puts a source, perhaps over another one."""
     before = frozenset(one for one in world.sources if one[0] == version[0])
     sources = world.sources - before | {version}
-    written, taken_back = world.written | {version}, world.taken_back | before
+    written = world.written | {record_of(version)}
+    taken_back = world.taken_back | set(map(record_of, before)) - {record_of(version)}
     after = world._replace(sources=sources, written=written, taken_back=taken_back)
     yield f"a producer puts {version}", after
 
