@@ -7,14 +7,17 @@ app                 what `cdk` starts; `synthesize` gives a template without it
 stack               puts the following together
   storage           buckets and the places in them
   grants            what a role may do there
-  registry          the table of objects that wait, where S3 tells of them by events
+  registry          the table of objects that wait, where S3 names them by events
   reader_table      the table that query engines read: who switches its partitions
   tables            the table that outputs are published to, and that of its keys
-  functions         the Lambda functions, a role for each
+  function_set      Lambda functions of one bundle, a role for each
+  functions         those of compaction
   spark             what the oversized branch needs; emr: the services it may run on
   workflow          the state machine and its own rights
   machines          what every state machine has: log, Map Runs, rights of its tasks
   managed_rules     the rights that Step Functions wants of every machine with such tasks
+  maintenance       the second state machine, over tables that others write, with its functions
+  maintained_tables what of them a role must reach
   standalone        one function instead of the workflow, for small sources
   schedule          when it starts
   ingest            what else starts it: events; notifications: of a bucket that is there already

@@ -1,4 +1,4 @@
-"""The alarms, and the topic they tell."""
+"""The alarms, and the topic they notify."""
 
 from __future__ import annotations
 
@@ -14,13 +14,21 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from cdk.config import Config
-from cdk.functions import Functions
 from cdk.metrics import Metrics
+from cdk.readers import alarm_hours
 
 _SOON = Duration.minutes(5)
 _HOUR = Duration.hours(1)
 # Longer than all tries of a message take.
 _LONG_SECONDS = 3_600
+_INTEGRITY = (
+    "Something stored contradicts the commit log, and nothing was touched. Run compactor"
+    " verify, and let no clean-up run before you know why."
+)
+_INTEGRITY_ALONE = (
+    "A document of a run, or a table's metadata, is damaged, and the table was left alone:"
+    " compactor logs --level error says which."
+)
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 
 
@@ -50,8 +58,8 @@ class Alarms(Construct):
     def add_failed(self, how: Mapping[str, cloudwatch.IMetric]) -> None:
         """A run did not succeed: one alarm for each way in which that is counted.
 
-        A sum of them in one alarm would hang on what CloudWatch makes of a metric that was never
-        published, of which its manual only says what missing *values* are taken for.
+        A sum of them in one alarm would depend on what CloudWatch makes of a metric that was never
+        published, of which its manual only says how missing *values* are treated.
         """
         for name, metric in how.items():
             self._add(
@@ -62,23 +70,14 @@ class Alarms(Construct):
             )
 
     def add_missed(self, started: cloudwatch.Metric) -> None:
-        """No run started for too long, though the schedule is enabled.
+        """No run started for too long, though there is a schedule.
 
         The metric has values only where runs started, none below one. So this alarm has no data
-        until the first run, as on the day on which the schedule is switched on, and is told of by
+        until the first run, as on the day on which the schedule is deployed, and is reported by
         the loss of data after that: an alarm begins as INSUFFICIENT_DATA, and acts when its state
         changes alone ("Using Amazon CloudWatch alarms").
         """
-        if not self._config.schedule_enabled:
-            return
-        hours = self._config.alarm_hours
-        self._add_seldom(
-            "NoRun",
-            started,
-            hours,
-            f"No run started for {hours} hours. Is the schedule there, and does the queue of failed"
-            " starts say why?",
-        )
+        self._add_seldom("NoRun", "run", started, self._config.schedule)
 
     def add_tables(self, how: Mapping[str, cloudwatch.IMetric], started: cloudwatch.Metric) -> None:
         """A maintenance run did not succeed, or none started for two days though it should.
@@ -92,15 +91,8 @@ class Alarms(Construct):
                 "A maintenance run failed: compactor tables status says which table and why. What"
                 " was done to the others stands; start it again for the rest.",
             )
-        if self._config.maintenance_schedule is None:
-            return
-        hours = self._config.tables_alarm_hours
         self._add_seldom(
-            "NoTablesRun",
-            started,
-            hours,
-            f"No maintenance run started for {hours} hours. Is its schedule there, and does the"
-            " queue of failed starts say why?",
+            "NoTablesRun", "maintenance run", started, self._config.maintenance_schedule
         )
 
     def add_readers(self) -> None:
@@ -120,7 +112,7 @@ class Alarms(Construct):
         dead_letters: cloudwatch.IMetric,
         sweep_errors: cloudwatch.IMetric,
     ) -> None:
-        """Events are registered, and what they tell of is compacted in time.
+        """Events are registered, and what they name is compacted in time.
 
         Args:
             register_errors: of the function.
@@ -144,13 +136,13 @@ class Alarms(Construct):
         self._add(
             "DeadLetters",
             dead_letters,
-            "Events could not be registered. Mend the cause, then send them again: compactor"
+            "Events could not be registered. Fix the cause, then send them again: compactor"
             " replay. Until then a reconcile finds their objects.",
         )
         self._add(
             "LostEvents",
             self._metrics.of_stream("ReconciledObjects", "Sum", _HOUR),
-            "A reconcile found objects of which no event told; they are registered now. Once: S3"
+            "A reconcile found objects that no event named; they are registered now. Once: S3"
             " lost one. Again and again: are the bucket's notifications to EventBridge on?",
         )
         if self._config.reconcile_inventory is not None:
@@ -158,8 +150,8 @@ class Alarms(Construct):
                 "SweepErrors",
                 sweep_errors,
                 "The function sweep failed, mostly because there is no inventory to reconcile by:"
-                " compactor logs --level error says why. Until it can be had, nobody looks for"
-                " objects of which no event told.",
+                " compactor logs --level error says why. Until it can be had, nothing looks for"
+                " objects that no event named.",
             )
         self._add_oldest()
 
@@ -177,15 +169,17 @@ class Alarms(Construct):
             missing=cloudwatch.TreatMissingData.BREACHING,
         )
 
-    def add_common(self, functions: Functions, waiting: cloudwatch.IMetric) -> None:
-        """What is watched in any mode: quarantine, integrity, starts that failed."""
+    def add_failed_start(self, waiting: cloudwatch.IMetric) -> None:
+        """A schedule could not start what it should."""
         self._add(
-            "Quarantine",
-            self._metrics.count("QuarantinedObjects", period=_HOUR),
-            "Sources could not be compacted and were left alone. The report names each with its"
-            " reason; retry_quarantined tries them again.",
+            "FailedStart",
+            waiting,
+            "The schedule could not start a run; the messages in the queue say why.",
         )
-        for name, log in functions.log_groups.items():
+
+    def add_integrity(self, log_groups: Mapping[str, logs.LogGroup]) -> None:
+        """A function logged that something stored contradicts itself."""
+        for name, log in log_groups.items():
             logs.MetricFilter(
                 self,
                 f"IntegrityIn{name}",
@@ -194,11 +188,21 @@ class Alarms(Construct):
                 metric_name="IntegrityErrors",
                 filter_pattern=logs.FilterPattern.any_term("IntegrityError"),
             )
+        # One alarm for the functions of compaction and of maintenance.
+        if self.node.try_find_child("IntegrityError") is None:
+            self._add(
+                "IntegrityError",
+                self._metrics.undimensioned("IntegrityErrors", _SOON),
+                _INTEGRITY_ALONE if self._config.maintenance_alone else _INTEGRITY,
+            )
+
+    def add_compaction(self) -> None:
+        """What is watched of compaction in any mode: quarantine, and what clean-up kept."""
         self._add(
-            "IntegrityError",
-            self._metrics.undimensioned("IntegrityErrors", _SOON),
-            "Something stored contradicts the commit log, and nothing was touched. Run compactor"
-            " verify, and let no clean-up run before you know why.",
+            "Quarantine",
+            self._metrics.count("QuarantinedObjects", period=_HOUR),
+            "Sources could not be compacted and were left alone. The report names each with its"
+            " reason; retry_quarantined tries them again.",
         )
         self._add(
             "UnsafeCommit",
@@ -213,21 +217,22 @@ class Alarms(Construct):
             " names them with S3's reason, often a policy or a lock of the source bucket; the next"
             " run tries again.",
         )
-        self._add(
-            "FailedStart",
-            waiting,
-            "The schedule could not start a run; the messages in the queue say why.",
-        )
 
     def _add_seldom(
-        self, name: str, started: cloudwatch.Metric, hours: int, description: str
+        self, name: str, what: str, started: cloudwatch.Metric, schedule: str | None
     ) -> None:
         """For a metric that has values only where something started."""
+        hours = None if schedule is None else alarm_hours(schedule)
+        if hours is None:
+            return
         alarm = started.create_alarm(
             self,
             name,
             alarm_name=f"{self._config.name}-{name}",
-            alarm_description=description,
+            alarm_description=(
+                f"No {what} started for {hours} hours. Is its schedule there, and does the queue of"
+                " failed starts say why?"
+            ),
             comparison_operator=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
             threshold=1,
             evaluation_periods=hours,

@@ -34,7 +34,7 @@ TABLES_SUPERSEDED = "tables/*/superseded/*.json"
 
 
 def attach(app: cdk.App, config: Config) -> None:
-    """Make every synth of an app fail on a finding nobody acknowledged.
+    """Make every synth of an app fail on a finding that is not acknowledged.
 
     Raises:
         InvalidInput: the app lacks the flag without which some findings only warn.
@@ -56,7 +56,7 @@ def _guard(rules: tuple[tuple[str, str], ...]) -> cdk.CloudFormationValidatePlug
 
 def guard_rules(config: Config) -> dict[str, str]:
     """Our own rules for a configuration: name -> text in the language of Guard."""
-    allowed = [_STAGING]
+    allowed = [] if config.maintenance_alone else [_STAGING]
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
         allowed += [f"/{config.run.state.prefix}{below}" for below in OLD_STATE]
@@ -64,7 +64,7 @@ def guard_rules(config: Config) -> dict[str, str]:
         below = (TABLES_HISTORY, TABLES_SUPERSEDED)
         allowed += [f"/{config.run.state.prefix}{one}" for one in below]
     for uri in config.maintenance_locations:
-        # What nothing names any more, by whoever maintains the tables there.
+        # What nothing names any more, by other maintenance of the tables there.
         allowed.append(f"/{S3Uri.parse('maintenance_locations', uri).prefix}*")
     # Guard has patterns between slashes, so those within are escaped as well.
     patterns = [re.escape(end).replace("/", "\\/") for end in allowed]

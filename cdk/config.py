@@ -9,8 +9,9 @@ from typing import Any, Self
 
 from cdk import maintenance_fields as tables
 from cdk.config_checks import require_sense
-from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
-from cdk.readers import BUNDLED, RELEASE, alarm_hours, read_key
+from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
+from cdk.maintenance_fields import ALONE
+from cdk.readers import BUNDLED, RELEASE, EmrCluster, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -28,7 +29,7 @@ MADE_REGISTRY = "made-by-the-stack"
 
 #: Iceberg of the EMR release, of which "Using Apache Iceberg with EMR Serverless" and "Use an
 #: Iceberg cluster with Spark" give the place; its name there has the 3 of Spark 3. Spark resolves
-#: patterns, and of one that nothing matches the job itself can tell.
+#: patterns, and whether something matches one, the job itself finds out.
 RELEASE_JARS = "/usr/share/aws/iceberg/lib/iceberg-spark*runtime*.jar"
 
 # The same of Delta is "delta-spark.jar" in the guide of EMR 7; it was not looked at in later ones.
@@ -39,6 +40,8 @@ _RELEASE_JARS = {
         "/usr/share/aws/delta/lib/delta-storage*.jar",
     ),
 }
+
+_INSTANCES = {"arm64": "m6g.xlarge", "x86_64": "m6i.xlarge"}
 
 # Keys of the CDK's own tools that neither start with @ nor have a colon.
 _OTHERS = frozenset({"acknowledged-issue-numbers", "cli-telemetry"})
@@ -55,29 +58,20 @@ class Config:
     name: str
     mode: str
     create_destination_bucket: bool
-    kms_key_arn: str | None
-    source_kms_key_arn: str | None
-    inventory_kms_key_arn: str | None
+    kms_keys: Mapping[str, str]
     access_logs_uri: str | None
     versioned: bool
-    ia_days: int | None
-    archive_days: int | None
-    archive_class: str
-    expire_days: int | None
-    superseded_days: int | None
-    schedule: str
+    lifecycle: Mapping[str, int]
+    schedule: str | None
     schedule_time_zone: str
-    schedule_enabled: bool
     ingest: str
     events_seconds: int
     reconcile_hours: int
     reconcile_inventory: str | None
     switch_on_notifications: bool
     table_location_uri: str | None
-    table_kms_key_arn: str | None
     maintenance: Mapping[str, Any] | None
     maintenance_locations: tuple[str, ...]
-    maintenance_kms_key_arn: str | None
     maintenance_schedule: str | None
     glue_optimizers: tuple[str, ...]
     architecture: str
@@ -87,11 +81,8 @@ class Config:
     spark_jars: str | tuple[str, ...]
     emr_release_label: str
     emr_serverless_max_vcpus: int
-    emr_subnet_id: str | None
-    emr_instance_type: str
-    emr_core_instance_count: int
+    emr_cluster: EmrCluster | None
     alarm_email: str | None
-    missed_run_hours: int | None
     log_retention_days: int
 
     @classmethod
@@ -117,8 +108,13 @@ class Config:
         return self.mode == "standalone"
 
     @property
+    def maintenance_alone(self) -> bool:
+        """True when nothing is compacted here."""
+        return self.mode == ALONE
+
+    @property
     def events(self) -> bool:
-        """True when S3 tells of objects, and runs start by what waits."""
+        """True when S3 notifies of objects, and runs start by what waits."""
         return self.ingest == "events"
 
     @property
@@ -158,15 +154,27 @@ class Config:
         )
 
     @property
+    def emr_cluster_id(self) -> str | None:
+        """The running cluster that Spark runs on; None without one."""
+        engine = self.run.spark_engine
+        return engine if engine.startswith("j-") else None
+
+    @property
+    def emr_instance_type(self) -> str:
+        """Of the nodes of clusters that are made."""
+        given = self.emr_cluster.instance_type if self.emr_cluster is not None else None
+        return given or _INSTANCES[self.architecture]
+
+    @property
     def jars(self) -> tuple[str, ...] | None:
-        """Archives for Spark's tables that are there already; None where the stack brings them."""
+        """Jars for Spark's tables that are there already; None where the stack brings them."""
         if self.spark_jars == BUNDLED:
             return None
         return (RELEASE_JARS,) if self.spark_jars == RELEASE else tuple(self.spark_jars)
 
     @property
     def table_jars(self) -> tuple[str, ...] | None:
-        """Archives for maintenance that are there already; None where the stack brings them."""
+        """Jars for maintenance that are there already; None where the stack brings them."""
         if self.spark_jars == BUNDLED:
             return None
         if self.spark_jars != RELEASE:
@@ -212,16 +220,6 @@ class Config:
         """True when the stack makes the destination's bucket."""
         return self.create_destination_bucket
 
-    @property
-    def alarm_hours(self) -> int:
-        """Hours without a run that are too many."""
-        return self.missed_run_hours or alarm_hours(self.schedule)
-
-    @property
-    def tables_alarm_hours(self) -> int:
-        """Hours without a run of maintenance that are too many."""
-        return alarm_hours(self.maintenance_schedule or "")
-
     def run_input(self) -> dict[str, Any]:
         """The run's input: URIs, and whatever differs from the defaults of FIELDS."""
         values = self.run.to_dict()
@@ -253,21 +251,20 @@ def _own_keys(context: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in context.items():
         if key.startswith("@") or ":" in key or key in _OTHERS:
             continue
-        name = ALIASES.get(key, key)
-        if name not in known:
-            near = get_close_matches(key, known | ALIASES.keys(), n=1)
+        if key not in known:
+            near = get_close_matches(key, known, n=1)
             hint = (
                 f"did you mean {near[0]}?" if near else "docs/deployment.md has a table of all keys"
             )
             raise InvalidInput(key, value, f"no such key; {hint}")
-        if name in given:
-            raise InvalidInput(key, value, f"one of {key} and its other name, not both")
-        given[name] = value
+        given[key] = value
     return given
 
 
 def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
     mode = own["mode"]
+    if mode == ALONE:
+        tables.check_keys(given)
     values = {name: read_key(spec, given[name]) for name, spec in RUN_KEYS.items() if name in given}
     if values.get("s3_source_uri") is None:
         values["s3_source_uri"] = f"s3://{MADE_SOURCE}/raw/"
@@ -279,7 +276,7 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
     engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
     if own["ingest"] == "events":
         values |= _by_events(values, own)
-    values.setdefault("spark_engine", "emr" if values.get("emr_cluster_id") else engine)
+    values.setdefault("spark_engine", engine)
     return Settings.from_input(values)
 
 

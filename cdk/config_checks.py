@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cdk import maintenance_fields as tables
-from cdk.deployment_fields import DEPLOYMENT_KEYS
-from cdk.readers import MOST_ALARM_HOURS, rate_minutes
+from cdk.readers import (
+    CLASSES,
+    EMR_CLUSTER,
+    EXPIRE,
+    INVENTORY,
+    MAINTAINED,
+    RESTORED_FIRST,
+    SOURCE,
+    TABLE,
+)
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
 
@@ -18,10 +26,10 @@ if TYPE_CHECKING:
 # The only catalog whose tables a function can publish to.
 _CATALOG = "glue"
 
-_IA_DAYS = 30
+# S3 moves nothing to IA earlier, and bills it for as long.
+_DAYS_OF_A_CLASS = 30
 # Amazon's rules for a new one; dots, which it still allows, break TLS by host name.
 _NEW_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
-_LIFECYCLE = ("ia_days", "archive_days", "archive_class", "expire_days")
 
 
 def require_sense(config: Config, given: Mapping[str, Any]) -> None:
@@ -36,43 +44,34 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     """
     _check_lifecycle(config, given)
     _check_buckets(config, given)
+    _check_keys(config)
     _check_inventory(config)
     _check_spark(config, given)
     _check_worker(config)
-    _check_alarm(config)
-    _check_table(config, given)
+    _check_table(config)
     _check_readers(config)
     _check_maintenance(config, given)
 
 
-def _check_superseded(config: Config, given: Mapping[str, Any]) -> None:
-    if config.superseded_days is None:
-        return
-    if not (config.made_destination or config.made_source):
-        accepted = (
-            "null where the stack makes no bucket: docs/maintenance.md has the rule for yours"
-        )
-        raise InvalidInput("superseded_days", given["superseded_days"], accepted)
-
-
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:
-    _check_superseded(config, given)
+    lifecycle = config.lifecycle
     if not config.made_destination:
-        for name in _LIFECYCLE:
-            if given.get(name) is not None:
-                accepted = "no lifecycle of a bucket that the stack does not make"
-                raise InvalidInput(name, given[name], accepted)
+        if given.get("lifecycle"):
+            accepted = "nothing for a bucket that the stack does not make"
+            raise InvalidInput("lifecycle", given["lifecycle"], accepted)
         return
-    ia, archive, expire = config.ia_days, config.archive_days, config.expire_days
-    if ia is not None and ia < _IA_DAYS:
-        raise InvalidInput("ia_days", ia, f"at least {_IA_DAYS}: S3 moves nothing to IA earlier")
-    if archive is not None and ia is not None and archive < ia + _IA_DAYS:
-        accepted = f"at least ia_days + {_IA_DAYS}, {ia + _IA_DAYS}: IA is billed for 30 days"
-        raise InvalidInput("archive_days", archive, accepted)
-    moves = [days for days in (ia, archive) if days is not None]
-    if expire is not None and moves and expire <= max(moves):
-        accepted = f"more than the last move to another class, {max(moves)} days"
-        raise InvalidInput("expire_days", expire, accepted)
+    before = 0
+    for name in (one for one in CLASSES if one in lifecycle):
+        if lifecycle[name] < before + _DAYS_OF_A_CLASS:
+            accepted = (
+                f"{name} of at least {before + _DAYS_OF_A_CLASS}: {_DAYS_OF_A_CLASS} days in each"
+                " class before the next"
+            )
+            raise InvalidInput("lifecycle", lifecycle, accepted)
+        before = lifecycle[name]
+    if lifecycle.get(EXPIRE, before + 1) <= before:
+        accepted = f"{EXPIRE} of more than the last move to another class, {before} days"
+        raise InvalidInput("lifecycle", lifecycle, accepted)
 
 
 def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
@@ -92,12 +91,21 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
             raise InvalidInput(name, given[name], accepted)
 
 
+def _check_keys(config: Config) -> None:
+    there = {
+        SOURCE: not config.maintenance_alone,
+        INVENTORY: config.run.listing_kind == "inventory" or config.reconcile_inventory is not None,
+        TABLE: config.run.table_address is not None,
+        MAINTAINED: config.maintenance is not None,
+    }
+    for what in config.kms_keys:
+        if not there.get(what, True):
+            accepted = f"keys without {what}, which this deployment does not have"
+            raise InvalidInput("kms_keys", config.kms_keys, accepted)
+
+
 def _check_inventory(config: Config) -> None:
-    key, given = config.inventory_kms_key_arn, config.reconcile_inventory
-    takes = config.run.listing_kind == "inventory" or given is not None
-    if key is not None and not takes:
-        accepted = "nothing without listing inventory:URI: no inventory is taken"
-        raise InvalidInput("inventory_kms_key_arn", key, accepted)
+    given = config.reconcile_inventory
     if given is not None and not config.events:
         raise InvalidInput("reconcile_inventory", given, 'null unless ingest is "events"')
     address = config.run.listing_source.table
@@ -118,20 +126,19 @@ def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
         raise InvalidInput("spark_engine", engine, '"none" when mode is standalone')
     if engine != "emr":
         return
-    if config.run.emr_cluster_id is None and config.emr_subnet_id is None:
-        spec = DEPLOYMENT_KEYS["emr_subnet_id"]
-        accepted = f'{spec.accepted}, when spark_engine is "emr" without emr_cluster_id'
-        raise InvalidInput("emr_subnet_id", given.get("emr_subnet_id"), accepted)
+    if config.emr_cluster is None:
+        accepted = f'{EMR_CLUSTER.accepted}, when spark_engine is "emr"'
+        raise InvalidInput("emr_cluster", None, accepted)
     _check_instance(config.emr_instance_type, config.architecture)
 
 
 def _check_instance(instance: str, architecture: str) -> None:
-    # m6g, c7gd, r8gn: the letter g behind the generation says Graviton.
+    # m6g, c7gd, r8gn: the letter g after the generation says Graviton.
     _, _, options = instance.split(".", maxsplit=1)[0].partition(_generation(instance))
     found = "arm64" if options.startswith("g") else "x86_64"
     if found != architecture:
-        accepted = f"an instance type of architecture {architecture}; this one is {found}"
-        raise InvalidInput("emr_instance_type", instance, accepted)
+        accepted = f"an instance_type of architecture {architecture}; this one is {found}"
+        raise InvalidInput("emr_cluster", instance, accepted)
 
 
 def _generation(instance: str) -> str:
@@ -145,49 +152,33 @@ def _check_worker(config: Config) -> None:
         raise InvalidInput("worker_reserved_concurrency", reserved, accepted)
 
 
-def _check_alarm(config: Config) -> None:
-    minutes = rate_minutes(config.schedule)
-    if minutes is not None and minutes > config.alarm_hours * 60:
-        accepted = (
-            f"more than the {minutes // 60} hours between two runs, at most {MOST_ALARM_HOURS}"
-        )
-        raise InvalidInput("missed_run_hours", config.alarm_hours, accepted)
-
-
-def _check_table(config: Config, given: Mapping[str, Any]) -> None:
+def _check_table(config: Config) -> None:
     address = config.run.table_address
     if address is None:
-        for name in ("table_location_uri", "table_kms_key_arn"):
-            if given.get(name) is not None:
-                raise InvalidInput(name, given[name], "null without a table")
+        if config.table_location_uri is not None:
+            raise InvalidInput(
+                "table_location_uri", config.table_location_uri, "null without a table"
+            )
         return
     if address.kind != _CATALOG:
         accepted = "glue:DATABASE.TABLE in a deployment; other tables are for compactor run"
         raise InvalidInput("table", address.text, accepted)
     if config.table_location_uri is not None:
         _check_table_locations(config)
-    _check_queried(
-        config,
-        archive="glacier_ir with a table: engines read its data files at any time",
-        expire="null with a table, whose data files the outputs are",
-    )
+    _check_queried(config, "a table, whose data files the outputs are")
 
 
 def _check_readers(config: Config) -> None:
     if config.run.reader_table is not None:
-        _check_queried(
-            config,
-            archive="glacier_ir with reader_table: engines read outputs at any time",
-            expire="null with reader_table, whose lists name outputs",
-        )
+        _check_queried(config, "reader_table, which shows the outputs")
 
 
-def _check_queried(config: Config, *, archive: str, expire: str) -> None:
-    """Refuse a lifecycle that takes outputs away from whoever queries them."""
-    if config.made_destination and config.archive_days and config.archive_class != "glacier_ir":
-        raise InvalidInput("archive_class", config.archive_class, archive)
-    if config.expire_days is not None:
-        raise InvalidInput("expire_days", config.expire_days, expire)
+def _check_queried(config: Config, by: str) -> None:
+    """Refuse a lifecycle that takes outputs away from engines that query them."""
+    for name in (*RESTORED_FIRST, EXPIRE):
+        if name in config.lifecycle:
+            accepted = f"no {name} with {by}: engines read them at any time"
+            raise InvalidInput("lifecycle", config.lifecycle, accepted)
 
 
 def _check_table_locations(config: Config) -> None:
@@ -208,7 +199,7 @@ def _check_maintenance(config: Config, given: Mapping[str, Any]) -> None:
         config.maintenance, config.maintenance_locations, places, optimizers=config.glue_optimizers
     )
     if config.maintenance is not None and config.standalone:
-        raise InvalidInput("mode", config.mode, '"workflow" with maintenance')
+        raise InvalidInput("mode", config.mode, '"workflow" or "maintenance" with maintenance')
     tables.check_jars(
         config.tables_request,
         config.spark_jars,

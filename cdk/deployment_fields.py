@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from cdk.maintenance_fields import MAINTENANCE_FIELDS
+from cdk.maintenance_fields import ALONE, MAINTENANCE_FIELDS
 from cdk.readers import (
     BUNDLED,
-    DAYS,
     E_MAIL,
-    INSTANCE,
+    EMR_CLUSTER,
     JARS,
-    KMS_KEY,
+    KMS_KEYS,
+    LIFECYCLE,
     LOCATION,
     LOG_DAYS,
     RECONCILED_BY,
@@ -47,9 +47,11 @@ _DEPLOYMENT = (
         "mode",
         _WHERE,
         "workflow",
-        one_of("workflow", "standalone"),
+        one_of("workflow", "standalone", ALONE),
         "workflow: the state machine, for any size. standalone: one Lambda function that does"
-        " it all, for sources that one function compacts within 15 minutes.",
+        " it all, for sources that one function compacts within 15 minutes. maintenance: nothing is"
+        " compacted, and the tables of the key maintenance are maintained; s3_state_uri says where"
+        " its runs and reports go.",
     ),
     FieldSpec(
         "create_destination_bucket",
@@ -62,28 +64,15 @@ _DEPLOYMENT = (
         " the stack.",
     ),
     FieldSpec(
-        "kms_key_arn",
+        "kms_keys",
         _BUCKETS,
-        None,
-        KMS_KEY,
-        "The key that encrypts the destination: made buckets get it as their default, roles may"
-        " use it. By default S3's own keys.",
-    ),
-    FieldSpec(
-        "source_kms_key_arn",
-        _BUCKETS,
-        None,
-        KMS_KEY,
-        "The key that encrypts the source, when it has one: roles that read it may decrypt.",
-    ),
-    FieldSpec(
-        "inventory_kms_key_arn",
-        _BUCKETS,
-        None,
-        KMS_KEY,
-        "The key that encrypts the inventory of listing or"
-        " reconcile_inventory, where that has one of its own: the role that takes it may decrypt."
-        " By default that of its bucket, if source or destination lie there.",
+        {},
+        KMS_KEYS,
+        "The KMS keys, by what they encrypt; each is for the roles that read or write just that."
+        " destination: all that runs write, the default of its bucket where the stack makes it."
+        " source: of a made bucket, too. inventory: of listing or reconcile_inventory, where it is"
+        " not its bucket's. table: its metadata, in a bucket of its own. maintenance: what is"
+        " maintained. An ARN alone is that of the destination; without any, S3's own keys.",
     ),
     FieldSpec(
         "access_logs_uri",
@@ -101,41 +90,21 @@ _DEPLOYMENT = (
         "Keep overwritten and deleted objects of made buckets for 30 days.",
     ),
     FieldSpec(
-        "ia_days",
+        "lifecycle",
         _BUCKETS,
-        30,
-        or_null(DAYS),
-        "Days until outputs above 128 KB move to Standard-IA, at least 30; null: never. Only"
-        " below the data prefix, and only in a made bucket, like the next three.",
-    ),
-    FieldSpec(
-        "archive_days",
-        _BUCKETS,
-        90,
-        or_null(DAYS),
-        "Days until they move to archive_class, at least 30 after ia_days; null: never.",
-    ),
-    FieldSpec(
-        "archive_class",
-        _BUCKETS,
-        "glacier_ir",
-        one_of("glacier_ir", "glacier", "deep_archive"),
-        "Glacier Instant Retrieval can still be queried; Flexible Retrieval (glacier) and Deep"
-        " Archive must be restored first.",
-    ),
-    FieldSpec(
-        "expire_days",
-        _BUCKETS,
-        None,
-        or_null(DAYS),
-        "Days until outputs are deleted, more than those of every move; null: never.",
+        {"standard_ia": 30, "glacier_ir": 90},
+        LIFECYCLE,
+        "Days until outputs in a made bucket move to a storage class, those above 128 KB, and until"
+        " they are deleted (expire). Each class at least 30 days after the one before; {} keeps all"
+        " in Standard. Glacier Instant Retrieval can still be queried; Flexible Retrieval (glacier)"
+        " and Deep Archive must be restored first.",
     ),
     FieldSpec(
         "schedule",
         _WHEN,
-        "cron(0 3 * * ? *)",
-        SCHEDULE,
-        "When runs start.",
+        None,
+        or_null(SCHEDULE),
+        "When runs start; null: when you start one. Give it once you have seen a run go well.",
     ),
     FieldSpec(
         "schedule_time_zone",
@@ -145,20 +114,13 @@ _DEPLOYMENT = (
         "The time zone of a cron(…). Windows of dates are always UTC.",
     ),
     FieldSpec(
-        "schedule_enabled",
-        _WHEN,
-        False,
-        flag(),
-        "Whether the schedule starts runs. Off until you have seen one go well.",
-    ),
-    FieldSpec(
         "ingest",
         _EVENTS,
         "schedule",
         one_of("schedule", "events"),
         "What makes runs start, and where they learn which objects there are. schedule: the"
-        " schedule, and LIST or an inventory. events: S3 tells of each object as it comes, and a"
-        " run starts when enough wait; the schedule is there as well.",
+        " schedule, and LIST or an inventory. events: S3 notifies of each object as it comes, and a"
+        " run starts when enough wait; runs of a schedule may be added.",
     ),
     FieldSpec(
         "events_seconds",
@@ -174,7 +136,7 @@ _DEPLOYMENT = (
         _EVENTS,
         24,
         whole(1, 168),
-        "How often the source is listed for objects of which no event told.",
+        "How often the source is listed for objects that no event named.",
     ),
     FieldSpec(
         "reconcile_inventory",
@@ -201,13 +163,6 @@ _DEPLOYMENT = (
         "Where the table of Glue's catalog lies, when it is there already or its database has a"
         " location. By default where runs make one: beside the destination, with .table in place"
         " of its last slash.",
-    ),
-    FieldSpec(
-        "table_kms_key_arn",
-        _TABLE,
-        None,
-        KMS_KEY,
-        "The key that encrypts the table's metadata, when that is in a bucket of its own.",
     ),
     *MAINTENANCE_FIELDS,
     FieldSpec(
@@ -269,28 +224,14 @@ _DEPLOYMENT = (
         " times as many GB of memory.",
     ),
     FieldSpec(
-        "emr_subnet_id",
+        "emr_cluster",
         _SPARK,
         None,
-        matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0"),
-        "Where clusters are made, with a way to S3; needed with spark_engine emr unless"
-        " emr_cluster_id is given. EMR asks for the tag for-use-with-amazon-emr-managed-policies"
-        " = true on it and on its VPC.",
-    ),
-    FieldSpec(
-        "emr_instance_type",
-        _SPARK,
-        "m6g.xlarge",
-        INSTANCE,
-        "The cluster's nodes, of architecture: the driver needs four processors and 16 GB, and two"
-        " executors run on four processors.",
-    ),
-    FieldSpec(
-        "emr_core_instance_count",
-        _SPARK,
-        2,
-        whole(1, 1_000),
-        "How many nodes the cluster has beside the primary one.",
+        EMR_CLUSTER,
+        "The clusters that are made with spark_engine emr: their subnet, with a route to S3, which"
+        " EMR asks to have the tag for-use-with-amazon-emr-managed-policies = true, as its VPC."
+        " More of them: instance_type, by default m6g.xlarge or m6i.xlarge by architecture, as the"
+        " driver needs four processors and 16 GB; core_instances, by default 2.",
     ),
     FieldSpec(
         "alarm_email",
@@ -298,14 +239,6 @@ _DEPLOYMENT = (
         None,
         E_MAIL,
         "Where alarms go, once it confirmed the subscription. The topic is there in any case.",
-    ),
-    FieldSpec(
-        "missed_run_hours",
-        _WATCH,
-        None,
-        whole(2, 168),
-        "Alarm after that many hours without a run while the schedule is enabled. By default two"
-        " periods of a rate(…), and 48 for a cron(…): give more when it is not daily.",
     ),
     FieldSpec(
         "log_retention_days",
@@ -335,12 +268,4 @@ RUN_KEYS: Mapping[str, FieldSpec] = MappingProxyType(
 #: The other keys, in the order in which they are documented.
 DEPLOYMENT_KEYS: Mapping[str, FieldSpec] = MappingProxyType(
     {spec.name: spec for spec in _DEPLOYMENT}
-)
-#: Names that the application this one succeeds has for keys.
-ALIASES: Mapping[str, str] = MappingProxyType(
-    {
-        "source_s3_uri": "s3_source_uri",
-        "target_s3_uri": "s3_destination_uri",
-        "previous_days": "duration",
-    }
 )

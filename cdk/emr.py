@@ -18,6 +18,7 @@ from constructs import Construct
 from cdk.checks import acknowledge
 from cdk.config import Config
 from cdk.grants import Role, allow, own_role
+from cdk.readers import DESTINATION
 
 _OURS = "s3-compactor"
 _NEW_NAMES = "EMR names clusters and steps when it makes them; the tag of the workflow bounds them."
@@ -75,7 +76,7 @@ class Serverless:
         vcpus = config.emr_serverless_max_vcpus
         if vcpus > _VCPUS_BY_DEFAULT:
             Annotations.of(scope).add_info(
-                f"EMR Serverless lets an account use {_VCPUS_BY_DEFAULT} vCPUs at once unless you"
+                f"EMR Serverless lets an account use {_VCPUS_BY_DEFAULT} vCPUs unless you"
                 f" ask for more, and emr_serverless_max_vcpus is {vcpus}: ask for a higher quota"
                 ' "Max concurrent vCPUs per account" in Service Quotas. Until then oversized'
                 " partitions take longer."
@@ -126,12 +127,12 @@ class Serverless:
 
 
 class AnyCluster:
-    """A cluster that runs already; somebody else gives its nodes the policies made here."""
+    """A cluster that runs already; its owner gives its nodes the policies made here."""
 
     substitutions: Mapping[str, str] = {}
 
     def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
-        self._cluster_id = config.run.emr_cluster_id or ""
+        self._cluster_id = config.emr_cluster_id or ""
         # A managed policy has room for 6,144 characters.
         for what, give in rights.items():
             name, about = _POLICIES[what]
@@ -172,14 +173,15 @@ class MadeClusters:
             " the tag for-use-with-amazon-emr-managed-policies.",
         )
         _may_pass(self._service, [self._nodes.role_arn], ["ec2.amazonaws.com"])
-        if config.kms_key_arn is not None:
+        key_arn = config.kms_keys.get(DESTINATION)
+        if key_arn is not None:
             for role in (self._service, self._nodes):
-                _may_encrypt_disks(role, config.kms_key_arn)
+                _may_encrypt_disks(role, key_arn)
         self._security = emr.CfnSecurityConfiguration(
             scope,
             "SecurityConfiguration",
             # Without a name of its own: it can only be replaced, and two cannot have one name.
-            security_configuration=_security(config),
+            security_configuration=_security(key_arn),
         )
 
     @property
@@ -232,17 +234,17 @@ def _may_encrypt_disks(role: Role, key_arn: str) -> None:
     allow(role, ["kms:CreateGrant"], [key_arn], conditions=grants)
 
 
-def _security(config: Config) -> dict[str, object]:
+def _security(key_arn: str | None) -> dict[str, object]:
     at_rest: dict[str, object] = {"S3EncryptionConfiguration": {"EncryptionMode": "SSE-S3"}}
-    if config.kms_key_arn is not None:
+    if key_arn is not None:
         at_rest = {
             "S3EncryptionConfiguration": {
                 "EncryptionMode": "SSE-KMS",
-                "AwsKmsKey": config.kms_key_arn,
+                "AwsKmsKey": key_arn,
             },
             "LocalDiskEncryptionConfiguration": {
                 "EncryptionKeyProviderType": "AwsKms",
-                "AwsKmsKey": config.kms_key_arn,
+                "AwsKmsKey": key_arn,
                 "EnableEbsEncryption": True,
             },
         }

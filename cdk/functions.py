@@ -1,19 +1,16 @@
-"""The Lambda functions: one bundle, and for each its own role, memory and log."""
+"""The Lambda functions of compaction, and what each may do."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
-from aws_cdk import Annotations, Duration, RemovalPolicy, Stack
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
-from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from cdk.bundling import LAMBDA_PYTHON, functions_bundle
-from cdk.checks import OLD_STATE, acknowledge_wildcard
+from cdk.checks import OLD_STATE
 from cdk.config import Config
+from cdk.function_set import FunctionSet
 from cdk.grants import (
     Role,
     allow,
@@ -30,18 +27,13 @@ from cdk.grants import (
     may_register,
     may_see_owners,
     may_write,
-    own_role,
 )
 from cdk.reader_table import may_ask_readers, may_switch, reader_table_of
 from cdk.storage import Storage
 from cdk.tables import Table, may_ask_table, may_publish, table_of
 from compactor.layout import RECONCILE, ROUND, RUNS
 from compactor.log.identity import marker_keys, states_around, states_of_source
-from compactor_dev import REPOSITORY
-from compactor_dev.bundling import Machine
 
-# The workflow waits 920 seconds, so that no second invocation starts beside a living one.
-_TIMEOUT_SECONDS = 900
 # A batch of a thousand messages takes some seconds.
 REGISTER_TIMEOUT_SECONDS = 60
 # "New AWS accounts have reduced concurrency and memory quotas" (Lambda quotas); so much they have.
@@ -50,61 +42,14 @@ _NEW_ACCOUNTS_MB = 3_008
 # receipts, but reads each, which takes a processor; the plan of a clean-up the list that it writes.
 _DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_769, 1_024, 1_024
 _REGISTER_MB, _SWEEP_MB, _PUBLISH_MB = 1_024, 1_024, 1_024
-# A plan holds what a table's metadata names, some 300 bytes a file.
-_TABLES_MB = {
-    "list_tables": 512,
-    "plan_table": 3_008,
-    "begin_table": 512,
-    "athena_step": 1_024,
-    "optimizers": 512,
-    # It may replay the log of a Delta table.
-    "end_table": 1_024,
-    "report_tables": 1_024,
-}
-# By whether a function belongs to maintenance.
-_HANDLERS = {False: "compactor_handlers", True: "compactor_tables.handlers"}
-_ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
-
-_RETENTION = {
-    1: logs.RetentionDays.ONE_DAY,
-    3: logs.RetentionDays.THREE_DAYS,
-    5: logs.RetentionDays.FIVE_DAYS,
-    7: logs.RetentionDays.ONE_WEEK,
-    14: logs.RetentionDays.TWO_WEEKS,
-    30: logs.RetentionDays.ONE_MONTH,
-    60: logs.RetentionDays.TWO_MONTHS,
-    90: logs.RetentionDays.THREE_MONTHS,
-    120: logs.RetentionDays.FOUR_MONTHS,
-    150: logs.RetentionDays.FIVE_MONTHS,
-    180: logs.RetentionDays.SIX_MONTHS,
-    365: logs.RetentionDays.ONE_YEAR,
-    400: logs.RetentionDays.THIRTEEN_MONTHS,
-    545: logs.RetentionDays.EIGHTEEN_MONTHS,
-    731: logs.RetentionDays.TWO_YEARS,
-    1827: logs.RetentionDays.FIVE_YEARS,
-    2192: logs.RetentionDays.SIX_YEARS,
-    2557: logs.RetentionDays.SEVEN_YEARS,
-}
 
 
-def log_days(days: int) -> logs.RetentionDays:
-    """The retention as CloudWatch Logs names it."""
-    return _RETENTION[days]
-
-
-class Functions(Construct):
-    """The functions of the workflow and of what starts it, or the one of standalone mode.
-
-    Attributes:
-        by_name: handler module (``discover``, …) -> function.
-        roles: handler module -> its role.
-        log_groups: handler module -> its log.
-    """
+class Functions(FunctionSet):
+    """The functions of the workflow and of what starts it, or the one of standalone mode."""
 
     def __init__(self, scope: Construct, config: Config, storage: Storage) -> None:
-        super().__init__(scope, "Functions")
-        self._config, self._storage = config, storage
-        self._codes: dict[tuple[bool, bool], lambda_.Code] = {}
+        super().__init__(scope, config)
+        self._storage = storage
         self._table = table_of(Stack.of(self), config, storage)
         self._readers = reader_table_of(Stack.of(self), config, storage)
         if config.worker_memory_mb > _NEW_ACCOUNTS_MB:
@@ -114,18 +59,10 @@ class Functions(Construct):
                 " should the deployment fail with \"'MemorySize' value failed to satisfy"
                 ' constraint", leave it at its default.'
             )
-        self.by_name: dict[str, lambda_.Function] = {}
-        self.roles: dict[str, iam.Role] = {}
-        self.log_groups: dict[str, logs.LogGroup] = {}
         if config.standalone:
             self._add_standalone()
         else:
             self._add_workflow_functions()
-
-    @property
-    def names(self) -> Mapping[str, str]:
-        """Handler module -> name of the function."""
-        return {name: self._full_name(name) for name in self.by_name}
 
     def _add_workflow_functions(self) -> None:
         self._add_discover()
@@ -135,26 +72,19 @@ class Functions(Construct):
         self._add_report()
         if self._table is not None:
             self._add_publish_table(self._table)
-        if self._config.maintenance is not None:
-            # What each may do, cdk.maintenance says.
-            knows = {"plan_table", "athena_step"}
-            knows |= {"end_table"} if self._config.tags_superseded else set()
-            for name, memory_mb in _TABLES_MB.items():
-                self._add(name, memory_mb, knows_table=name in knows, maintenance=True)
         if self._config.events:
             self._add_register()
             self._add_sweep()
 
     def _add_discover(self) -> None:
-        role = self._add("discover", _DISCOVER_MB, knows_table=self._takes_table("discover"))
-        run = self._config.run
-        spark = {"spark_engine": run.spark_engine, "emr_cluster_id": run.emr_cluster_id}
-        self.by_name["discover"].add_environment("COMPACTOR_SPARK", json.dumps(spark))
+        role = self.add("discover", _DISCOVER_MB, knows_table=self._takes_table("discover"))
+        engine = self._config.run.spark_engine
+        self.by_name["discover"].add_environment("COMPACTOR_SPARK", engine)
         reserved = self._config.worker_reserved_concurrency is not None
         workers = {"memory_mb": self._config.worker_memory_mb, "reserved": reserved}
         self.by_name["discover"].add_environment("COMPACTOR_WORKERS", json.dumps(workers))
         if not reserved:
-            # How many functions the account runs at once, the workers among them.
+            # How many functions the account runs concurrently, the workers among them.
             allow(role, ["lambda:GetAccountSettings"], ["*"])
         may_list(role, self._storage.source)
         may_see_owners(role, self._storage.source)
@@ -189,7 +119,7 @@ class Functions(Construct):
             may_read_inventory_table(role, table, key)
 
     def _add_compact_partition(self) -> None:
-        role = self._add(
+        role = self.add(
             "compact_partition",
             self._config.worker_memory_mb,
             reserved=self._config.worker_reserved_concurrency,
@@ -202,13 +132,13 @@ class Functions(Construct):
         self._may_switch(role)
 
     def _add_plan_clean_up(self) -> None:
-        role = self._add("plan_clean_up", _PLAN_CLEAN_UP_MB)
+        role = self.add("plan_clean_up", _PLAN_CLEAN_UP_MB)
         may_read(role, self._storage.state)
         may_write(role, self._storage.state, "runs/*/clean-up.json")
         self._may_drop_old_state(role)
 
     def _add_clean_up(self) -> None:
-        role = self._add("clean_up", _CLEAN_UP_MB, knows_table=self._table is not None)
+        role = self.add("clean_up", _CLEAN_UP_MB, knows_table=self._table is not None)
         if self._table is not None:
             # Whether an output that was published is in the table still.
             may_ask_table(role, self._table)
@@ -217,7 +147,7 @@ class Functions(Construct):
         self._may_clean_up(role)
         if self._config.deletes:
             # A source that S3 did not delete is looked at: gone must be 404, not 403, and the
-            # checksum of an encrypted one is not told without its key.
+            # checksum of an encrypted one is not returned without its key.
             may_read(role, self._storage.source)
             may_read_tags(role, self._storage.source)
             may_see_owners(role, self._storage.source)
@@ -230,12 +160,12 @@ class Functions(Construct):
         may_write(role, self._storage.state, "runs/*/clean-ups/*.json")
 
     def _add_report(self) -> None:
-        role = self._add("report", _REPORT_MB)
+        role = self.add("report", _REPORT_MB)
         may_read(role, self._storage.state)
         may_write(role, self._storage.state)
 
     def _add_standalone(self) -> None:
-        role = self._add(
+        role = self.add(
             "standalone",
             self._config.worker_memory_mb,
             reserved=self._config.worker_reserved_concurrency,
@@ -264,22 +194,22 @@ class Functions(Construct):
             may_delete(role, self._storage.source)
 
     def _add_publish_table(self, table: Table) -> None:
-        role = self._add("publish_table", _PUBLISH_MB, knows_table=True)
+        role = self.add("publish_table", _PUBLISH_MB, knows_table=True)
         may_read(role, self._storage.destination)
         may_read(role, self._storage.state)
         may_write(role, self._storage.state)
         may_publish(role, table)
 
     def _add_register(self) -> None:
-        role = self._add("register", _REGISTER_MB, timeout_seconds=REGISTER_TIMEOUT_SECONDS)
+        role = self.add("register", _REGISTER_MB, timeout_seconds=REGISTER_TIMEOUT_SECONDS)
         may_register(role, self._storage.registry)
 
     def _add_sweep(self) -> None:
         takes = self._takes_inventory("sweep")
         memory_mb = _DISCOVER_MB if takes else _SWEEP_MB
-        role = self._add("sweep", memory_mb, knows_table=self._takes_table("sweep"))
+        role = self.add("sweep", memory_mb, knows_table=self._takes_table("sweep"))
         may_register(role, self._storage.registry)
-        # It looks for what no event told of, and in the log whether that is compacted already.
+        # It looks for what no event named, and in the log whether that is compacted already.
         may_read(role, self._storage.state)
         # How far it is.
         may_write(role, self._storage.state, f"{RECONCILE}*.json")
@@ -289,70 +219,6 @@ class Functions(Construct):
             may_write(role, self._storage.state, f"{RUNS}{ROUND}{self._config.name}-*/listing/*")
         else:
             may_list(role, self._storage.source)
-
-    def _full_name(self, name: str) -> str:
-        return f"{self._config.name}-{name.replace('_', '-')}"
-
-    def _code_of(self, *, table: bool, maintenance: bool) -> lambda_.Code:
-        """One bundle for all functions that need the same; libraries of tables are large."""
-        if (table, maintenance) not in self._codes:
-            machine = Machine(self._config.architecture, LAMBDA_PYTHON)
-            bundle = functions_bundle(machine, table=table, maintenance=maintenance)
-            self._codes[table, maintenance] = lambda_.Code.from_asset(
-                str(REPOSITORY / "functions"),
-                asset_hash=bundle.fingerprint,
-                bundling=bundle.options(),
-            )
-        return self._codes[table, maintenance]
-
-    def _add(
-        self,
-        name: str,
-        memory_mb: int,
-        *,
-        reserved: int | None = None,
-        timeout_seconds: int = _TIMEOUT_SECONDS,
-        knows_table: bool = False,
-        maintenance: bool = False,
-    ) -> iam.Role:
-        ident = "".join(word.capitalize() for word in name.split("_"))
-        full_name = self._full_name(name)
-        log = logs.LogGroup(
-            self,
-            f"{ident}Log",
-            log_group_name=f"/aws/lambda/{full_name}",
-            retention=log_days(self._config.log_retention_days),
-            removal_policy=RemovalPolicy.DESTROY,
-        )
-        role = own_role(self, f"{ident}Role", "lambda.amazonaws.com")
-        allow(
-            role,
-            ["logs:CreateLogStream", "logs:PutLogEvents"],
-            [log.log_group_arn],
-            wildcard="Streams of its own log group; Lambda names them.",
-        )
-        acknowledge_wildcard(role, "*", "X-Ray knows no resources.")
-        self.log_groups[name], self.roles[name] = log, role
-        self.by_name[name] = lambda_.Function(
-            self,
-            ident,
-            function_name=full_name,
-            description=f"s3-compactor: {name}",
-            runtime=lambda_.Runtime(
-                f"python{LAMBDA_PYTHON}", lambda_.RuntimeFamily.PYTHON, supports_inline_code=True
-            ),
-            architecture=_ARCHITECTURES[self._config.architecture],
-            code=self._code_of(table=knows_table, maintenance=maintenance),
-            handler=f"{_HANDLERS[maintenance]}.{name}.handler",
-            role=role,
-            memory_size=memory_mb,
-            timeout=Duration.seconds(timeout_seconds),
-            reserved_concurrent_executions=reserved,
-            tracing=lambda_.Tracing.ACTIVE,
-            log_group=log,
-            environment={"POWERTOOLS_METRICS_NAMESPACE": self._config.name},
-        )
-        return role
 
 
 def may_compact(role: Role, storage: Storage) -> None:

@@ -50,7 +50,7 @@ def allow(
 
 
 def may_list(role: Role, place: Place) -> None:
-    """List a prefix. S3 also asks for this before it tells that a key is missing (404, not 403)."""
+    """List a prefix. S3 also asks for this before it says that a key is missing (404, not 403)."""
     allow(
         role,
         ["s3:ListBucket"],
@@ -120,7 +120,7 @@ def may_look_for(role: Role, place: Place, keys: Sequence[str]) -> None:
             conditions={"StringEquals": {"s3:prefix": list(keys)}},
         )
         allow(role, ["s3:GetObject"], [place.bucket.arn_for_objects(key) for key in keys])
-        # The checksum of an encrypted one is not told without its key.
+        # The checksum of an encrypted one is not returned without its key.
         _may_use_key(role, place, ["kms:Decrypt"])
 
 
@@ -145,7 +145,7 @@ def may_put(role: Role, place: Place, below: str) -> None:
 def may_list_uploads(role: Role, place: Place) -> None:
     """List the unfinished uploads of the place's whole bucket.
 
-    The action knows no ``s3:prefix``, so that no condition can bound it. It tells keys and upload
+    The action knows no ``s3:prefix``, so that no condition can bound it. It returns keys and upload
     ids, no content; aborting one is bounded by the place.
     """
     allow(role, ["s3:ListBucketMultipartUploads"], [place.bucket.bucket_arn])
@@ -210,7 +210,7 @@ def own_role(
         scope: the construct it belongs to.
         name: its id.
         service: who takes the role.
-        of_this_account: only for what is in this account; not every service tells.
+        of_this_account: only for what is in this account; not every service says so.
     """
     account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
     principal = iam.ServicePrincipal(service, conditions=account if of_this_account else None)

@@ -1,4 +1,4 @@
-"""Events: S3 tells EventBridge of each object, a rule fills a queue, a function registers them.
+"""Events: S3 notifies EventBridge of each object, a rule fills a queue, a function registers them.
 
 What waits long enough, or is much enough, is compacted: the function that registered the last
 object starts the workflow, or the one that looks every few minutes.
@@ -37,7 +37,7 @@ _VISIBILITY = 6
 _TRIES = 5
 _BATCH, _WINDOW_SECONDS = 1_000, 5
 # Each registers some thousand objects a second.
-_AT_ONCE = 10
+_CONCURRENT = 10
 # Lambda takes 4 KB of all variables together; names of buckets are filled in later.
 _STREAMS_CHARACTERS = 3_000
 # The first follows from the table. A clean-up goes through all commit logs, too much for a run
@@ -59,8 +59,8 @@ class Ingest(Construct):
 
     Attributes:
         queue: of S3's events.
-        dead_letters: those that nobody could read, or deliver.
-        streams: what the functions are told of the source, JSON.
+        dead_letters: those that could not be read, or delivered.
+        streams: what the functions get of the source, JSON.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Ingest(Construct):
             event_source_arn=self.queue.queue_arn,
             batch_size=_BATCH,
             max_batching_window=Duration.seconds(_WINDOW_SECONDS),
-            max_concurrency=_AT_ONCE,
+            max_concurrency=_CONCURRENT,
             report_batch_item_failures=True,
         ).node.add_dependency(functions.roles["register"])
 

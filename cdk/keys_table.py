@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 
-from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
+from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
 from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec
 from compactor_dev.settings_table import DOCS, MadePage, heads, row
@@ -25,8 +25,6 @@ def table() -> str:
     for name, spec in RUN_KEYS.items():
         if spec.default != FIELDS[name].default:
             lines.append(f"- `{name}` is `{_text(spec)}` by default.")
-    others = ", ".join(f"`{alias}` for `{name}`" for alias, name in ALIASES.items())
-    lines += ["", f"The names of the application this one succeeds are accepted: {others}."]
     return "\n".join(lines)
 
 

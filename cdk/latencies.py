@@ -1,4 +1,4 @@
-"""Whose run times tell how slow a table has become: the rights to ask, by the rules."""
+"""Whose run times show how slow a table has become: the rights to ask, by the rules."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from cdk.checks import acknowledge_wildcard
-from cdk.functions import log_days
+from cdk.function_set import log_days
 from cdk.grants import allow
 from cdk.managed_rules import ACTIONS, managed_rules
 from cdk.storage import Place

@@ -12,12 +12,13 @@ from constructs import Construct
 
 from cdk.config import Config
 from cdk.grants import Role, allow, may_delete, may_list, may_read, may_write
+from cdk.readers import DESTINATION, MAINTAINED
 from cdk.storage import Place
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import S3Uri
 
 _PATTERNS = "Patterns of the configuration say which tables; which there are is known to a run."
-_FILES = "Files of tables; whoever writes them names them."
+_FILES = "Files of tables; their writers name them."
 _ANY = "*"
 
 
@@ -37,7 +38,7 @@ class MaintainedTables:
 
     @classmethod
     def of(cls, scope: Construct, config: Config) -> MaintainedTables:
-        """Those of a configuration."""
+        """The tables that a configuration names."""
         stack = Stack.of(scope)
 
         def arn(resource: str, name: str | None = None) -> str:
@@ -64,7 +65,7 @@ class MaintainedTables:
             may_list(role, place)
 
     def may_read_metadata(self, role: Role) -> None:
-        """Read what tables consist of. Data files lie beside it; no right tells them apart."""
+        """Read what tables consist of. Data files lie beside it; no right separates them."""
         self._may_ask(role, ["glue:GetTable"])
         for place in self.places:
             may_read(role, place)
@@ -100,6 +101,14 @@ class MaintainedTables:
             allow(role, actions, self.catalog_arns, wildcard=_PATTERNS)
 
 
+def place_of_reports(scope: Construct, config: Config) -> Place:
+    """Where runs write, in a deployment of maintenance alone: a bucket that is there already."""
+    where, key = config.run.state, None
+    if DESTINATION in config.kms_keys:
+        key = kms.Key.from_key_arn(scope, "Key", config.kms_keys[DESTINATION])
+    return Place(s3.Bucket.from_bucket_name(scope, "State", where.bucket), where.prefix, key)
+
+
 def _named(config: Config) -> Iterator[tuple[str, str]]:
     """Database and table of each pattern; ``*`` stands for anything."""
     request = config.tables_request
@@ -115,8 +124,8 @@ def _named(config: Config) -> Iterator[tuple[str, str]]:
 
 def _places(scope: Construct, config: Config) -> Iterator[Place]:
     key: kms.IKey | None = None
-    if config.maintenance_kms_key_arn is not None:
-        key = kms.Key.from_key_arn(scope, "TablesKey", config.maintenance_kms_key_arn)
+    if MAINTAINED in config.kms_keys:
+        key = kms.Key.from_key_arn(scope, "TablesKey", config.kms_keys[MAINTAINED])
     buckets: dict[str, s3.IBucket] = {}
     for uri in config.maintenance_locations:
         where = S3Uri.parse("maintenance_locations", uri)

@@ -14,14 +14,14 @@ from constructs import Construct
 
 from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
 from cdk.config import Config
-from cdk.functions import Functions
+from cdk.function_set import FunctionSet
 from cdk.grants import allow, may_delete, may_list, may_read, may_write, own_role
 from cdk.latencies import may_read_latencies
 from cdk.machines import Machine, MapRuns, allow_managed_rules, allow_map_runs, make_machine
 from cdk.maintained_tables import MaintainedTables
 from cdk.schedule import add_schedule, how_to_start
 from cdk.spark import SparkStep
-from cdk.storage import Place, Storage
+from cdk.storage import Place
 from cdk.table_optimizers import LAKE_FORMATION, TableOptimizers
 from compactor_cli.runs import TABLES_LABEL
 from compactor_dev import REPOSITORY
@@ -33,6 +33,17 @@ _MAP_RUNS = MapRuns(
     lists=("runs/*/tables.json",),
     results="runs/*/tables.json.results/*",
 )
+# A plan holds what a table's metadata names, some 300 bytes a file.
+_TABLES_MB = {
+    "list_tables": 512,
+    "plan_table": 3_008,
+    "begin_table": 512,
+    "athena_step": 1_024,
+    "optimizers": 512,
+    # It may replay the log of a Delta table.
+    "end_table": 1_024,
+    "report_tables": 1_024,
+}
 _ANSWERS = "athena-results/"
 _HISTORY = TABLES_HISTORY
 # What a run's documents are, by the function that writes them.
@@ -48,33 +59,34 @@ _WRITES = {
 
 
 class Maintenance(Construct):
-    """The state machine over tables, its schedule, workgroup and optimizers.
+    """The state machine over tables, its functions, schedule, workgroup and optimizers.
 
     Attributes:
-        machine: named as the deployment is, with ``-tables`` behind it.
+        machine: named as the deployment is, with ``-tables`` at its end.
+        functions: those that it invokes.
     """
 
     def __init__(
         self,
         scope: Construct,
         config: Config,
-        storage: Storage,
+        state: Place,
         *,
-        functions: Functions,
         spark: SparkStep,
         tables: MaintainedTables,
     ) -> None:
         super().__init__(scope, "Maintenance")
-        self._config, self._state, self._tables = config, storage.state, tables
+        self._config, self._state, self._tables = config, state, tables
         self._name = f"{config.name}-tables"
         self.optimizers = TableOptimizers(self, config, tables)
         self._workgroup = self._made_workgroup()
+        self.functions = functions = self._made_functions()
         self._allow_functions(functions)
         role = own_role(self, "Role", "states.amazonaws.com", of_this_account=True)
         policy = iam.Policy(self, "Policy", roles=[role])
         allow(policy, ["lambda:InvokeFunction"], [*_arns(functions).values()])
         about = Machine(self._name, "s3-compactor: maintains tables", _DEFINITION)
-        allow_map_runs(policy, about, _MAP_RUNS, storage.state)
+        allow_map_runs(policy, about, _MAP_RUNS, state)
         allow_managed_rules(policy, about)
         spark.allow_workflow(policy)
         self._allow_queries(policy)
@@ -106,8 +118,15 @@ class Maintenance(Construct):
             description="s3-compactor: starts maintenance of tables",
             schedule=config.maintenance_schedule,
             time_zone=config.schedule_time_zone,
-            enabled=True,
         )
+
+    def _made_functions(self) -> FunctionSet:
+        functions = FunctionSet(self, self._config, maintenance=True)
+        knows = {"plan_table", "athena_step"}
+        knows |= {"end_table"} if self._config.tags_superseded else set()
+        for name, memory_mb in _TABLES_MB.items():
+            functions.add(name, memory_mb, knows_table=name in knows)
+        return functions
 
     def _made_workgroup(self) -> athena.CfnWorkGroup:
         config, key = self._config, self._state.key
@@ -134,10 +153,10 @@ class Maintenance(Construct):
             ),
         )
 
-    def _allow_functions(self, functions: Functions) -> None:
+    def _allow_functions(self, functions: FunctionSet) -> None:
         roles, tables, state = functions.roles, self._tables, self._state
         for name, writes in _WRITES.items():
-            # Whoever lists tables reads nothing, of the state or of a table.
+            # The function that lists tables reads nothing, of the state or of a table.
             if name != "list_tables":
                 may_read(roles[name], state)
             for below in writes:
@@ -163,7 +182,7 @@ class Maintenance(Construct):
         functions.by_name["plan_table"].add_environment("COMPACTOR_TABLE_ENGINES", engines)
 
     def _allow_queries(self, policy: iam.Policy) -> None:
-        # Athena reads and writes with the rights of whoever starts a query.
+        # Athena reads and writes with the rights of the role that starts a query.
         actions = ["StartQueryExecution", "StopQueryExecution", "GetQueryExecution"]
         allow(policy, [f"athena:{one}" for one in actions], [self._workgroup_arn])
         catalog = self._arn(
@@ -189,7 +208,7 @@ class Maintenance(Construct):
         )
 
 
-def _arns(functions: Functions) -> dict[str, str]:
+def _arns(functions: FunctionSet) -> dict[str, str]:
     """Name of a substitution -> the function's ARN."""
     return {
         name: functions.by_name[function].function_arn

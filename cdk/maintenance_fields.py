@@ -7,9 +7,7 @@ from typing import Any
 
 from cdk.readers import (
     BUNDLED,
-    DAYS,
     GLUE_TABLES,
-    KMS_KEY,
     LOCATIONS,
     MAINTENANCE,
     RELEASE,
@@ -25,6 +23,30 @@ from compactor_tables.measures import DELTA, ICEBERG
 from compactor_tables.request import MaintenanceRequest, read_request
 
 _MAINTENANCE = "Tables that others write"
+#: The mode of a deployment that maintains tables and compacts nothing.
+ALONE = "maintenance"
+# What such a deployment reads; all other keys are of compaction.
+_KEYS_ALONE = frozenset(
+    {
+        "name",
+        "mode",
+        "s3_state_uri",
+        "kms_keys",
+        "schedule_time_zone",
+        "maintenance",
+        "maintenance_locations",
+        "maintenance_schedule",
+        "glue_optimizers",
+        "architecture",
+        "spark_engine",
+        "spark_python",
+        "spark_jars",
+        "emr_release_label",
+        "emr_serverless_max_vcpus",
+        "alarm_email",
+        "log_retention_days",
+    }
+)
 
 #: In the order in which they are documented.
 MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
@@ -45,29 +67,12 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
         " nowhere else.",
     ),
     FieldSpec(
-        "maintenance_kms_key_arn",
-        _MAINTENANCE,
-        None,
-        KMS_KEY,
-        "The key that encrypts these tables, when they have one.",
-    ),
-    FieldSpec(
         "maintenance_schedule",
         _MAINTENANCE,
         None,
         or_null(SCHEDULE),
         "When maintenance runs, in schedule_time_zone; null: when you start it. Give it once you"
         " have seen one go well.",
-    ),
-    FieldSpec(
-        "superseded_days",
-        _MAINTENANCE,
-        None,
-        or_null(DAYS),
-        "Days after which S3 moves data files of Delta tables that a rewrite replaced, which have"
-        " the tag s3-compactor=superseded, in made buckets, to Glacier Instant Retrieval, which an"
-        " undo and readers of an old version need not wait for; null: never. S3 counts from when a"
-        " file was written.",
     ),
     FieldSpec(
         "glue_optimizers",
@@ -80,6 +85,28 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
 )
 
 
+def check_keys(given: Mapping[str, Any]) -> None:
+    """Check what is given to a deployment of maintenance alone.
+
+    Raises:
+        InvalidInput: a key is of compaction, or one is missing.
+    """
+    for name, value in given.items():
+        if name not in _KEYS_ALONE:
+            raise InvalidInput(name, value, f'no key of compaction with mode "{ALONE}"')
+    if given.get("s3_state_uri") is None:
+        accepted = f'where runs and reports go with mode "{ALONE}", such as s3://lake/_maintenance/'
+        raise InvalidInput("s3_state_uri", None, accepted)
+    if given.get("maintenance") is None:
+        accepted = f'which tables are maintained with mode "{ALONE}" (docs/maintenance.md)'
+        raise InvalidInput("maintenance", None, accepted)
+    if given.get("spark_engine") == "emr":
+        accepted = (
+            '"emr_serverless", "none", or the id of a running cluster: none is made for tables'
+        )
+        raise InvalidInput("spark_engine", "emr", accepted)
+
+
 def tables_request(given: Mapping[str, Any] | None, run: Settings) -> MaintenanceRequest | None:
     """What a run of maintenance is asked; None where nothing is maintained."""
     return None if given is None else read_request({**given, "s3_state_uri": run.s3_state_uri})
@@ -87,9 +114,9 @@ def tables_request(given: Mapping[str, Any] | None, run: Settings) -> Maintenanc
 
 def tables_spark(run: Settings) -> str:
     """Where Spark works on tables; a cluster is never made for one."""
-    if run.spark_engine == "emr":
-        return "cluster" if run.emr_cluster_id is not None else "none"
-    return run.spark_engine
+    if run.spark_engine.startswith("j-"):
+        return "cluster"
+    return "none" if run.spark_engine == "emr" else run.spark_engine
 
 
 def table_engines(run: Settings) -> list[str]:
@@ -107,7 +134,7 @@ def formats_of(request: MaintenanceRequest | None) -> set[str]:
 
 
 def check_jars(request: MaintenanceRequest | None, jars: str | tuple[str, ...], spark: str) -> None:
-    """Check that there are archives for what is maintained.
+    """Check that there are jars for what is maintained.
 
     Args:
         request: of maintenance.

@@ -13,7 +13,7 @@ from typing import Any
 from compactor.errors import InvalidInput
 from compactor_local.definition import each_state
 
-# The integration behind arn:…:states:::, and its rule ("IAM policies for integrated services" in
+# The integration after arn:…:states:::, and its rule ("IAM policies for integrated services" in
 # the Step Functions guide: a page for each service).
 _RULES: Mapping[str, str] = {
     "elasticmapreduce:addStep.sync": "StepFunctionsGetEventForEMRAddJobFlowStepsRule",

@@ -23,7 +23,7 @@ _DAY = Duration.days(1)
 _PRICES = prices_for("us-east-1")
 _GET, _PUT = _PRICES.of("s3.get"), _PRICES.of("s3.put")
 _TRANSITION = _PRICES.of("states.transition")
-# On EMR Serverless. On a cluster of EC2 the same hours are told, and cost otherwise.
+# On EMR Serverless. On a cluster of EC2 the same hours are counted, and cost otherwise.
 _SPARK_VCPU_HOUR = _PRICES.of("emr_serverless.vcpu_hour")
 _SPARK_GB_HOUR = _PRICES.of("emr_serverless.gb_hour")
 # An output: its upload's start, parts and end, its commit and the

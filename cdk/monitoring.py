@@ -11,7 +11,7 @@ from constructs import Construct
 
 from cdk.alarms import Alarms
 from cdk.config import Config
-from cdk.functions import Functions
+from cdk.function_set import FunctionSet
 from cdk.ingest import Ingest
 from cdk.metrics import Metrics, run_duration
 
@@ -19,7 +19,7 @@ _SOON = Duration.minutes(5)
 _HOUR = Duration.hours(1)
 _DAY = Duration.days(1)
 _WIDTH, _HEIGHT = 8, 6
-# The states of the definition that tell how the oversized branch went.
+# The states of the definition that show how the oversized branch went.
 _SPARK_STATES = (
     "PrepareSpark",
     "RunServerlessJob",
@@ -38,29 +38,26 @@ class Monitoring(Construct):
     Args:
         scope: the stack.
         config: what is deployed.
-        functions: the Lambda functions.
         failed: the queue of starts that failed.
     """
 
-    def __init__(
-        self, scope: Construct, config: Config, functions: Functions, failed: sqs.Queue
-    ) -> None:
+    def __init__(self, scope: Construct, config: Config, failed: sqs.Queue) -> None:
         super().__init__(scope, "Monitoring")
-        self._functions = functions
         self._metrics = Metrics(config)
         self._alarms = Alarms(self, config)
-        self._alarms.add_common(
-            functions, failed.metric_approximate_number_of_messages_visible(period=_SOON)
+        self._alarms.add_failed_start(
+            failed.metric_approximate_number_of_messages_visible(period=_SOON)
         )
         self._has_readers = config.run.reader_table is not None
-        if self._has_readers:
-            self._alarms.add_readers()
         self._dashboard = cloudwatch.Dashboard(
             self, "Dashboard", dashboard_name=config.name, default_interval=Duration.days(30)
         )
 
-    def watch_workflow(self, machine: sfn.StateMachine, log_group_name: str) -> None:
+    def watch_workflow(
+        self, machine: sfn.StateMachine, log_group_name: str, functions: FunctionSet
+    ) -> None:
         """Show and watch the runs of the state machine."""
+        self._watch_compaction(functions)
         self._alarms.add_failed(
             {
                 "RunFailed": machine.metric_failed(period=_SOON, statistic="Sum"),
@@ -79,14 +76,14 @@ class Monitoring(Construct):
             _graph("Seconds of a run", *run_duration(machine)),
             _graph(
                 "Cost of a run, without Spark",
-                self._metrics.cost(machine, self._functions.by_name),
+                self._metrics.cost(machine, functions.by_name),
             ),
         )
         self._show_work()
-        if "publish_table" in self._functions.by_name:
+        if "publish_table" in functions.by_name:
             self._show_table()
         self._show(
-            *self._function_graphs(),
+            *_function_graphs(functions),
             cloudwatch.LogQueryWidget(
                 title="Oversized partitions: how often each step began",
                 log_group_names=[log_group_name],
@@ -96,8 +93,9 @@ class Monitoring(Construct):
             ),
         )
 
-    def watch_tables(self, machine: sfn.StateMachine) -> None:
+    def watch_tables(self, machine: sfn.StateMachine, functions: FunctionSet) -> None:
         """Show and watch maintenance of tables."""
+        self._alarms.add_integrity(functions.log_groups)
         self._alarms.add_tables(
             {
                 "TablesFailed": machine.metric_failed(period=_SOON, statistic="Sum"),
@@ -128,10 +126,11 @@ class Monitoring(Construct):
             _graph("Maintenance: dollars a day, about", count("MaintenanceDollars", "dollars")),
             _graph("Seconds of each table", of_tables("TableSeconds", "Maximum")),
         )
+        self._show(*_function_graphs(functions))
 
-    def watch_ingest(self, ingest: Ingest) -> None:
+    def watch_ingest(self, ingest: Ingest, functions: FunctionSet) -> None:
         """Show and watch how events become objects that wait, and those become outputs."""
-        register, sweep = (self._functions.by_name[name] for name in ("register", "sweep"))
+        register, sweep = (functions.by_name[name] for name in ("register", "sweep"))
         self._alarms.add_ingest(
             register_errors=register.metric_errors(period=_SOON),
             waiting=ingest.queue.metric_approximate_age_of_oldest_message(
@@ -165,8 +164,9 @@ class Monitoring(Construct):
             ),
         )
 
-    def watch_standalone(self, function: lambda_.Function) -> None:
+    def watch_standalone(self, function: lambda_.Function, functions: FunctionSet) -> None:
         """Show and watch the one function."""
+        self._watch_compaction(functions)
         self._alarms.add_failed({"RunFailed": function.metric_errors(period=_SOON)})
         self._alarms.add_missed(function.metric_invocations(period=_HOUR, statistic="Sum"))
         self._show(
@@ -178,7 +178,13 @@ class Monitoring(Construct):
             _graph("Milliseconds of a run", function.metric_duration(period=_DAY)),
         )
         self._show_work()
-        self._show(*self._function_graphs())
+        self._show(*_function_graphs(functions))
+
+    def _watch_compaction(self, functions: FunctionSet) -> None:
+        self._alarms.add_compaction()
+        self._alarms.add_integrity(functions.log_groups)
+        if self._has_readers:
+            self._alarms.add_readers()
 
     def _show_work(self) -> None:
         count = self._metrics.count
@@ -223,28 +229,26 @@ class Monitoring(Construct):
             _graph("Commits of the table that were tried again", count("TableConflicts")),
         )
 
-    def _function_graphs(self) -> list[cloudwatch.IWidget]:
-        functions = self._functions.by_name.items()
-        return [
-            _graph(
-                "Errors and throttles",
-                *(
-                    one.metric_errors(period=_DAY, label=f"{name} errors")
-                    for name, one in functions
-                ),
-                *(one.metric_throttles(period=_DAY, label=name) for name, one in functions),
-            ),
-            _graph(
-                "Longest call in milliseconds",
-                *(
-                    one.metric_duration(period=_DAY, statistic="Maximum", label=name)
-                    for name, one in functions
-                ),
-            ),
-        ]
-
     def _show(self, *widgets: cloudwatch.IWidget) -> None:
         self._dashboard.add_widgets(*widgets)
+
+
+def _function_graphs(functions: FunctionSet) -> list[cloudwatch.IWidget]:
+    found = functions.by_name.items()
+    return [
+        _graph(
+            "Errors and throttles",
+            *(one.metric_errors(period=_DAY, label=f"{name} errors") for name, one in found),
+            *(one.metric_throttles(period=_DAY, label=name) for name, one in found),
+        ),
+        _graph(
+            "Longest call in milliseconds",
+            *(
+                one.metric_duration(period=_DAY, statistic="Maximum", label=name)
+                for name, one in found
+            ),
+        ),
+    ]
 
 
 def _spark_query() -> str:

@@ -1,4 +1,4 @@
-"""Bucket notifications: the source's bucket tells EventBridge of its objects.
+"""Bucket notifications: the source's bucket notifies EventBridge of its objects.
 
 S3 knows one configuration of notifications a bucket, which a request can only replace as a whole.
 For a bucket that the stack makes it is a property (cdk.storage). For one that is there already
@@ -21,7 +21,7 @@ from constructs import Construct, IConstruct
 
 from cdk.bundling import LAMBDA_PYTHON
 from cdk.config import Config
-from cdk.functions import log_days
+from cdk.function_set import log_days
 from cdk.grants import allow, own_role
 
 # CDK keeps one program for all such resources of a stack, by this id.

@@ -10,7 +10,7 @@ from cdk.config import Config
 from cdk.grants import Role, allow, may_put, may_read
 from cdk.storage import Place, Storage
 from compactor.layout import READERS
-from compactor.settings.readers import manifests_of
+from compactor.settings.reader_table import manifests_of
 from compactor.settings.tables import parse_table
 
 _ASKING = ("glue:BatchGetPartition",)
@@ -60,7 +60,7 @@ def may_switch(role: Role, table: ReaderTable) -> None:
 
 
 def may_ask_readers(role: Role, table: ReaderTable) -> None:
-    """See which sources somebody may still read, and write down since when it was so."""
+    """See which sources may still be read, and record since when it was so."""
     may_read(role, table.lists)
     may_put(role, table.state, f"{READERS}switches/*.json")
     allow(role, _ASKING, table.catalog_arns)

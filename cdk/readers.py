@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from zoneinfo import available_timezones
 
@@ -16,9 +17,9 @@ from compactor_tables.request import read_request
 
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")
-#: CloudWatch looks back a week.
-MOST_ALARM_HOURS = 168
-_HOURS_BY_DEFAULT = 48
+# CloudWatch looks back a week.
+_MOST_ALARM_HOURS = 168
+_HOURS_OF_DAILY = 48
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
 # Of those on S3 the job's role gets the right to just these objects: no pattern.
 _JAR = re.compile(r"s3://[a-z0-9][a-z0-9.-]+/[\w./=+@-]+\.jar|/[\w./=+@*-]+\.jar", re.ASCII)
@@ -28,28 +29,54 @@ _SCHEDULE_ACCEPTED = (
 )
 # What CloudWatch Logs accepts, up to ten years.
 _LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1827, 2192, 2557)
-KMS_KEY = matching(
+_KMS_KEY = matching(
     r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]{1,64}",
     "the ARN of a KMS key, such as arn:aws:kms:us-east-1:123456789012:key/1234abcd-…",
 )
-INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
+#: What may have a KMS key of its own.
+DESTINATION, SOURCE, INVENTORY = "destination", "source", "inventory"
+TABLE, MAINTAINED = "table", "maintenance"
+_ENCRYPTED = (DESTINATION, SOURCE, INVENTORY, TABLE, MAINTAINED)
+_INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
+_SUBNET = matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0")
 
 
-#: Values of spark_jars that are no list: who brings the archives.
+#: Values of spark_jars that are no list: who brings the jars.
 BUNDLED, RELEASE = "bundled", "release"
 
 
-def rate_minutes(schedule: str) -> int | None:
-    """The minutes between two runs of a ``rate(…)``; None for a ``cron(…)``."""
+#: Storage classes that outputs may move to, the warmest first.
+CLASSES = ("standard_ia", "glacier_ir", "glacier", "deep_archive")
+#: Of these, what S3 answers no GET for.
+RESTORED_FIRST = ("glacier", "deep_archive")
+#: The key of a lifecycle for what is deleted.
+EXPIRE = "expire"
+
+
+def alarm_hours(schedule: str) -> int | None:
+    """Hours without a run that are too many for a schedule.
+
+    Two periods of a ``rate(…)``; two days of a ``cron(…)`` that is daily or more often, a week of
+    one by days of the week. None for what is less than weekly: CloudWatch looks back no further.
+    """
     match = _RATE.fullmatch(schedule)
-    return int(match[1]) * _MINUTES[match[2]] if match else None
+    if match is None:
+        return _hours_of_cron(*schedule.removeprefix("cron(").removesuffix(")").split())
+    minutes = int(match[1]) * _MINUTES[match[2]]
+    if minutes > _MOST_ALARM_HOURS * 60:
+        return None
+    return max(2, min(-(-2 * minutes // 60), _MOST_ALARM_HOURS))
 
 
-def alarm_hours(schedule: str) -> int:
-    """Hours without a run that are too many: two periods of a rate, two days of a cron."""
-    minutes = rate_minutes(schedule)
-    hours = _HOURS_BY_DEFAULT if minutes is None else -(-2 * minutes // 60)
-    return max(2, min(hours, MOST_ALARM_HOURS))
+def _hours_of_cron(
+    _minutes: str, _hours: str, days: str, months: str, weekdays: str, years: str
+) -> int | None:
+    if (months, years) != ("*", "*") or days not in ("*", "?"):
+        return None
+    if weekdays in ("*", "?"):
+        return _HOURS_OF_DAILY
+    # 2#1 is the first Monday of a month, 6L its last Friday.
+    return None if "#" in weekdays or "L" in weekdays else _MOST_ALARM_HOURS
 
 
 def _schedule(value: object) -> str:
@@ -135,6 +162,42 @@ def _glue_tables(value: object) -> tuple[str, ...]:
     return tuple(one.text for one in tables)
 
 
+def _kms_keys(value: object) -> Mapping[str, object]:
+    if isinstance(value, str):
+        return {DESTINATION: _KMS_KEY.read(value)}
+    if not isinstance(value, Mapping) or not value.keys() <= {*_ENCRYPTED}:
+        raise ValueError
+    return {name: _KMS_KEY.read(arn) for name, arn in value.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class EmrCluster:
+    """A cluster that a run makes.
+
+    Attributes:
+        subnet_id: where.
+        instance_type: of each node; None for the usual one of the architecture.
+        core_instances: how many nodes beside the primary one.
+    """
+
+    subnet_id: str
+    instance_type: str | None = None
+    core_instances: int = 2
+
+
+def _emr_cluster(value: object) -> EmrCluster:
+    given = {"subnet_id": value} if isinstance(value, str) else value
+    if not isinstance(given, Mapping) or not {"subnet_id"} <= given.keys() <= {*_OF_A_CLUSTER}:
+        raise ValueError
+    return EmrCluster(**{name: _OF_A_CLUSTER[name].read(one) for name, one in given.items()})
+
+
+def _lifecycle(value: object) -> Mapping[str, object]:
+    if not isinstance(value, Mapping) or not value.keys() <= {*CLASSES, EXPIRE}:
+        raise ValueError
+    return {name: DAYS.read(days) for name, days in value.items()}
+
+
 def _maintenance(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or "s3_state_uri" in value:
         raise ValueError
@@ -152,6 +215,25 @@ MAINTENANCE = Reader(
     _maintenance,
 )
 DAYS = whole(1, 36_500)
+_OF_A_CLUSTER: Mapping[str, Any] = {
+    "subnet_id": _SUBNET,
+    "instance_type": _INSTANCE,
+    "core_instances": whole(1, 1_000),
+}
+EMR_CLUSTER = Reader(
+    f'{_SUBNET.accepted}, or an object such as {{"subnet_id": "subnet-0123456789abcdef0",'
+    ' "instance_type": "m6g.2xlarge", "core_instances": 4}',
+    _emr_cluster,
+)
+KMS_KEYS = Reader(
+    f"{_KMS_KEY.accepted}, or an object of them by {', '.join(_ENCRYPTED)}",
+    _kms_keys,
+)
+LIFECYCLE = Reader(
+    'days by storage class and expire, such as {"standard_ia": 30, "glacier_ir": 90, "expire":'
+    f" 3650}}; the classes are {', '.join(CLASSES)}",
+    _lifecycle,
+)
 LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 SCHEDULE = Reader(_SCHEDULE_ACCEPTED, _schedule)
 TIME_ZONE = Reader("a name of the IANA time zone database, such as Europe/Berlin", _time_zone)
@@ -162,7 +244,7 @@ RECONCILED_BY = Reader(
     _reconciled_by,
 )
 JARS = Reader(
-    f'"{BUNDLED}", "{RELEASE}", or a list of archives, each s3://bucket/key.jar or, on the machines'
+    f'"{BUNDLED}", "{RELEASE}", or a list of jars, each s3://bucket/key.jar or, on the machines'
     " themselves, /path/name.jar",
     _jars,
 )

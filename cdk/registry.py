@@ -1,4 +1,4 @@
-"""The registry: the DynamoDB table of objects that wait, where S3 tells of them by events."""
+"""The registry: the DynamoDB table of objects that wait, where S3 names them by events."""
 
 from __future__ import annotations
 

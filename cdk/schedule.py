@@ -24,7 +24,7 @@ _KEPT_DAYS = 14
 
 
 class Start(Construct):
-    """The schedule, disabled unless the configuration enables it.
+    """What starts runs, where the configuration has a schedule.
 
     Attributes:
         failed: a queue of starts that did not succeed.
@@ -41,37 +41,37 @@ class Start(Construct):
             retention_period=Duration.days(_KEPT_DAYS),
         )
         acknowledge(self.failed, "AwsSolutions-SQS3", "It is a dead-letter queue itself.")
-        self._role = own_role(self, "Role", "scheduler.amazonaws.com", of_this_account=True)
 
     def starts_workflow(self, machine: sfn.StateMachine, run_input: str) -> None:
         """Start the state machine with this input, JSON whose tokens CloudFormation fills in."""
-        self._add(
-            targets.StepFunctionsStartExecution(
-                machine, **how_to_start(run_input, self.failed, self._role)
-            )
-        )
+        if self._config.schedule is not None:
+            how = how_to_start(run_input, self.failed, self._role())
+            self._add(targets.StepFunctionsStartExecution(machine, **how), self._config.schedule)
 
     def starts_function(self, function: lambda_.Function, run_input: str) -> None:
         """Invoke the function of standalone mode with this input."""
-        acknowledge_wildcard(
-            self._role,
-            f"{function.function_arn}:*",
-            "Versions and aliases of the one function, which CDK adds.",
-        )
-        self._add(
-            targets.LambdaInvoke(function, **how_to_start(run_input, self.failed, self._role))
-        )
+        if self._config.schedule is not None:
+            role = self._role()
+            acknowledge_wildcard(
+                role,
+                f"{function.function_arn}:*",
+                "Versions and aliases of the one function, which CDK adds.",
+            )
+            how = how_to_start(run_input, self.failed, role)
+            self._add(targets.LambdaInvoke(function, **how), self._config.schedule)
 
-    def _add(self, target: scheduler.IScheduleTarget) -> None:
+    def _role(self) -> iam.Role:
+        return own_role(self, "Role", "scheduler.amazonaws.com", of_this_account=True)
+
+    def _add(self, target: scheduler.IScheduleTarget, schedule: str) -> None:
         config = self._config
         add_schedule(
             self,
             target,
             name=config.name,
             description="s3-compactor: starts a run",
-            schedule=config.schedule,
+            schedule=schedule,
             time_zone=config.schedule_time_zone,
-            enabled=config.schedule_enabled,
         )
 
 
@@ -100,7 +100,6 @@ def add_schedule(
     description: str,
     schedule: str,
     time_zone: str,
-    enabled: bool,
 ) -> None:
     """Start a target again and again.
 
@@ -108,10 +107,9 @@ def add_schedule(
         scope: the construct that the schedule belongs to.
         target: what it starts.
         name: of the schedule.
-        description: for whoever sees it in the console.
+        description: shown in the console.
         schedule: ``cron(…)`` or ``rate(…)``.
         time_zone: a name of the IANA database.
-        enabled: whether it starts anything.
     """
     scheduler.Schedule(
         scope,
@@ -119,6 +117,5 @@ def add_schedule(
         schedule_name=name,
         description=description,
         schedule=scheduler.ScheduleExpression.expression(schedule, TimeZone.of(time_zone)),
-        enabled=enabled,
         target=target,
     )

@@ -27,11 +27,20 @@ from cdk.emr import (
     Serverless,
 )
 from cdk.functions import may_compact
-from cdk.grants import Role, allow, may_delete, may_list_uploads, may_mark
+from cdk.grants import (
+    Role,
+    allow,
+    may_delete,
+    may_list_uploads,
+    may_mark,
+    may_read,
+    may_write,
+)
 from cdk.maintained_tables import MaintainedTables
 from cdk.maintenance_fields import tables_spark
 from cdk.reader_table import may_switch, reader_table_of
-from cdk.storage import Storage
+from cdk.readers import EmrCluster
+from cdk.storage import Place, Storage
 from cdk.tables import Table, may_merge, table_of
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
@@ -47,12 +56,22 @@ _TERMINATE_SECONDS = 1_800
 # EMR Serverless itself ends a job after twelve hours.
 _JOB_SECONDS = 43_200
 _NOT_DEPLOYED = "not-deployed"
+_LOGS = "spark-logs/"
+# Receipts, and what Spark itself writes.
+_WRITTEN_BY_MAINTENANCE = ("runs/*/tables/*.json", f"{_LOGS}*")
 # What the definition has for a setting where the job writes no table: one that Spark does not read.
 _NO_TABLE = "spark.compactor.table=none"
 
 
 class SparkStep(Construct):
-    """What the workflow's oversized branch needs.
+    """What oversized partitions and the maintenance of tables need of Spark.
+
+    Args:
+        scope: the stack.
+        config: what is deployed.
+        state: where runs write.
+        storage: of compaction; None in a deployment without it.
+        tables: that are maintained; None in a deployment without maintenance.
 
     Attributes:
         substitutions: name in the definition -> value, always text.
@@ -63,32 +82,37 @@ class SparkStep(Construct):
         self,
         scope: Construct,
         config: Config,
-        storage: Storage,
-        tables: MaintainedTables | None = None,
+        state: Place,
+        *,
+        storage: Storage | None,
+        tables: MaintainedTables | None,
     ) -> None:
         super().__init__(scope, "Spark")
-        self._config, self._storage = config, storage
+        self._config, self._state = config, state
+        there = config.run.spark_engine != "none"
+        self._storage = storage if there else None
         # A cluster is never made for a table.
         self._tables = tables if tables_spark(config.run) != "none" else None
-        self._assets = {} if config.run.spark_engine == "none" else self._bundle()
+        self._assets = self._bundle()
         self._jars = self._bundle_jars()
         self._table_jars = self._bundle_table_jars()
         self.engine = self._engine()
         uris = {
-            name: self._assets[name].s3_object_url if self._assets else _NOT_DEPLOYED
+            name: self._assets[name].s3_object_url if name in self._assets else _NOT_DEPLOYED
             for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri")
         }
+        cluster = config.emr_cluster or EmrCluster(_NOT_DEPLOYED)
         self.substitutions = {
             "AwsPartition": Aws.PARTITION,
             "AwsRegion": Aws.REGION,
             "SparkTableConf": self._table_conf(),
-            "SparkLogUri": f"{storage.state.uri}spark-logs/",
+            "SparkLogUri": f"{state.uri}{_LOGS}",
             "SparkTimeoutSeconds": str(_JOB_SECONDS),
             "EmrReleaseLabel": config.emr_release_label,
             "EmrPrimaryInstanceType": config.emr_instance_type,
             "EmrCoreInstanceType": config.emr_instance_type,
-            "EmrCoreInstanceCount": str(config.emr_core_instance_count),
-            "EmrSubnetId": config.emr_subnet_id or _NOT_DEPLOYED,
+            "EmrCoreInstanceCount": str(cluster.core_instances),
+            "EmrSubnetId": cluster.subnet_id,
             "EmrIdleTimeoutSeconds": str(_IDLE_SECONDS),
             "EmrCreateTimeoutSeconds": str(_CREATE_SECONDS),
             "EmrTerminateTimeoutSeconds": str(_TERMINATE_SECONDS),
@@ -111,7 +135,7 @@ class SparkStep(Construct):
             "MaintainScriptUri": script.s3_object_url if script is not None else _NOT_DEPLOYED,
             "TableJars": self._jars_of_tables(),
             "SparkEngine": tables_spark(self._config.run),
-            "EmrClusterId": self._config.run.emr_cluster_id or _NOT_DEPLOYED,
+            "EmrClusterId": self._config.emr_cluster_id or _NOT_DEPLOYED,
         }
 
     def allow_workflow(self, policy: iam.Policy) -> None:
@@ -121,33 +145,36 @@ class SparkStep(Construct):
     def _bundle(self) -> dict[str, s3_assets.Asset]:
         machine = Machine(self._config.architecture, self._config.spark_python)
         source = REPOSITORY / "spark"
-        more: dict[str, s3_assets.Asset] = {}
+        scripts: dict[str, s3_assets.Asset] = {}
+        if self._storage is not None:
+            scripts["SparkScriptUri"] = s3_assets.Asset(self, "Script", path=str(SCRIPT))
         if self._tables is not None:
             script = SCRIPT.with_name("maintain_tables.py")
-            more["MaintainScriptUri"] = s3_assets.Asset(self, "TablesScript", path=str(script))
+            scripts["MaintainScriptUri"] = s3_assets.Asset(self, "TablesScript", path=str(script))
+        if not scripts:
+            return {}
         return {
-            **more,
-            "SparkScriptUri": s3_assets.Asset(self, "Script", path=str(SCRIPT)),
+            **scripts,
             "SparkAppZipUri": asset(self, "Packages", source, spark_application()),
             "SparkDepsZipUri": asset(self, "Libraries", source, spark_libraries(machine)),
         }
 
     def _bundle_jars(self) -> list[s3_assets.Asset]:
-        """Archives of Iceberg, where the job merges into a table and they are not there already."""
+        """Jars of Iceberg, where the job merges into a table and they are not there already."""
         if not self._config.run.upsert_key or self._config.jars is not None:
             return []
-        return self._archives("Jar", PINNED)
+        return self._jar_assets("Jar", PINNED)
 
     def _bundle_table_jars(self) -> list[s3_assets.Asset]:
-        """Archives of the formats that are maintained, where they are not there already."""
+        """Jars of the formats that are maintained, where they are not there already."""
         if self._config.table_jars is not None:
             return []
         formats = self._config.table_formats
-        iceberg = (self._jars or self._archives("Jar", PINNED)) if ICEBERG in formats else []
-        delta = self._archives("DeltaJar", PINNED_DELTA) if DELTA in formats else []
+        iceberg = (self._jars or self._jar_assets("Jar", PINNED)) if ICEBERG in formats else []
+        delta = self._jar_assets("DeltaJar", PINNED_DELTA) if DELTA in formats else []
         return [*iceberg, *delta]
 
-    def _archives(self, name: str, coordinates: Iterable[str]) -> list[s3_assets.Asset]:
+    def _jar_assets(self, name: str, coordinates: Iterable[str]) -> list[s3_assets.Asset]:
         source = REPOSITORY / "spark"
         return [
             asset(self, f"{name}{number}", source, spark_jar(coordinate))
@@ -165,25 +192,28 @@ class SparkStep(Construct):
         return f"spark.jars={','.join(found)}"
 
     def _engine(self) -> Engine:
-        engine, config = self._config.run.spark_engine, self._config
+        engine, config, storage = self._config.run.spark_engine, self._config, self._storage
         if engine == "none":
             return NoEngine()
-        table = table_of(Stack.of(self), config, self._storage)
-        rights: dict[str, MayRun] = {RUNS: self._may_run}
-        if table is not None and table.keyed:
-            rights[MERGES] = partial(self._may_merge, table)
+        rights: dict[str, MayRun] = {}
+        if storage is not None:
+            rights[RUNS] = partial(self._may_run, storage)
+            table = table_of(Stack.of(self), config, storage)
+            if table is not None and table.keyed:
+                rights[MERGES] = partial(self._may_merge, table)
+        else:
+            rights[RUNS] = self._may_run_alone
         if self._tables is not None:
             rights[MAINTAINS] = partial(self._may_maintain, self._tables)
         if engine == "emr_serverless":
             return Serverless(self, config, rights)
-        if config.run.emr_cluster_id is not None:
+        if config.emr_cluster_id is not None:
             return AnyCluster(self, config, rights)
         return MadeClusters(self, config, rights)
 
-    def _may_run(self, role: Role) -> None:
-        storage = self._storage
+    def _may_run(self, storage: Storage, role: Role) -> None:
         may_compact(role, storage)
-        # The job finds uploads that nobody can complete any more.
+        # The job finds uploads that can no longer be completed.
         may_list_uploads(role, storage.destination)
         may_mark(role, storage.registry)
         readers = reader_table_of(Stack.of(self), self._config, storage)
@@ -193,6 +223,13 @@ class SparkStep(Construct):
         if self._config.run.columnar:
             # What Spark writes before it becomes an upload; no source and no output is there.
             may_delete(role, storage.state, "runs/*/staging/*")
+
+    def _may_run_alone(self, role: Role) -> None:
+        """What the job of compaction may do with state and code, of maintenance alone."""
+        may_read(role, self._state)
+        for below in _WRITTEN_BY_MAINTENANCE:
+            may_write(role, self._state, below)
+        self._may_read_assets(role, [*self._assets.values()])
 
     def _may_merge(self, table: Table, role: Role) -> None:
         may_merge(role, table)
@@ -205,7 +242,7 @@ class SparkStep(Construct):
         self._may_read_given(role, self._config.table_jars or ())
 
     def _may_read_given(self, role: Role, jars: Iterable[str]) -> None:
-        """Read the archives that somebody else has put on S3."""
+        """Read the jars that the operator has put on S3."""
         on_s3 = [one for one in jars if one.startswith("s3://")]
         if on_s3:
             objects = [one.removeprefix("s3://") for one in on_s3]
@@ -218,7 +255,7 @@ class SparkStep(Construct):
             self._may_decrypt(role, assets)
 
     def _may_decrypt(self, role: Role, assets: Sequence[s3_assets.Asset]) -> None:
-        # `cdk bootstrap` can be given a customer's key, of which an app is told nothing. What S3
+        # `cdk bootstrap` can be given a customer's key, which an app does not see. What S3
         # asks KMS to decrypt carries the ARN of the object, or of the bucket where that has a
         # bucket key ("Using server-side encryption with AWS KMS keys").
         arns = [one.bucket.arn_for_objects(one.s3_object_key) for one in assets]

@@ -1,8 +1,9 @@
-"""The one stack: puts the parts together, and tells the command line where they are."""
+"""The one stack: puts the parts together, and outputs where they are for the command line."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import App, CfnOutput, Stack
@@ -10,16 +11,21 @@ from aws_cdk import App, CfnOutput, Stack
 from cdk.config import MADE_DESTINATION, MADE_REGISTRY, MADE_SOURCE, Config
 from cdk.functions import Functions
 from cdk.ingest import Ingest
-from cdk.maintained_tables import MaintainedTables
+from cdk.maintained_tables import MaintainedTables, place_of_reports
 from cdk.maintenance import Maintenance
 from cdk.monitoring import Monitoring
-from cdk.registry import Registry
 from cdk.schedule import Start
 from cdk.spark import SparkStep
 from cdk.standalone import Standalone
-from cdk.storage import Storage
+from cdk.storage import Place, Storage
 from cdk.workflow import Workflow
 from compactor import __version__
+
+# By whether it maintains tables and compacts nothing.
+_ABOUT = {
+    False: "s3-compactor: rewrites small S3 objects into few large ones",
+    True: "s3-compactor: maintains tables",
+}
 
 
 class CompactorStack(Stack):
@@ -35,71 +41,82 @@ class CompactorStack(Stack):
             scope,
             config.name,
             analytics_reporting=False,
-            description="s3-compactor: rewrites small S3 objects into few large ones",
+            description=_ABOUT[config.maintenance_alone],
         )
-        storage = Storage(self, config)
-        functions = Functions(self, config, storage)
-        start = Start(self, config)
-        fields = _with_made_names(config, storage)
-        run_input = self.to_json_string(fields)
-        monitoring = Monitoring(self, config, functions, start.failed)
-        if config.standalone:
-            standalone = Standalone(self, functions, start.failed)
-            start.starts_function(standalone.function, run_input)
-            monitoring.watch_standalone(standalone.function)
+        self._config = config
+        self._start = Start(self, config)
+        self._monitoring = Monitoring(self, config, self._start.failed)
+        self._names: dict[str, str] = {}
+        storage = None if config.maintenance_alone else Storage(self, config)
+        state = place_of_reports(self, config) if storage is None else storage.state
+        tables = MaintainedTables.of(self, config) if config.maintenance is not None else None
+        if storage is not None and config.standalone:
+            self._compact_alone(storage)
         else:
-            tables = MaintainedTables.of(self, config) if config.maintenance is not None else None
-            spark = SparkStep(self, config, storage, tables)
-            workflow = Workflow(self, config, storage, functions=functions, spark=spark)
-            start.starts_workflow(workflow.machine, run_input)
-            monitoring.watch_workflow(workflow.machine, workflow.log_group_name)
-            self._tell("StateMachineArn", workflow.machine.state_machine_arn)
+            spark = SparkStep(self, config, state, storage=storage, tables=tables)
+            if storage is not None:
+                self._compact(storage, spark)
             if tables is not None:
-                maintenance = Maintenance(
-                    self, config, storage, functions=functions, spark=spark, tables=tables
-                )
-                monitoring.watch_tables(maintenance.machine)
-                self._maintain(config, storage, maintenance, start)
-            if storage.registry is not None:
-                ingest = Ingest(
-                    self,
-                    config,
-                    storage,
-                    functions=functions,
-                    machine=workflow.machine,
-                    run_input=fields,
-                )
-                monitoring.watch_ingest(ingest)
-                self._tell_ingest(ingest, storage.registry)
-        self._tell_common(config, storage, functions, run_input)
+                self._maintain(state, tables, spark)
+        self._output("StateUri", state.uri)
+        self._output("DashboardName", config.name)
+        self._output("SpecVersion", __version__)
+        self._output("FunctionNames", json.dumps(self._names))
 
-    def _tell_ingest(self, ingest: Ingest, registry: Registry) -> None:
-        self._tell("RegistryTable", registry.table.table_name)
-        self._tell("EventsQueueUrl", ingest.queue.queue_url)
-        self._tell("DeadLetterQueueUrl", ingest.dead_letters.queue_url)
-        self._tell("Streams", ingest.streams)
+    def _compact(self, storage: Storage, spark: SparkStep) -> None:
+        """The workflow, and what starts it."""
+        config, functions = self._config, self._functions(storage)
+        workflow = Workflow(self, config, storage, functions=functions, spark=spark)
+        fields = _with_made_names(config, storage)
+        self._start.starts_workflow(workflow.machine, self._output_input(fields))
+        self._monitoring.watch_workflow(workflow.machine, workflow.log_group_name, functions)
+        self._output("StateMachineArn", workflow.machine.state_machine_arn)
+        if storage.registry is not None:
+            ingest = Ingest(
+                self,
+                config,
+                storage,
+                functions=functions,
+                machine=workflow.machine,
+                run_input=fields,
+            )
+            self._monitoring.watch_ingest(ingest, functions)
+            self._output("RegistryTable", storage.registry.table.table_name)
+            self._output("EventsQueueUrl", ingest.queue.queue_url)
+            self._output("DeadLetterQueueUrl", ingest.dead_letters.queue_url)
+            self._output("Streams", ingest.streams)
 
-    def _tell_common(
-        self, config: Config, storage: Storage, functions: Functions, run_input: str
-    ) -> None:
-        self._tell("TargetBucketName", storage.destination.bucket.bucket_name)
-        self._tell("StateUri", storage.state.uri)
-        self._tell("DefaultInput", run_input)
-        self._tell("DashboardName", config.name)
-        self._tell("SpecVersion", __version__)
-        self._tell("FunctionNames", json.dumps(dict(functions.names)))
+    def _compact_alone(self, storage: Storage) -> None:
+        """One function, and what starts it."""
+        functions = self._functions(storage)
+        function = Standalone(self, functions, self._start.failed).function
+        fields = _with_made_names(self._config, storage)
+        self._start.starts_function(function, self._output_input(fields))
+        self._monitoring.watch_standalone(function, functions)
 
-    def _maintain(
-        self, config: Config, storage: Storage, maintenance: Maintenance, start: Start
-    ) -> None:
-        """Say what maintenance is started with, and start it by its schedule."""
-        given = {**(config.maintenance or {}), "s3_state_uri": storage.state.uri}
+    def _functions(self, storage: Storage) -> Functions:
+        functions = Functions(self, self._config, storage)
+        self._names |= functions.names
+        self._output("TargetBucketName", storage.destination.bucket.bucket_name)
+        return functions
+
+    def _output_input(self, fields: Mapping[str, Any]) -> str:
+        run_input = self.to_json_string(fields)
+        self._output("DefaultInput", run_input)
+        return run_input
+
+    def _maintain(self, state: Place, tables: MaintainedTables, spark: SparkStep) -> None:
+        """Maintenance of tables, and what starts it."""
+        maintenance = Maintenance(self, self._config, state, spark=spark, tables=tables)
+        self._names |= maintenance.functions.names
+        given = {**(self._config.maintenance or {}), "s3_state_uri": state.uri}
         tables_input = self.to_json_string(given)
-        maintenance.starts(tables_input, start.failed)
-        self._tell("TablesStateMachineArn", maintenance.machine.state_machine_arn)
-        self._tell("TablesInput", tables_input)
+        maintenance.starts(tables_input, self._start.failed)
+        self._monitoring.watch_tables(maintenance.machine, maintenance.functions)
+        self._output("TablesStateMachineArn", maintenance.machine.state_machine_arn)
+        self._output("TablesInput", tables_input)
 
-    def _tell(self, name: str, value: str) -> None:
+    def _output(self, name: str, value: str) -> None:
         CfnOutput(self, name, value=value)
 
 

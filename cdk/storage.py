@@ -11,22 +11,24 @@ from constructs import Construct
 
 from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
+from cdk.readers import DESTINATION, EXPIRE, INVENTORY, SOURCE, TABLE
 from cdk.registry import Registry
-from compactor.inventory.manifest import configuration_of
+from compactor.inventory.inventory_manifest import configuration_of
 from compactor.layout import RUNS
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.settings.uris import S3Uri
-from compactor_tables.superseded import TAG, VALUE
 
 # Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
 _WORTH_MOVING_BYTES = 128 * 1024
 # Long enough for the next run to publish what a killed one committed: else it builds it again.
 _ABORT_UPLOADS_DAYS = 3
-_ARCHIVES = {
+_CLASSES = {
+    "standard_ia": s3.StorageClass.INFREQUENT_ACCESS,
     "glacier_ir": s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
     "glacier": s3.StorageClass.GLACIER,
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
 }
+_KEYS = {DESTINATION: "Key", SOURCE: "SourceKey", INVENTORY: "InventoryKey", TABLE: "TableKey"}
 # Time to notice a mistake, and to undo it.
 _NONCURRENT_DAYS = 30
 
@@ -59,7 +61,7 @@ class Storage(Construct):
     Attributes:
         inventory: where S3 delivers the inventories of the source; None where none is taken.
         inventory_key: that encrypts the inventory, where that has one of its own.
-        registry: what waits, where S3 tells of objects by events; else None.
+        registry: what waits, where S3 names objects by events; else None.
         tables: where the table lies that outputs are published to, and that of its keys where its
             rows have one; none without.
     """
@@ -68,18 +70,13 @@ class Storage(Construct):
         super().__init__(scope, "Storage")
         self._config = config
         self._keys = {
-            role: kms.Key.from_key_arn(self, role, arn)
-            for role, arn in (
-                ("Key", config.kms_key_arn),
-                ("SourceKey", config.source_kms_key_arn),
-                ("InventoryKey", config.inventory_kms_key_arn),
-                ("TableKey", config.table_kms_key_arn),
-            )
-            if arn is not None
+            what: kms.Key.from_key_arn(self, ident, config.kms_keys[what])
+            for what, ident in _KEYS.items()
+            if what in config.kms_keys
         }
         self._buckets: dict[str, s3.IBucket] = {}
         run = config.run
-        key, source_key = self._keys.get("Key"), self._keys.get("SourceKey")
+        key, source_key = self._keys.get(DESTINATION), self._keys.get(SOURCE)
         in_source = run.state.bucket == run.source.root.bucket != run.destination.bucket
         shared = run.source.root.bucket == run.destination.bucket
         # The destination first: it decides where source and destination share a bucket.
@@ -89,11 +86,11 @@ class Storage(Construct):
         )
         self.state = self._place(run.state, "State", source_key if in_source else key)
         self.inventory = self._inventory()
-        self.inventory_key = self._keys.get("InventoryKey")
+        self.inventory_key = self._keys.get(INVENTORY)
         self.tables = self._tables()
-        self.registry = Registry(self, self._keys.get("Key")) if config.events else None
+        self.registry = Registry(self, key) if config.events else None
         if config.events and config.made_source:
-            _tell_event_bridge(self.source.bucket)
+            _notify_event_bridge(self.source.bucket)
 
     def _inventory(self) -> Place | None:
         """Where S3 delivers the inventories of the source; None where none is taken."""
@@ -104,7 +101,7 @@ class Storage(Construct):
         known = (self.destination, self.source, self.state)
         keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
         # An inventory may be encrypted otherwise than its bucket does by default.
-        own = self._keys.get("InventoryKey")
+        own = self._keys.get(INVENTORY)
         return self._place(delivered, "Inventory", own or next(iter(keys), None))
 
     def _tables(self) -> tuple[Place, ...]:
@@ -112,7 +109,7 @@ class Storage(Construct):
         found = []
         for location in self._config.table_locations:
             keys = [one.key for one in known if one.bucket is self._buckets.get(location.bucket)]
-            key = keys[0] if keys else self._keys.get("TableKey")
+            key = keys[0] if keys else self._keys.get(TABLE)
             found.append(self._place(location, "Table", key))
         return tuple(found)
 
@@ -133,7 +130,7 @@ class Storage(Construct):
 
     def _made(self, role: str, name: str) -> s3.Bucket:
         config = self._config
-        key = self._keys.get("SourceKey" if role == "Source" else "Key")
+        key = self._keys.get(SOURCE if role == "Source" else DESTINATION)
         logs = S3Uri.parse("access_logs_uri", config.access_logs_uri or "s3://not-used/")
         logs_bucket = (
             s3.Bucket.from_bucket_name(self, f"{role}AccessLogs", logs.bucket)
@@ -166,13 +163,13 @@ class Storage(Construct):
             expired_object_delete_marker=True if config.versioned else None,
         )
         if config.run.state.bucket == name:
-            # Each file for itself; clean-up, where it is on, drops whole runs. A commit is none.
+            # Each file for itself; clean-up, where it is on, drops whole runs. Commits are not
+            # among them.
             bucket.add_lifecycle_rule(
                 id="old-runs",
                 prefix=config.run.state.prefix + RUNS,
                 expiration=Duration.days(KEEP_RUNS_DAYS),
             )
-        self._move_superseded(bucket)
         if not config.access_logs_uri:
             acknowledge(
                 bucket,
@@ -188,29 +185,10 @@ class Storage(Construct):
             )
         return bucket
 
-    def _move_superseded(self, bucket: s3.Bucket) -> None:
-        """By the tag alone: beside such a file lie those that its table is made of."""
-        config = self._config
-        if config.superseded_days is not None:
-            bucket.add_lifecycle_rule(
-                id="superseded-files",
-                tag_filters={TAG: VALUE},
-                transitions=[
-                    s3.Transition(
-                        storage_class=s3.StorageClass.GLACIER_INSTANT_RETRIEVAL,
-                        transition_after=Duration.days(config.superseded_days),
-                    )
-                ],
-            )
-
     def _move_outputs(self, bucket: s3.Bucket) -> None:
         # Only outputs: the commit log is read by every run.
-        config, prefix = self._config, self._config.run.destination.prefix
-        moves = []
-        if config.ia_days is not None:
-            moves.append((s3.StorageClass.INFREQUENT_ACCESS, config.ia_days))
-        if config.archive_days is not None:
-            moves.append((_ARCHIVES[config.archive_class], config.archive_days))
+        lifecycle, prefix = self._config.lifecycle, self._config.run.destination.prefix
+        moves = [(to, lifecycle[name]) for name, to in _CLASSES.items() if name in lifecycle]
         if moves:
             acknowledge(
                 bucket,
@@ -226,13 +204,12 @@ class Storage(Construct):
                     for to, days in moves
                 ],
             )
-        if config.expire_days is not None:
-            bucket.add_lifecycle_rule(
-                id="expired-outputs", prefix=prefix, expiration=Duration.days(config.expire_days)
-            )
+        if EXPIRE in lifecycle:
+            days = Duration.days(lifecycle[EXPIRE])
+            bucket.add_lifecycle_rule(id="expired-outputs", prefix=prefix, expiration=days)
 
 
-def _tell_event_bridge(bucket: s3.IBucket) -> None:
+def _notify_event_bridge(bucket: s3.IBucket) -> None:
     """Switch on the notifications of a bucket that the stack makes (cdk.notifications: others)."""
     resource = bucket.node.default_child
     assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is

@@ -1,4 +1,4 @@
-"""What ``make synth`` wrote, told: the template, and how many resources of which kind are in it.
+"""What ``make synth`` wrote, in one line: the template, and its resources by type.
 
 ``python -m cdk.written ...`` is given what ``cdk synth`` was given.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 _SHOWN_KINDS = 8
 
 
-def told(directory: Path) -> str:
+def in_one_line(directory: Path) -> str:
     """One line about the one template of an assembly.
 
     Args:
@@ -48,4 +48,4 @@ def directory_of(words: Sequence[str]) -> Path:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{told(directory_of(sys.argv[1:]))}\n")
+    sys.stdout.write(f"{in_one_line(directory_of(sys.argv[1:]))}\n")

@@ -12,17 +12,17 @@ The eight verbs, one module each, and what each hands to the next:
 
     discover    settings              -> work items, one per partition
     plan        listing, log          -> groups of sources
-    compact     group                 -> a pending output that nobody can read
+    compact     group                 -> a pending output that no reader sees
     verify      pending output        -> nothing, or an IntegrityError
     commit      pending output        -> one more entry in the partition's commit log
     publish     commit                -> the output becomes readable
     cleanup     commits past retention-> their sources are deleted
     report      receipts              -> one account of the run
 
-``runs.progress`` is where the verbs of one partition meet; ``record_partition`` works through it in
-one process, the driver of the Spark job through many. ``clean_up_partition`` is the same for
-``cleanup``, days later, with a ``proof`` of each output in between. ``restore`` undoes it all for
-one source. ``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only
+``runs.partition_progress`` is where the verbs of one partition meet: ``runs.run_partition`` works
+through it in one process, the driver of the Spark job in many. ``cleaning.clean_partition`` does
+the same for ``cleanup``, days later, and proves each output first. ``restore`` undoes it for one
+source. ``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only
 ``s3`` talks to S3, ``aws`` to other AWS services.
 """
 
@@ -63,6 +63,7 @@ __all__ = [
 ]
 
 
+# No package here may have one of these names: importing it would replace the function.
 def __getattr__(name: str) -> Any:
     """The API, loaded when it is first asked for: a Lambda function ships without it."""
     if name not in __all__:

@@ -11,7 +11,7 @@ import msgspec
 META_PREFIX = "x-amz-meta-"
 _ENCODING = "content-encoding"
 _TAG_COUNT = "x-amz-tagging-count"
-# User metadata by which clients of Amazon S3 encryption, all versions, tell how to decrypt.
+# User metadata by which clients of Amazon S3 encryption, all versions, say how to decrypt.
 _CLIENT_ENCRYPTION = frozenset(
     {
         *("x-amz-key", "x-amz-key-v2", "x-amz-iv", "x-amz-matdesc", "x-amz-wrap-alg"),
@@ -25,7 +25,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Of one object; made only where there are any.
+    """What S3 keeps beside one object's bytes; made only where there is something.
 
     Attributes:
         encoding: its Content-Encoding.
@@ -39,12 +39,12 @@ class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_client_encrypted(self) -> bool:
-        """True when its bytes, or those it tells how to decrypt, were encrypted before S3."""
+        """True when its bytes, or those it says how to decrypt, were encrypted before S3."""
         return any(name in _CLIENT_ENCRYPTION for name, _ in self.metadata)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of a request that writes such an object."""
+        """Headers of a request that writes such an object."""
         found = {f"{META_PREFIX}{name}": value for name, value in self.metadata}
         if self.encoding:
             found[_ENCODING] = self.encoding
@@ -73,7 +73,7 @@ def pairs_of(found: Mapping[str, str]) -> Pairs:
 
 
 def from_headers(headers: Iterable[tuple[str, str]]) -> Attributes | None:
-    """What an answer to GET or HEAD tells of its object; None where that is nothing.
+    """What the headers of a GET or HEAD say of the object; None where that is nothing.
 
     Args:
         headers: names in any case.

@@ -18,5 +18,5 @@ class NoDeadline:
     """A deadline that never comes: nothing limits this process."""
 
     def remaining_seconds(self) -> float:
-        """Infinitely many."""
+        """No deadline: infinite."""
         return inf

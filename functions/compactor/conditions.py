@@ -66,13 +66,13 @@ class StoreTraits:
     """Which ways are safe at a store. By default those of AWS, which honours everything.
 
     Attributes:
-        reads_if_match: a GET may rely on If-Match; else each answer must tell the ETag.
-        refuses_other_etags: an answer that tells another ETag than was listed is not taken,
+        reads_if_match: a GET may rely on If-Match; else each answer must carry the ETag.
+        refuses_other_etags: an answer with another ETag than was listed is rejected,
             whatever it was asked by; only who tries what If-Match does takes it.
         copies: server-side copies are used; else what would be copied passes through the worker.
         refuses_wrong_crc32: no upload is published whose bytes do not have the CRC32 that came
             with its completion; else each output is read back once it is published.
-        knows_copied_crc32: the CRC32 that HEAD tells of an output with copied parts is right.
+        knows_copied_crc32: the CRC32 that HEAD returns for an output with copied parts is right.
         deletes_many: DeleteObjects honours ETags; else sources are deleted one by one.
         deletes_one: DeleteObject honours If-Match; else HEAD is compared just before.
     """
@@ -90,7 +90,7 @@ class _Without(msgspec.Struct, frozen=True):
     """What follows where a condition is not honoured.
 
     Attributes:
-        danger: what could happen; told where the run ends, or where a race stays open.
+        danger: what could happen; reported where the run ends, or where a race stays open.
         instead: the way that is taken; empty where there is none that is safe.
         races: that way leaves a moment open.
     """
@@ -102,7 +102,7 @@ class _Without(msgspec.Struct, frozen=True):
 
 _WITHOUT: Mapping[Condition, _Without] = {
     Condition.CREATE: _Without(
-        "two runs at once could write over each other's commits, and double records"
+        "two concurrent runs could write over each other's commits, and double records"
     ),
     Condition.LIST: _Without(
         "a run would not see the commits of the one before, and compact their sources again"
@@ -111,7 +111,7 @@ _WITHOUT: Mapping[Condition, _Without] = {
         "a source could change between its listing and its read",
         "the ETag of each answer is compared with the listed one",
     ),
-    Condition.PUBLISH: _Without("two runs at once could publish over each other's outputs"),
+    Condition.PUBLISH: _Without("two concurrent runs could publish over each other's outputs"),
     Condition.WHOLE_CHECKSUM: _Without(
         "an output that was damaged on its way can be read until that is noticed",
         "each output is read back once it is published, and compared",
@@ -171,10 +171,10 @@ def require_safe(findings: Iterable[Finding], endpoint_url: str) -> None:
     """
     for finding in findings:
         if ends_runs(finding):
-            told = f" ({finding.detail})" if finding.detail else ""
+            detail = f" ({finding.detail})" if finding.detail else ""
             act = "ignores" if finding.verdict is Verdict.IGNORED else "refuses"
             accepted = (
-                f"a store that honours {finding.condition}: this one {act} it{told}, so that"
+                f"a store that honours {finding.condition}: this one {act} it{detail}, so that"
                 f" {_danger(finding)}"
             )
             raise InvalidInput("endpoint", endpoint_url, accepted)

@@ -22,7 +22,7 @@ def decoder(kind: type[_T]) -> Callable[[bytes], _T]:
     """A function that decodes JSON of one kind; to be made while a module is imported.
 
     msgspec (0.22) works out a type when it first decodes it, and crashes the process when two
-    threads do so at once: a decoder that is made before there are threads knows its type.
+    threads do so concurrently: a decoder that is made before there are threads knows its type.
 
     Raises (the function):
         msgspec.MsgspecError, ValueError: the bytes are not JSON of this kind.
@@ -40,7 +40,7 @@ _decode_version = decoder(_Numbered)
 
 
 def numbered(document: object, version: int) -> dict[str, Any]:
-    """A document, ready for JSON, that tells its version."""
+    """A document, ready for JSON, that names its version."""
     return {"version": version, **msgspec.to_builtins(document)}
 
 
@@ -49,7 +49,7 @@ def require_version(where: str, body: bytes, newest: int) -> None:
 
     Args:
         where: its URI.
-        body: the document; what is no JSON object is left to whoever decodes it.
+        body: the document; what is no JSON object is left to the decoder.
         newest: the last version that this program knows, from 1.
 
     Raises:
@@ -78,7 +78,7 @@ def decoded(
         where: its URI.
         body: the document.
         newest: the last version that this program knows.
-        way_out: what to do about one that is damaged; told behind the fault.
+        way_out: what to do about one that is damaged; shown after the fault.
 
     Raises:
         IntegrityError: it is damaged, or a later version of this program wrote it.
@@ -87,5 +87,5 @@ def decoded(
     try:
         return decode(body)
     except (msgspec.MsgspecError, ValueError) as error:
-        told = f"; {way_out}" if way_out else ""
-        raise IntegrityError(f"{where} is damaged: {error}{told}") from error
+        remedy = f"; {way_out}" if way_out else ""
+        raise IntegrityError(f"{where} is damaged: {error}{remedy}") from error

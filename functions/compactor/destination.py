@@ -23,7 +23,7 @@ class Destination:
 
     Attributes:
         log_id: identity of the log that will name the outputs, or what waits until it is known;
-            empty where nobody asks.
+            empty where no caller asks.
         stem: what the names of its outputs begin with; another one where they were renamed.
     """
 

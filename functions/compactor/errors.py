@@ -40,38 +40,38 @@ class IntegrityError(CompactorError):
 
 
 class InvalidInput(CompactorError):
-    """The caller's mistake, told in one line.
+    """The caller's mistake, in one line.
 
     Args:
         field: name of the input field at fault.
         value: what was given; None where nothing was.
         accepted: what would have been right, in words.
-        told: the line itself, where nobody gave a value, or more is to be said.
+        message: the line itself, where no value was given, or more is to be said.
     """
 
-    def __init__(self, field: str, value: object, accepted: str, *, told: str = "") -> None:
+    def __init__(self, field: str, value: object, accepted: str, *, message: str = "") -> None:
         given = "no value" if value is None else f"{value!r} is not accepted"
-        super().__init__(told or f"{field}: {given}; expected {accepted}")
+        super().__init__(message or f"{field}: {given}; expected {accepted}")
         self.field = field
         self.value = value
         self.accepted = accepted
-        self.told = told
+        self.message = message
 
 
 def no_credentials(found: str = "") -> InvalidInput:
-    """That AWS cannot be asked, and what to do.
+    """The error that AWS cannot be asked, with what to do.
 
     Args:
-        found: why those that were found are of no use, such as ``ExpiredToken``; empty where there
-            are none.
+        found: why those that were found are of no use, such as ``ExpiredToken``; empty where none
+            were found.
     """
     accepted = (
         "log in (aws sso login, or aws configure), name your profile in AWS_PROFILE, set"
         " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached"
     )
     why = f"the credentials found here are not taken ({found})" if found else ""
-    told = f"{why or 'no AWS credentials found'}: {accepted}"
-    return InvalidInput("credentials", found or None, accepted, told=told)
+    message = f"{why or 'no AWS credentials found'}: {accepted}"
+    return InvalidInput("credentials", found or None, accepted, message=message)
 
 
 class NotMerged(CompactorError):
@@ -105,14 +105,14 @@ class TimeRanOut(CompactorError):
 
 
 class ObjectArchived(InvalidInput):
-    """An object of ours lies in an archive tier: whoever needs its bytes restores it first."""
+    """An object of ours lies in an archive tier: its bytes can be read once it is restored."""
 
     def __init__(self, message: str) -> None:
         super().__init__("archived", message, "an object that was restored before it is read")
 
 
 class UnreadableSource(CompactorError):
-    """A source's content cannot be compacted: quarantine it, go on with the others.
+    """A source's content cannot be compacted: quarantine it, and continue with the others.
 
     Args:
         reason: one of :class:`compactor.model.QuarantineReason` values.
@@ -155,7 +155,7 @@ class CommitConflict(CompactorError):
 
 
 class TableConflict(CompactorError):
-    """Somebody else changed the table first, and nothing of ours is in it: look again, then try."""
+    """Another writer changed the table first, and nothing of ours is in it: reload it and retry."""
 
 
 class UploadLost(CompactorError):

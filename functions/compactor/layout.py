@@ -158,7 +158,7 @@ def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> t
 
 
 def checkpoint_name(path: str, sequence: int) -> str:
-    """Its key below the state's prefix, of the partition with this path."""
+    """Key of a checkpoint below the state's prefix, of the partition with this path."""
     return f"{PARTITIONS}{path}commits/{sequence:020d}.checkpoint.json.gz"
 
 
@@ -214,7 +214,7 @@ def table_checkpoint_key(settings: Settings, number: int) -> tuple[str, str]:
 
 
 def table_hint_key(settings: Settings) -> tuple[str, str]:
-    """Where the table log's newest checkpoint is, as far as somebody wrote it down."""
+    """Where the table log's newest checkpoint is, as far as a hint was written."""
     return _state(settings, f"{TABLE}hint.json")
 
 

@@ -1,4 +1,4 @@
-"""How much a worker holds, sends and reads at once."""
+"""How much a worker holds, sends and reads concurrently."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class WorkerLimits:
 
     Attributes:
         whole_bytes: plain content up to this size is held whole; beyond it, it is streamed.
-        block_bytes: so much plain content is given to the encoder at once.
+        block_bytes: so much plain content is given to the encoder in one call.
         segment_bytes: gzip outputs are encoded in segments, side by side. One has at least so much
             plain content and ends where a source does, at twice of it at the latest.
         encoding_threads: the most that encode one output.
         point_bytes: so many encoded bytes lie at least between two places within a segment at which
-            decoding can begin; with segments, gzip outputs get 0.04 to 0.4 % larger, and zstd
-            outputs of frames up to 8 (docs/performance.md).
+            decoding can begin; with segments, gzip outputs get 0.04 to 0.4 % larger
+            (docs/decisions/0017).
         part_bytes: of a part that is uploaded. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
             above any target.
         min_part_bytes: S3 refuses smaller parts, except the last.
@@ -36,7 +36,7 @@ class WorkerLimits:
         copy_slice_bytes: sources at least this large are copied into an output where their bytes
             need no change; of smaller ones that are compressed these are kept while they are read.
         kept_bytes: what one manifest may keep of its sources beside a row each. It is held as
-            Python objects, and once more as JSON while the commit is written.
+            Python objects, and again as JSON while the commit is written.
         group_sources: the most sources of one group; keeps the manifest of one commit near 7 MB of
             JSON.
         window_objects: the most that one listing holds. With its row in the manifest a source takes
@@ -51,9 +51,9 @@ class WorkerLimits:
         lambda_max_objects: a partition with more candidates goes to Spark: its commit log would
             take too much of one worker's memory.
         reads: sources that are read at the same time, fewer when S3 asks to slow down. S3 serves
-            5,500 GETs a second below one prefix (docs/performance.md has more and fewer). Each
-            takes a connection and, above 256 KiB, a thread, of which a Lambda function has 1,024;
-            and at most half of the files that the process may have open.
+            5,500 GETs a second below one prefix (docs/decisions/0040 has other numbers). Each takes
+            a connection and, above 256 KiB, a thread, of which a Lambda function has 1,024; and at
+            most half of the files that the process may have open.
         read_ahead_bytes: of sources fetched or waiting at the same time.
         sampled_bytes: larger sources are not kept for the second reading: a sample is six of them,
             as stored and as plain bytes.

@@ -97,7 +97,7 @@ class QuarantineReason(StrEnum):
 DENIED_REASONS = frozenset({QuarantineReason.ACCESS_DENIED, QuarantineReason.ENCRYPTED})
 PASSING_REASONS = DENIED_REASONS | {QuarantineReason.ARCHIVED}
 #: Storage classes whose objects are readable only while there is a restored copy. GLACIER_IR is
-#: readable at once and so is not here.
+#: readable immediately, and so is not here.
 ARCHIVED_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 
 
@@ -131,7 +131,7 @@ class SourceObject:
 
 
 def is_md5(etag: str) -> bool:
-    """True for an ETag that looks like an MD5 sum; under SSE-KMS and SSE-C it is none."""
+    """True for an ETag that looks like an MD5 sum; under SSE-KMS and SSE-C it is not one."""
     return _MD5.fullmatch(etag) is not None
 
 
@@ -221,6 +221,25 @@ class TableDialect(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class OutputForm:
+    """How an output is written: decided by the plan, and kept by all that comes after it.
+
+    Attributes:
+        compression: None for that of its sources.
+        lines: records of JSON documents are written one per line.
+        copies: the store may copy large sources; else all bytes pass through the worker.
+    """
+
+    compression: Compression | None = None
+    lines: bool = False
+    copies: bool = True
+
+    def encoding_of(self, sources: Compression) -> Compression:
+        """How the output is encoded, given how its sources are."""
+        return self.compression or sources
+
+
+@dataclass(frozen=True, slots=True)
 class ObjectGroup:
     """Ordered sources that become one output.
 
@@ -228,15 +247,15 @@ class ObjectGroup:
         id: hash of the ordered (key, ETag) pairs and of the options that shape the bytes.
         sources: in key order.
         copy: the one source is large enough to be copied server-side, byte for byte.
+        form: how the output is written where it is not such a copy.
         held: of sources at whose key something was compacted before, by identity: the marks of
             that (:mod:`compactor.log.content_index`).
-        copies: the store may copy large sources; else all bytes pass through the worker.
     """
 
     id: str
     sources: tuple[SourceObject, ...]
     copy: bool = False
-    copies: bool = True
+    form: OutputForm = field(default_factory=OutputForm)
     held: Mapping[bytes, frozenset[int]] = field(default_factory=dict, compare=False)
 
     @property
@@ -271,7 +290,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A pure decision; executing it is somebody else's business."""
+    """A pure decision; another module executes it."""
 
     partition: Partition
     groups: tuple[ObjectGroup, ...]

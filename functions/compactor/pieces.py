@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 
 class Pieces:
-    """Bytes one piece behind the other; ``bytes()`` puts them together.
+    """Bytes, one piece after the other; ``bytes()`` puts them together.
 
     Args:
         pieces: in order; not to be changed any more.

@@ -18,13 +18,13 @@ from compactor.pieces import Body
 
 @dataclass(frozen=True, slots=True)
 class ObjectHead:
-    """What HEAD tells of an object.
+    """What HEAD returns for an object.
 
     Attributes:
         crc32: the full-object checksum, where it is stored.
         last_modified: UNIX seconds, by the store's clock.
         answered_at: UNIX seconds by the store's clock, when it answered; None where it does
-            not tell.
+            not say.
         metadata: the user-defined metadata it was created with, by lower-case name.
     """
 
@@ -76,7 +76,7 @@ class SummedPage(Protocol):
         ...
 
     def parents(self) -> Collection[str]:
-        """Their keys up to the last slash, and with it, each once."""
+        """The distinct parents of all keys: up to and including the last slash."""
         ...
 
     def columns(self) -> Sequence[str]:
@@ -127,7 +127,7 @@ class Deletion(NamedTuple):
     Attributes:
         markers: deletes that put a delete marker, in a versioned bucket: the version stays, and
             is paid for.
-        absent: keys of those that were gone before, as far as the store tells.
+        absent: keys of those that were gone before, as far as the store says.
     """
 
     refused: tuple[Refused, ...] = ()
@@ -162,12 +162,12 @@ class ObjectStore(Protocol):
 
     @property
     def region(self) -> str:
-        """Of which requests are, as AWS names it; empty where nobody knows."""
+        """Region of the requests, as AWS names it; empty where it is unknown."""
         ...
 
     @property
     def traits(self) -> StoreTraits:
-        """The ways that this store takes, those that are safe on AWS unless it was told others."""
+        """The ways that this store takes, by default those that are safe on AWS."""
         ...
 
     def with_traits(self, traits: StoreTraits) -> Self:
@@ -182,7 +182,7 @@ class ObjectStore(Protocol):
         Args:
             bucket: of the objects.
             prefix: of their keys.
-            start_after: only keys behind this one, which need not exist.
+            start_after: only keys after this one, which need not exist.
             until: only keys up to this one, likewise; empty for all.
         """
         ...
@@ -204,7 +204,7 @@ class ObjectStore(Protocol):
         ...
 
     def sees_tags(self, source: SourceObject) -> bool:
-        """Whether answers about sources of this one's bucket tell their tags to this role.
+        """Whether answers about sources of this one's bucket include their tags for this role.
 
         To a role without the right S3 does not say that there are any. Asked once a bucket.
         """
@@ -222,7 +222,7 @@ class ObjectStore(Protocol):
         """A byte range of an output; at its end, what there is of it.
 
         Raises:
-            ObjectMissing: there is no such object, or the range begins behind its end.
+            ObjectMissing: there is no such object, or the range begins past its end.
         """
         ...
 
@@ -279,7 +279,7 @@ class ObjectStore(Protocol):
     ) -> str:
         """Start a multipart upload with full-object CRC32; returns its id.
 
-        ``metadata`` is what HEAD tells of the object once it is published: US-ASCII, names in
+        ``metadata`` is what HEAD returns for the object once it is published: US-ASCII, names in
         lower case. ``attributes`` are what it has instead, where it is a source that is restored.
         """
         ...
@@ -344,7 +344,7 @@ class ObjectStore(Protocol):
 class TaggedStore(ObjectStore, Protocol):
     """A store that also keeps tags.
 
-    S3 has no condition for either method: what somebody else tags in between is lost.
+    S3 has no condition for either method: what another writer tags in between is lost.
     """
 
     def tags(self, bucket: str, key: str) -> Mapping[str, str]:

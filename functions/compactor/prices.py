@@ -1,7 +1,7 @@
 """What AWS takes for what it does: one file, ``prices.json``, and where each figure is from.
 
 A price is of one region. Where a region has none of a name, that of us-east-1 is taken; of a region
-that is not in the file at all it is told.
+that is not in the file at all, that is said.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Prices(msgspec.Struct, frozen=True):
         return self.by_name[name].each
 
     @property
-    def told(self) -> str:
+    def warning(self) -> str:
         """For a person, where the region has none; else empty."""
         if self.asked == self.region:
             return ""
@@ -98,7 +98,7 @@ def every_price() -> tuple[Price, ...]:
 
 @cache
 def prices_digest() -> str:
-    """Tells one file of prices from another; 32 hex digits."""
+    """Identifies the file of prices; 32 hex digits."""
     return hashlib.blake2b(msgspec.json.encode(every_price()), digest_size=16).hexdigest()
 
 
@@ -107,7 +107,7 @@ def prices_for(region: str | None = None) -> Prices:
     """The prices of a region.
 
     Args:
-        region: as AWS names it; None or empty where nobody knows, and for us-east-1.
+        region: as AWS names it; None or empty where it is unknown, and for us-east-1.
     """
     return _of(every_price(), region)
 

@@ -14,12 +14,12 @@ from compactor.clock import SystemClock
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.log.process_cache import SeenState
 from compactor.settings.settings import Settings
-from compactor_handlers.runtime import WorkingTime, tell_clean_up, trusted_store
+from compactor_handlers.runtime import WorkingTime, report_clean_up, trusted_store
 
 
 @lru_cache(maxsize=1)
 def _seen(run_id: str, state: str) -> SeenState:
-    """Of the run that this process works for."""
+    """What this process has seen of the state in a run."""
     return SeenState()
 
 
@@ -46,7 +46,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     )
     before = earlier(settings, run.run_id, run.partition, run.store)
     receipt = record_clean_up(run, before)
-    tell_clean_up(receipt, before)
+    report_clean_up(receipt, before)
     return {
         "run_id": event["run_id"],
         "settings": event["settings"],

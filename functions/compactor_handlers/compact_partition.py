@@ -63,7 +63,7 @@ class _Invocation:
         self._seen = SeenState()
 
     def deadline(self, event: State) -> WorkingTime:
-        """The end of its work, reckoned from its begin."""
+        """The end of its work, counted from its start."""
         if self._deadline is None:
             self._deadline = WorkingTime(self._context, Settings.from_input(event["settings"]))
         return self._deadline

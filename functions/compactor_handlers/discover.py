@@ -21,26 +21,25 @@ from compactor.settings.settings import Settings
 from compactor.sinks.table_publisher import check_table
 from compactor_handlers.runtime import WorkingTime, store_for
 
-# Which Spark there is: a JSON object of the fields below.
+# The spark_engine of the deployment.
 SPARK_HERE = "COMPACTOR_SPARK"
-_SPARK_FIELDS = {"spark_engine", "emr_cluster_id"}
 # What the workers are: a JSON object with memory_mb, that of the compaction function, and reserved,
 # true when that has its concurrency for itself.
 WORKERS_HERE = "COMPACTOR_WORKERS"
 
 
 def _with_spark_here(given: object) -> object:
-    if not isinstance(given, Mapping) or _SPARK_FIELDS & given.keys():
+    if not isinstance(given, Mapping) or SPARK_HERE not in os.environ:
         return given
-    return {**json.loads(os.environ.get(SPARK_HERE, "{}")), **given}
+    return {"spark_engine": os.environ[SPARK_HERE], **given}
 
 
 def _fleet() -> Fleet:
     workers = json.loads(os.environ.get(WORKERS_HERE, "{}"))
     if not workers:
         return Fleet()
-    at_once = None if workers["reserved"] else concurrency_of_account()
-    return Fleet(processors_of(workers["memory_mb"]), at_once)
+    concurrent = None if workers["reserved"] else concurrency_of_account()
+    return Fleet(processors_of(workers["memory_mb"]), concurrent)
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -57,7 +56,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
     Raises:
         InvalidInput: the run's input is at fault, or its table cannot keep what would be compacted
-            for it; the state machine ends at once.
+            for it; the state machine ends.
         IntegrityError: the table is not what its log says.
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))

@@ -30,7 +30,7 @@ class Office:
     born: dict[str, str]
 
     def start_due(self, stream: Stream, now: float) -> Looked:
-        """Start a run of a stream if one is due, and tell."""
+        """Start a run of a stream if one is due, and log it."""
         looked = start_due(stream, self.registry, self.executions, self.born[stream.name], now)
         started = looked.started is not None
         metrics.add_metric(name="ExecutionsStarted", unit=MetricUnit.Count, value=int(started))
@@ -73,7 +73,7 @@ def _machine(arn: str) -> StateMachine:
 
 
 def forget() -> None:
-    """Ask the environment anew: for tests, which change it."""
+    """Re-read the environment: for tests, which change it."""
     _offices.clear()
     _machine.cache_clear()
     registry_at.cache_clear()

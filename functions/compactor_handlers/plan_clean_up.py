@@ -11,7 +11,7 @@ from compactor.cleaning.expiry import expire
 from compactor.clock import SystemClock
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor_handlers.runtime import WorkingTime, store_for, tell_expiry, trusted_store
+from compactor_handlers.runtime import WorkingTime, report_expiry, store_for, trusted_store
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
@@ -31,7 +31,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     if settings.clean_up is CleanUpMode.DELETE:
         store = trusted_store(settings, context, deletes=True)
         deadline = WorkingTime(context, settings)
-        tell_expiry(expire(settings, store, now, deadline, run_id=event["run_id"]))
+        report_expiry(expire(settings, store, now, deadline, run_id=event["run_id"]))
     return {
         "run_id": event["run_id"],
         "settings": event["settings"],

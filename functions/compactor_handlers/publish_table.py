@@ -51,9 +51,9 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         run_id=event["run_id"],
     )
     before = read_receipt(settings, work.run_id, store) or TableReceipt()
-    told = (before.outputs, before.rows, before.conflicts)
+    earlier = (before.outputs, before.rows, before.conflicts)
     receipt = record_publish(work, before)
-    _count(receipt, told)
+    _count(receipt, earlier)
     return _answer(receipt, event["run_id"])
 
 

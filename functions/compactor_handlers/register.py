@@ -28,7 +28,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     now = SystemClock().now()
     here = office(now)
     done = register(bodies(event), here.streams, here.registry, now)
-    _tell(done)
+    _report(done)
     _start(here, done, now)
     return {"batchItemFailures": [{"itemIdentifier": one} for one in done.failed]}
 
@@ -45,7 +45,7 @@ def _start(here: Office, done: Registration, now: float) -> None:
                 here.start_due(stream, now)
 
 
-def _tell(done: Registration) -> None:
+def _report(done: Registration) -> None:
     for name, value in (
         ("EventsRegistered", done.new),
         ("EventsKnown", done.known),

@@ -12,14 +12,14 @@ from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.report.report import RunIdentity, report_on
 from compactor.settings.settings import Settings
-from compactor_handlers.runtime import WorkingTime, store_for, tell_readers
+from compactor_handlers.runtime import WorkingTime, report_readers, store_for
 
 
 @logger.inject_lambda_context(correlation_id_path="run_id")
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Tell how a run went; ``status`` is ``more`` when time ran out, and is to be called with that.
+    """Report how a run went; ``status`` is ``more`` when time ran out: call it again with that.
 
     Takes ``{"run_id", "started_at", "settings", "failure"?, "spark_failure"?,
     "table_failure"?, "clean_up_failure"?, "goes_on"?}``; returns the verdict.
@@ -51,7 +51,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
             name="SparkVcpuHours", unit=MetricUnit.NoUnit, value=result.cost.vcpu_hours
         )
         metrics.add_metric(name="SparkGbHours", unit=MetricUnit.NoUnit, value=result.cost.gb_hours)
-    tell_readers(result.readers)
+    report_readers(result.readers)
     logger.info("reported", status=result.status, partitions=result.looked_at)
     bucket, key = layout.run_key(settings, event["run_id"], "report.json")
     return {

@@ -26,7 +26,7 @@ class WorkingTime(LambdaDeadline):
 
     Args:
         context: of the invocation, just begun.
-        settings: whose limits tell how long it works.
+        settings: whose limits say how long it works.
     """
 
     def __init__(self, context: LambdaContext, settings: Settings) -> None:
@@ -105,7 +105,7 @@ def add_marked_metrics(marked: Marked) -> None:
         metrics.add_metric(name="FreshnessSeconds", unit=MetricUnit.Seconds, value=age)
 
 
-def tell_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:
+def report_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:
     """Numbers and lines of one call of clean-up.
 
     Args:
@@ -125,19 +125,19 @@ def tell_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:
     logger.info("cleaned up", path=receipt.path, status=receipt.status)
 
 
-def tell_readers(shown: Outcomes | None) -> None:
-    """How many partitions query engines see anew, and how many they do not see as they are.
+def report_readers(shown: Outcomes | None) -> None:
+    """How many partitions query engines see updated, and how many they do not see as they are.
 
     Args:
         shown: of a whole run; None where no table shows them.
     """
     if shown is not None:
-        told = {"SwitchedPartitions": shown.switched, "UnshownPartitions": shown.faults}
-        for name, count in told.items():
+        counts = {"SwitchedPartitions": shown.switched, "UnshownPartitions": shown.faults}
+        for name, count in counts.items():
             metrics.add_metric(name=name, unit=MetricUnit.Count, value=count)
 
 
-def tell_expiry(expiry: Expiry) -> None:
+def report_expiry(expiry: Expiry) -> None:
     """How many files of the state were dropped, and why the rest of them was not."""
     metrics.add_metric(name="ExpiredStateObjects", unit=MetricUnit.Count, value=expiry.objects)
     if expiry.fault:

@@ -3,7 +3,7 @@
 discover -> each partition: compact -> each partition with old commits: clean up -> report
 
 The receipts say what is done, so a run goes on where an earlier invocation of it stopped: when
-Lambda repeats a failed one (under the same request id), or when somebody calls again with the
+Lambda repeats a failed one (under the same request id), or when the caller calls again with the
 answer ``more``.
 """
 
@@ -32,10 +32,10 @@ from compactor.report.report import RunReport
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
     add_partition_metrics,
+    report_clean_up,
+    report_expiry,
+    report_readers,
     store_for,
-    tell_clean_up,
-    tell_expiry,
-    tell_readers,
 )
 
 # The report is written last.
@@ -142,7 +142,7 @@ def _given(call: _Call, context: Any) -> Given:
         deadline=deadline,
         workers=workers,
         observer=_Teller(),
-        # Whoever calls again is the retry.
+        # The next call is the retry.
         retries={},
     )
 
@@ -171,13 +171,13 @@ class _Teller(Observer):
             add_partition_metrics(receipt.counts, order.before)
             logger.info("compacted", path=receipt.path, status=receipt.status)
         if answer.cleaned is not None and answer.cleaned_before is not None:
-            tell_clean_up(answer.cleaned, answer.cleaned_before)
+            report_clean_up(answer.cleaned, answer.cleaned_before)
 
     def planned_clean_up(self, partitions: int) -> None:
         metrics.add_metric(name="DuePartitions", unit=MetricUnit.Count, value=partitions)
 
     def expired(self, expiry: Expiry) -> None:
-        tell_expiry(expiry)
+        report_expiry(expiry)
 
     def clean_up_not_planned(self, error: Exception) -> None:
         logger.exception("clean-up was not planned")
@@ -203,7 +203,7 @@ def _reported(result: RunReport, settings: Settings) -> dict[str, Any]:
     """
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)
-    tell_readers(result.readers)
+    report_readers(result.readers)
     logger.info("reported", status=result.status, partitions=result.looked_at)
     if result.status == "failed":
         raise PartitionsFailed(result.cause)

@@ -1,4 +1,4 @@
-"""Lambda, every few minutes: start what is due, and tell what waits."""
+"""Lambda, every few minutes: start what is due, and report what waits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from compactor_handlers.runtime import store_for
 
 # Kept of an invocation for the look that follows.
 _RESERVE_SECONDS = 60.0
-# Behind Lambda's own end, so that no other call goes on with what this one still does.
+# After Lambda's own end, so that no other call continues what this one still does.
 _LATER_SECONDS = 60.0
 
 
@@ -42,8 +42,8 @@ _LATER_SECONDS = 60.0
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"reconcile"?}``; return what waits in each stream, and what was started.
 
-    With ``reconcile`` true, a round of reconciling begins: what no event told of is registered, as
-    far as time allows. Every later call goes on with a round until the source is gone through.
+    With ``reconcile`` true, a round of reconciling begins: what no event named is registered, as
+    far as time allows. Every later call continues the round until the source is gone through.
 
     A stream that fails does not keep the others from what is theirs.
 
@@ -66,7 +66,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
                 failed.append(error)
 
     of_each(lambda stream: _swept(stream, here, now))
-    # Behind all that is due: it may take the rest of the time.
+    # After all that is due: it may take the rest of the time.
     of_each(lambda stream: _reconciled(stream, here, context, begin=begin))
     if failed:
         raise failed[0]
@@ -120,7 +120,7 @@ def _swept(stream: Stream, here: Office, now: float) -> dict[str, Any]:
         ("OldestPendingSeconds", MetricUnit.Seconds, oldest),
     ):
         _count(stream, name, unit, value)
-    return _told(stream, looked, oldest)
+    return _summary(stream, looked, oldest)
 
 
 def _count(stream: Stream, name: str, unit: MetricUnit, value: float) -> None:
@@ -129,7 +129,7 @@ def _count(stream: Stream, name: str, unit: MetricUnit, value: float) -> None:
         one.add_dimension("stream", stream.name)
 
 
-def _told(stream: Stream, looked: Looked, oldest: float) -> dict[str, Any]:
+def _summary(stream: Stream, looked: Looked, oldest: float) -> dict[str, Any]:
     return {
         "stream": stream.name,
         "pending_objects": looked.waiting.objects,

@@ -5,7 +5,7 @@ table_discovery        which tables there are; worklist: the list of them on S3
 metadata               measures a table by its metadata; measures: what was measured (pure)
 table_planning         what is done to a table: selecting, evolved_specs, costs, engine_choice
 rewrite_packing        which files an engine would rewrite, and into how many (pure)
-orders                 the work order for one table; whoever carries it out needs nothing else
+orders                 the work order for one table; its executor needs nothing else
 lease                  one run works on a table at a time; lease_holder: in which process
 athena                 what Athena is asked, and what its answers mean (pure); athena_work: asks it
 optimizers             what Glue's optimizers are set to, and what they did
@@ -24,6 +24,6 @@ service_ports          what is asked of AWS's services; aws: who asks them
 handlers               one thin module per Lambda function
 
 Tables belong to their writers. A run measures a table by its metadata alone, orders what pays for
-partitions that nobody writes any more, lets one engine do it, and compares the rows before and
+partitions that are no longer written, lets one engine do it, and compares the rows before and
 after before it releases what was replaced.
 """

@@ -1,4 +1,4 @@
-"""How often a table should be maintained, as its history tells (pure)."""
+"""How often a table should be maintained, by its history (pure)."""
 
 from __future__ import annotations
 

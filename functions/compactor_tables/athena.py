@@ -40,7 +40,7 @@ _AGE, _COUNT = "vacuum_max_snapshot_age_seconds", "vacuum_min_snapshots_to_keep"
 
 
 class NotAddressable(ValueError):
-    """Athena cannot be told of this partition, and of no other; the text says why."""
+    """Athena cannot address this partition alone; the text says why."""
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class QueryEnd(msgspec.Struct, frozen=True):
         state: ``SUCCEEDED``, ``FAILED`` or ``CANCELLED``.
         scanned: bytes.
         seconds: that the engine worked.
-        reason: of a failure, as Athena tells it.
+        reason: of a failure, in Athena's words.
     """
 
     state: str
@@ -146,7 +146,7 @@ def _condition(one: Condition, kind: str) -> str:
 
 
 def _bounds(one: Condition, kind: str) -> tuple[str, str]:
-    """First value of a partition by transform, and the first behind it."""
+    """First value of a partition by transform, and the first after it."""
     transform, value = one.transform, one.value or ""
     width = _WIDTH.fullmatch(transform)
     if width and kind in ("int", "long"):
@@ -157,12 +157,12 @@ def _bounds(one: Condition, kind: str) -> tuple[str, str]:
         start = datetime.strptime(value, _FORMATS[transform]).replace(tzinfo=UTC)
     except ValueError:
         raise NotAddressable(f"{value!r} is no value of {transform} of {one.column}") from None
-    end = _behind(start, transform)
+    end = _next_start(start, transform)
     shape = "%Y-%m-%d" if kind == "date" else "%Y-%m-%d %H:%M:%S"
     return start.strftime(shape), end.strftime(shape)
 
 
-def _behind(start: datetime, transform: str) -> datetime:
+def _next_start(start: datetime, transform: str) -> datetime:
     if transform == "year":
         return start.replace(year=start.year + 1)
     if transform == "month":
@@ -184,7 +184,7 @@ def literal(value: str, kind: str) -> str:
         kind: type of its column, as Iceberg writes it.
 
     Raises:
-        NotAddressable: it is no value of this type, or values of this type cannot be told apart.
+        NotAddressable: it is no value of this type, or values of this type cannot be distinguished.
     """
     written = _LITERALS.get(kind.partition("(")[0])
     if written is None:
@@ -302,21 +302,21 @@ def token(order: Order, number: int, attempt: int) -> str:
         number: of the statement in :func:`statements`.
         attempt: from 0; another one is another query.
     """
-    told = json.dumps([order.run_id, order.table, number, attempt])
-    return hashlib.blake2b(told.encode(), digest_size=32).hexdigest()
+    key = json.dumps([order.run_id, order.table, number, attempt])
+    return hashlib.blake2b(key.encode(), digest_size=32).hexdigest()
 
 
 def query_end(answer: Mapping[str, Any]) -> QueryEnd:
-    """What Step Functions tells of a query's end: its result, or what it caught."""
+    """A query's end by Step Functions: its result, or what it caught."""
     if "QueryExecution" in answer:
         return _end_of(answer["QueryExecution"])
     cause = str(answer.get("Cause", ""))
     try:
-        told = json.loads(cause)
+        error = json.loads(cause)
     except ValueError:
-        told = None
-    if isinstance(told, dict) and isinstance(told.get("QueryExecution"), dict):
-        return _end_of(told["QueryExecution"])
+        error = None
+    if isinstance(error, dict) and isinstance(error.get("QueryExecution"), dict):
+        return _end_of(error["QueryExecution"])
     # It never came so far as to be a query.
     return QueryEnd("FAILED", reason=f"{answer.get('Error', 'Unknown')}: {cause}")
 

@@ -181,7 +181,7 @@ class AthenaWork:
         """Whether a partition is not rewritten, or no further; why is noted once."""
         found = _partition(receipt, statement.partition)
         if found is not None and found.status == LEFT and not found.after:
-            # By an earlier call: of what Athena did, an answer would tell a version.
+            # By an earlier call: of what Athena did, an answer would name a version.
             return True
         # What was answered before is not done again, however often it is sent.
         known = _answer(work) <= receipt.answers
@@ -197,13 +197,13 @@ class AthenaWork:
         return True
 
     def _written(self, name: str, look: _Look) -> str:
-        """Who wrote a partition since it was found to be closed; empty where nobody did."""
+        """Who wrote a partition since it was found to be closed; empty where no writer did."""
         order = self.order
         if not order.closed_before:
             return ""
         since = look.table.writers(order.closed_before, order.measured)
         if since is None:
-            return "snapshots of the time since have expired, and nothing tells what they wrote"
+            return "snapshots of the time since have expired, so what they wrote is unknown"
         writer = self._toucher(name, look.uri, since)
         return f"snapshot {writer} wrote it since" if writer else ""
 
@@ -358,7 +358,7 @@ def _object_of(uri: str) -> tuple[str, str]:
 
 
 def _answer(work: Position) -> int:
-    """Of the query that is sent there: its number among all that an order can come to."""
+    """The number of the query sent there, among all that an order can come to."""
     return work.number * MOST_TRIES + work.attempt + 1
 
 

@@ -1,7 +1,7 @@
 """What a rewrite costs by each engine, and what it saves those who read the table. Pure.
 
-Prices are given. The rest is a model, with all its figures here: it tells one engine from another,
-and a table worth a rewrite from one that is not; no bill is foretold by it.
+Prices are given. The rest is a model, with all its figures here: it compares engines,
+and finds tables that are worth a rewrite; no bill is foretold by it.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _WORKER_VCPUS, _WORKER_GB = 4, 16
 _SPARK_START_SECONDS = 90.0
 # What a vCPU decodes, encodes and moves of stored Parquet in a second.
 _VCPU_BYTES_A_SECOND = 25 * MIB
-# A footer is a request of its own, and the data behind it one at least.
+# A footer is a request of its own, and the data after it one at least.
 _GETS_A_FILE = 2
-# S3's time to the first byte, and a reader's requests at once: together 1.7 ms for each file of
+# S3's time to the first byte, and a reader's concurrent requests: together 1.7 ms for each file of
 # a scan. Measured were 1.8 ms (docs/performance.md, "Parquet": 2,000 files of 60 KB, and one).
 _FIRST_BYTE_SECONDS = 0.027
-_READS_AT_ONCE = 32
+_CONCURRENT_READS = 32
 _READER_GB_A_VCPU = 4
 
 
@@ -90,9 +90,9 @@ def _vcpu_seconds(rewrite: Rewrite) -> float:
 def savings(rewrite: Rewrite, prices: Prices = _USUAL) -> Savings:
     """What one scan of all that is rewritten saves."""
     files = max(0, rewrite.files - rewrite.into)
-    seconds = files * _GETS_A_FILE * _FIRST_BYTE_SECONDS / _READS_AT_ONCE
-    # A reader with as many vCPUs as requests at once is paid for by the second like Spark.
-    reader = _READS_AT_ONCE * _vcpu_second(_READER_GB_A_VCPU, prices)
+    seconds = files * _GETS_A_FILE * _FIRST_BYTE_SECONDS / _CONCURRENT_READS
+    # A reader with as many vCPUs as concurrent requests is paid for by the second like Spark.
+    reader = _CONCURRENT_READS * _vcpu_second(_READER_GB_A_VCPU, prices)
     dollars = seconds * reader + files * _GETS_A_FILE * prices.of(GET)
     return Savings(files, seconds, dollars)
 

@@ -67,7 +67,7 @@ def lease_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
 
 
 def optimizers_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """Which runs of a table's optimizers a receipt tells of."""
+    """Which runs of a table's optimizers a receipt covers."""
     return _table_key(state, table, "optimizers.json")
 
 

@@ -57,7 +57,7 @@ def _is_slow(rule: Rule, measure: TableMeasure, history: History, now: float) ->
     if rule.latency == ESTIMATE:
         history = _estimated(history, measure, now)
     if not any(one.is_compaction for one in history.looks):
-        return Due(True, "it was never compacted: the first time tells what there is to be gained")
+        return Due(True, "it was never compacted: the first time shows what there is to be gained")
     average = history.average(rule.latency)
     best = history.best(rule.latency, partial(growth, measure))
     if average is None or best is None:

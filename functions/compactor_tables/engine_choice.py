@@ -13,7 +13,7 @@ from compactor_tables.measures import DELTA, TableMeasure
 #: In place of an engine: nothing is done.
 NONE = "none"
 _AUTO = "auto"
-# Those that come when they are called: Glue works when it likes to, and whoever wants that says so.
+# Those that come when they are called: Glue works when it likes to, and a rule has to ask for it.
 _CALLED = (SPARK, ATHENA)
 _USUAL_MIN_FILES = 5
 # Of Iceberg's specification, the last that Athena writes.

@@ -2,7 +2,7 @@
 
 The run times are those of a job, or of queries, that the rule of a table names; where it names
 none, they are estimated. The estimate knows nothing of a query: it is the time in which an engine
-opens every file of the table and reads it, and only tells one state of the table from another.
+opens every file of the table and reads it, and only compares one state of the table with another.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from compactor_tables.measures import TableMeasure
 
 ESTIMATE = "estimate"
-# Of the estimate: what S3 takes to the first byte of a request, requests of an engine at once (the
-# usual peak of Trino), and the bytes that it reads in a second.
+# Of the estimate: what S3 takes to the first byte of a request, concurrent requests of an engine
+# (the usual peak of Trino), and the bytes that it reads in a second.
 _FIRST_BYTE_SECONDS = 0.027
-_AT_ONCE = 32
+_CONCURRENT = 32
 _BYTES_A_SECOND = 1024**3
-# A footer is a request of its own, and the data behind it one at least.
+# A footer is a request of its own, and the data after it one at least.
 _REQUESTS_A_FILE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class LatencySource:
-    """Whose run times tell.
+    """The job or query whose run times decide.
 
     Attributes:
         kind: ``estimate``, ``glue_job``, ``emr_serverless``, ``emr_step`` or ``athena``.
@@ -55,7 +55,7 @@ def estimated_seconds(measure: TableMeasure) -> float:
 def growth(measure: TableMeasure, size: int | None) -> float:
     """How much longer a well packed table of today takes than one of so many bytes; at least 1.
 
-    What no rewrite changes is nobody's fault: twice the data may take twice the time. But a table
+    What no rewrite changes is not counted: twice the data may take twice the time. But a table
     of one small file is not to take longer because another one came beside it.
     """
     if size is None:
@@ -70,4 +70,4 @@ def _packed_seconds(size: int, target: int) -> float:
 
 def _seconds(files: int, size: int, others: int = 0) -> float:
     requests = _REQUESTS_A_FILE * files + others
-    return requests * _FIRST_BYTE_SECONDS / _AT_ONCE + size / _BYTES_A_SECOND
+    return requests * _FIRST_BYTE_SECONDS / _CONCURRENT + size / _BYTES_A_SECOND

@@ -2,9 +2,9 @@
 
 A lease is one object a table. It is taken by If-None-Match where there was none, and by If-Match
 from one that ended, was given back, or is of the same run: so a run that was stopped goes on when
-it is started again by its own name, and a run that died keeps nobody out for longer than its lease
+it is started again by its own name, and a run that died blocks no other for longer than its lease
 says; where its process was on this machine, not at all. A store that ignores If-Match on PutObject
-lets two runs take a lease that has ended at the very same moment; the tables' own commits then tell
+lets two runs take a lease that has ended at the very same moment; the tables' own commits then keep
 them apart.
 """
 
@@ -26,7 +26,7 @@ from compactor_tables.lease_holder import Holder, has_ended
 LEASE_VERSION = 1
 #: The longest job may run twelve hours, as EMR Serverless ends it by itself; and verifies, after.
 LEASE_SECONDS = 13 * 3_600.0
-# Whoever takes a lease that has ended may have a clock that is ahead.
+# A run that takes a lease that has ended may have a clock that is ahead.
 _GRACE_SECONDS = 60.0
 _TRIES = 5
 # As many in a row, and something else is the matter.
@@ -41,7 +41,7 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
         run_id: of the run that has it; empty once it was given back.
         engine: that does the work.
         since, until: UNIX seconds.
-        died: runs that had it before, have not given it back, and of which no history tells yet.
+        died: runs that had it before, have not given it back, and that no history has yet.
         holder: the process of the run; None where that is no process of a machine.
     """
 
@@ -66,7 +66,7 @@ class LeaseHeld(CompactorError):
         by = f", {lease.holder.line}" if lease.holder is not None else ""
         super().__init__(
             f"run {lease.run_id} works on {lease.table} with {lease.engine}{by}; if it has ended,"
-            f" --name {lease.run_id} goes on with it"
+            f" --name {lease.run_id} resumes it"
         )
         self.lease = lease
 
@@ -84,7 +84,7 @@ class Leases:
     Args:
         store: honours If-None-Match and If-Match on PutObject.
         state: where they lie.
-        clock: tells when they end.
+        clock: decides when they end.
     """
 
     def __init__(self, store: ObjectStore, state: S3Uri, clock: Clock) -> None:
@@ -104,7 +104,7 @@ class Leases:
         holder: Holder | None = None,
         seconds: float = LEASE_SECONDS,
     ) -> Lease:
-        """Take a table, or go on with it, from now for so many seconds.
+        """Take a table, or keep it, from now for so many seconds.
 
         Args:
             table: that is taken.
@@ -135,31 +135,31 @@ class Leases:
         raise LeaseHeld(_somebodys(table))
 
     def dead(self, table: TableAddress, run_id: str) -> tuple[str, ...]:
-        """Runs that died with a table, and of which no history tells yet, the oldest first.
+        """Runs that died with a table, and that no history has yet, the oldest first.
 
         Args:
             table: that they had.
-            run_id: of whoever asks.
+            run_id: of the caller.
         """
         lease = self.look(table)
         if lease is None or lease.keeps_out(run_id, self._clock.now()):
-            # Who works on it now will tell of them.
+            # The run that works on it now will record them.
             return ()
         return _died(lease, run_id)
 
-    def release(self, table: TableAddress, run_id: str, told: Collection[str] = ()) -> bool:
-        """Give a table back; False where it is another's, or nobody's.
+    def release(self, table: TableAddress, run_id: str, recorded: Collection[str] = ()) -> bool:
+        """Give a table back; False where another run has it, or none.
 
         Args:
             table: that was taken.
             run_id: of the run that gives it back.
-            told: runs that died with it, of which the history tells by now.
+            recorded: runs that died with it, and that the history has by now.
         """
         for _ in range(_TRIES):
             found = self._read(table)
-            if found is None or not _is_to_free(found[0], run_id, told):
+            if found is None or not _is_to_free(found[0], run_id, recorded):
                 return False
-            died = tuple(one for one in found[0].died if one not in told)
+            died = tuple(one for one in found[0].died if one not in recorded)
             now = self._clock.now()
             free = msgspec.structs.replace(found[0], run_id="", until=now, died=died)
             if self._written(table, free, found[1]):
@@ -177,7 +177,7 @@ class Leases:
     def require_no_other(self, table: TableAddress, run_id: str) -> None:
         """Do nothing while no other run has the table, and this one's lease, if any, goes on.
 
-        For whoever may also be started by hand, and then has none.
+        For a caller that may also be started by hand, and then has none.
 
         Raises:
             LeaseLost: another run has it, or this one's lease has ended.
@@ -190,10 +190,10 @@ class Leases:
 
     def _require(self, lease: Lease | None, table: TableAddress, run_id: str) -> None:
         if lease is None or lease.run_id != run_id or self._clock.now() >= lease.until:
-            told = f"run {lease.run_id} has it" if lease and lease.run_id else "nobody has it"
+            state = f"run {lease.run_id} has it" if lease and lease.run_id else "no run has it"
             if lease is not None and lease.run_id == run_id:
-                told = "its lease has ended"
-            raise LeaseLost(f"{table.text} is not the table of run {run_id} any more: {told}")
+                state = "its lease has ended"
+            raise LeaseLost(f"{table.text} is not the table of run {run_id} any more: {state}")
 
     def _read(self, table: TableAddress) -> tuple[Lease, str] | None:
         """A lease, and the ETag that it has."""
@@ -211,7 +211,7 @@ class Leases:
         raise LeaseHeld(_somebodys(table))
 
     def _written(self, table: TableAddress, lease: Lease, etag: str | None) -> bool:
-        """Whether the lease stands; not where somebody else wrote since it was read."""
+        """Whether the lease stands; not where another writer was first since it was read."""
         bucket, key = places.lease_key(self._state, table)
         body = msgspec.json.encode(numbered(lease, LEASE_VERSION))
         try:
@@ -225,17 +225,17 @@ class Leases:
 
 
 def _died(lease: Lease, run_id: str) -> tuple[str, ...]:
-    """What a lease that is free, or has ended, tells of runs other than this one."""
+    """What a lease that is free, or has ended, says of runs other than this one."""
     runs = dict.fromkeys((*lease.died, lease.run_id))
     return tuple(one for one in runs if one not in ("", run_id))[-_MOST_DIED:]
 
 
-def _is_to_free(lease: Lease, run_id: str, told: Collection[str]) -> bool:
+def _is_to_free(lease: Lease, run_id: str, recorded: Collection[str]) -> bool:
     if lease.run_id:
-        return lease.run_id == run_id or lease.run_id in told
-    return any(one in told for one in lease.died)
+        return lease.run_id == run_id or lease.run_id in recorded
+    return any(one in recorded for one in lease.died)
 
 
 def _somebodys(table: TableAddress) -> Lease:
     """A lease that changed each time it was looked at."""
-    return Lease(table=table.text, run_id="of somebody else", engine="something")
+    return Lease(table=table.text, run_id="of another writer", engine="something")

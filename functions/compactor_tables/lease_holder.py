@@ -65,13 +65,13 @@ def has_ended(holder: Holder) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        # Another user's, of which /proc may tell nothing.
+        # Another user's, of which /proc may show nothing.
         return False
     return _started(holder.process) != holder.started
 
 
 def _machine() -> str:
-    """Empty where the system does not tell (macOS)."""
+    """Empty where the system does not say (macOS)."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"

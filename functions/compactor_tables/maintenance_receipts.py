@@ -60,7 +60,7 @@ class Position(msgspec.Struct, frozen=True):
     Attributes:
         number: of the statement in work.
         attempt: at it, from 0.
-        before: snapshot right before the statement; empty where nobody has looked yet.
+        before: snapshot right before the statement; empty where no look was taken yet.
         due: snapshots that VACUUM is to take away.
         watched: manifest lists of some of them.
     """
@@ -73,7 +73,7 @@ class Position(msgspec.Struct, frozen=True):
 
     @property
     def next(self) -> Position:
-        """The statement behind it."""
+        """The statement that it ran."""
         return Position(self.number + 1)
 
 
@@ -93,7 +93,7 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
         at: the version that the run left.
         expired: snapshots or versions that went.
         deleted_files, deleted_bytes: files that nothing names any more, and that went; of Iceberg,
-            and where not all that was to go could be deleted, nothing tells the bytes.
+            and where not all that was to go could be deleted, the bytes are unknown.
         superseded: URIs of data files that the rewrite replaced and old versions still name,
             where the table is of Delta; at most 10,000.
         scan_seconds: how long Spark took to read all columns of what was rewritten, as it was
@@ -103,7 +103,7 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
         answers: how far the answers of services are in it, so that none is noted twice.
         scanned_bytes: what Athena read.
         dpu_hours: what Glue's optimizers took.
-        dollars: what the engine's service takes for it, about; 0 where it does not tell.
+        dollars: what the engine's service takes for it, about; 0 where it does not say.
         error, cause: class name and text of what ended it.
     """
 

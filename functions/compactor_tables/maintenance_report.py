@@ -20,7 +20,7 @@ from compactor_tables.outcomes import MORE, Outcome, read_outcome
 REPORT_VERSION = 1
 SUCCEEDED = "succeeded"
 # Outcomes are small, and lie one beside the other.
-_READ_AT_ONCE = 32
+_CONCURRENT_READS = 32
 _NAMED = 5
 
 
@@ -51,7 +51,7 @@ class TablesReport(msgspec.Struct, kw_only=True):
     """A maintenance run.
 
     Attributes:
-        started_at: as Step Functions tells it.
+        started_at: by Step Functions.
         status: ``succeeded`` or ``failed``.
         cause: of a failure, the first of them in one line.
         tables: in the order of the run's list.
@@ -80,7 +80,7 @@ def report_on(
 
     Args:
         run_id: of the run.
-        started_at: told again.
+        started_at: the same.
         failure: of the Map over the tables itself; empty where it went well.
         state: where the run's documents lie.
         store: where they are.
@@ -89,7 +89,7 @@ def report_on(
         IntegrityError: a document is damaged.
     """
     tables = listed_tables(run_id, state, store)
-    with ThreadPoolExecutor(_READ_AT_ONCE, thread_name_prefix="outcome") as pool:
+    with ThreadPoolExecutor(_CONCURRENT_READS, thread_name_prefix="outcome") as pool:
         found = pool.map(lambda table: read_outcome(state, run_id, table, store), tables)
         outcomes = [one or _died(run_id, table) for table, one in zip(tables, found, strict=True)]
     failed = [one for one in outcomes if one.status == FAILED]
@@ -150,7 +150,7 @@ def _died(run_id: str, table: str) -> Outcome:
 
 
 def _cause(failure: str, failed: Sequence[Outcome]) -> str:
-    told = [one.line for one in failed[:_NAMED]]
+    lines = [one.line for one in failed[:_NAMED]]
     if len(failed) > _NAMED:
-        told.append(f"and {len(failed) - _NAMED} tables more")
-    return "; ".join([*([failure] if failure else []), *told])
+        lines.append(f"and {len(failed) - _NAMED} tables more")
+    return "; ".join([*([failure] if failure else []), *lines])

@@ -62,12 +62,12 @@ class PartitionMeasure:
 
     @property
     def bytes(self) -> int:
-        """Of its data files."""
+        """Bytes of the partition's data files."""
         return sum(one.size for one in self.files)
 
     @property
     def rows(self) -> int:
-        """Of its data files, where they say."""
+        """Rows of the partition's data files, where known."""
         return sum(one.rows or 0 for one in self.files)
 
 
@@ -114,17 +114,17 @@ class TableMeasure:
 
     @property
     def bytes(self) -> int:
-        """Of the data files."""
+        """Bytes of the table's data files."""
         return sum(one.bytes for one in self.partitions)
 
     @property
     def rows(self) -> int:
-        """Of the data files, where they say, deleted ones included."""
+        """Rows of the table's data files, where known, deleted ones included."""
         return sum(one.rows for one in self.partitions)
 
     @property
     def deleted(self) -> int:
-        """Of these, by deletes that name their file alone."""
+        """Rows of these that deletes of a single file remove."""
         return sum(file.deleted for one in self.partitions for file in one.files)
 
     @property

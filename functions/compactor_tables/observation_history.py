@@ -7,7 +7,7 @@
 Whenever there are more than FOLDED_AT single ones, all but the newest KEPT go into a sum, a day and
 stretch between two compactions as one look. A sum holds everything up to the time in its name; so a
 reader takes the newest, and what is younger. It is created before anything is deleted, and never
-written over: two processes at once make two sums, of which either is right. Beyond MOST_SUMMED
+written over: two concurrent processes make two sums, of which either is right. Beyond MOST_SUMMED
 looks the oldest go.
 """
 
@@ -87,12 +87,12 @@ def read_history(state: S3Uri, table: TableAddress, store: ObjectStore) -> Histo
     for _ in range(2):
         with suppress(ObjectMissing):
             return _read(_list(bucket, prefix, store), store)
-    # Somebody folds them again and again; whoever looks now sees what is left.
+    # Another process may keep folding them; a look now sees what is left.
     return _read(_list(bucket, prefix, store), store)
 
 
 def fold_history(state: S3Uri, table: TableAddress, now: float, store: ObjectStore) -> int:
-    """Sum up what lies back, where there is enough of it; safe to call at any time, and at once.
+    """Sum up what lies back, where there is enough; safe at any time, also concurrently.
 
     Args:
         state: of the run.

@@ -167,7 +167,7 @@ class History:
         return found
 
     def average(self, source: str) -> Average | None:
-        """That of now; None where nobody has read the table since its last compaction."""
+        """The present average; None where no reader was seen since the last compaction."""
         current = self.averages(source)[-1]
         return current[-1] if current else None
 
@@ -236,7 +236,7 @@ def by_day(looks: Sequence[Look]) -> list[Look]:
 
 
 def _maintained_together(looks: Sequence[Look]) -> list[Look]:
-    """What rewrote files stays apart from what did not: averages begin anew there alone."""
+    """What rewrote files stays apart from what did not: averages restart there alone."""
     return [_summed(list(group)) for _, group in groupby(looks, lambda one: one.is_compaction)]
 
 

@@ -19,7 +19,7 @@ from compactor_tables.measures import TableMeasure
 from compactor_tables.observation_history import fold_history, keep_look, read_history
 from compactor_tables.observations import History, Look, Maintained, look_of
 
-# What a table that nobody has looked at yet is told by, at most.
+# Looks at most that stand for a table without any yet.
 _FIRST_LOOK_SECONDS = 30 * 86_400.0
 
 OpenTimes = Callable[[LatencySource, TableAddress], RunTimes]
@@ -123,7 +123,7 @@ def sums_of(receipt: MaintenanceReceipt) -> Maintained:
 def with_latency(
     look: Look, measure: TableMeasure, source: str, history: History, times: RunTimes | None
 ) -> Look:
-    """A look that tells the latency since the look before it, too.
+    """A look with the latency since the look before it.
 
     Args:
         look: at the table, now.

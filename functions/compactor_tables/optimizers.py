@@ -1,7 +1,7 @@
 """The optimizers that Glue runs by itself: what an order wants of them, and what they did.
 
 Glue decides when they run. So an order for them is a configuration, and a receipt the runs since
-somebody looked last: what they took, what they did, and why they failed. Glue suspends an optimizer
+the last look: what they took, what they did, and why they failed. Glue suspends an optimizer
 after four failures in a row ("Troubleshooting table optimizers" in its guide); nothing here wakes
 one up, because whatever made it fail is still there.
 """
@@ -58,7 +58,7 @@ _GOING_ON = ("starting", "in_progress")
 
 
 class OptimizerLooks(msgspec.Struct):
-    """When the last run began that a receipt tells of, by type of optimizer; UNIX seconds."""
+    """When the last run began that a receipt covers, by type of optimizer; UNIX seconds."""
 
     seen: dict[str, float] = msgspec.field(default_factory=dict)
 
@@ -176,7 +176,7 @@ class OptimizerWork:
         receipt.status = "done" if receipt.is_sound else "failed"
         receipt.dollars = receipt.dpu_hours * self.dollars_per_dpu_hour
         write_receipt(receipt, self.state, self.store)
-        # Behind the receipt: a call that dies between them tells of these runs once more.
+        # After the receipt: a call that dies between them reports these runs again.
         self._remember(runs, seen)
         return ENDED
 
@@ -234,10 +234,10 @@ class OptimizerWork:
             receipt.seconds += _seconds(run)
         failed = [one for one in runs if one.get("eventType") == "failed"]
         if runs or kind not in receipt.steps:
-            told = f"{len(runs)} runs, {hours:.2f} DPU-hours"
+            line = f"{len(runs)} runs, {hours:.2f} DPU-hours"
             if failed:
-                told += f", {len(failed)} failed: {failed[0].get('error', 'Glue does not say why')}"
-            receipt.steps[kind] = told
+                line += f", {len(failed)} failed: {failed[0].get('error', 'Glue does not say why')}"
+            receipt.steps[kind] = line
         receipt.dpu_hours += hours
 
     def _seen(self) -> OptimizerLooks:
@@ -271,7 +271,7 @@ def _judge(
         if kind in suspended:
             receipt.error = "OptimizerSuspended"
             receipt.cause = (
-                f"Glue has suspended {kind} after {_failed_in_a_row(some)} failures; mend what the"
+                f"Glue has suspended {kind} after {_failed_in_a_row(some)} failures; fix what the"
                 f" last one says and switch it on again: {why}"
             )
             return

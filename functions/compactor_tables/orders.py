@@ -1,4 +1,4 @@
-"""What a run wants done with one table; whoever does it needs nothing else."""
+"""What a run wants done with one table; its executor needs nothing else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ORPHANS = "orphans"
 STEPS = (REWRITE, DELETES, MANIFESTS, CHECKPOINT, EXPIRE, ORPHANS)
 #: A step of its own, with no other: the table becomes what it was before a run's rewrites.
 UNDO = "undo"
-# Whoever still reads an old version, or has files that no version names yet, loses data below.
+# A reader of an old version, or a writer whose files no version names yet, loses data below.
 LEAST_KEEP_SECONDS = 7 * 86_400.0
 LEAST_ORPHAN_SECONDS = 3 * 86_400.0
 # How a partition is rewritten.

@@ -25,7 +25,7 @@ from compactor_tables.orders import REWRITE, Order
 
 OUTCOME_VERSION = 1
 MORE = "more"
-# Engines that work partition by partition, and count rows where they are told to.
+# Engines that work partition by partition, and count rows where the order says so.
 _COUNTING = ("spark", "athena")
 _LONGEST_WHY = 2_000
 
@@ -43,7 +43,7 @@ class Outcome(msgspec.Struct, kw_only=True):
     """What became of a table in a run.
 
     Attributes:
-        status: ``done``; ``left``: nothing was to be done, or somebody else owns it; ``more``:
+        status: ``done``; ``left``: nothing was to be done, or it has another owner; ``more``:
             time ended first, or another writer's commits came first; ``failed``.
         engine: that did it; ``none`` for a table that was left.
         why: of the choice, of what was left, or of the failure.
@@ -108,7 +108,7 @@ def outcome_of(
         order: what was to be done; None where there is none.
         receipt: what was done; None where nothing left one.
     """
-    told = plan.get("foretold") or {}
+    expected = plan.get("foretold") or {}
     outcome = Outcome(
         table=plan["table"],
         run_id=plan["run_id"],
@@ -116,12 +116,12 @@ def outcome_of(
         engine=plan.get("engine", "none"),
         rule=plan.get("rule", ""),
         why=plan.get("reason", ""),
-        foretold=msgspec.convert(dict(told), Foretold, strict=False),
+        foretold=msgspec.convert(dict(expected), Foretold, strict=False),
     )
     if receipt is None:
         if outcome.engine != "none":
             outcome.status = FAILED
-            outcome.why = f"{outcome.engine} left no receipt: nobody knows what it did"
+            outcome.why = f"{outcome.engine} left no receipt: what it did is unknown"
         return outcome
     _add(outcome, receipt)
     fault = _fault(order, receipt)
@@ -157,7 +157,7 @@ def _add(outcome: Outcome, receipt: MaintenanceReceipt) -> None:
 
 
 def _fault(order: Order | None, receipt: MaintenanceReceipt) -> str:
-    """Why a receipt is none of a success; empty where it is."""
+    """Why a receipt is not of a success; empty where it is."""
     if receipt.error:
         return ": ".join(text for text in (receipt.error, receipt.cause) if text)
     broken = receipt.of(FAILED, ROLLED_BACK)
@@ -178,8 +178,8 @@ def _is_whole(order: Order | None, receipt: MaintenanceReceipt) -> bool:
         return False
     if order is None or REWRITE not in order.steps or receipt.engine not in _COUNTING:
         return True
-    told = {one.name for one in receipt.partitions}
-    return all(one.name in told for one in order.partitions)
+    named = {one.name for one in receipt.partitions}
+    return all(one.name in named for one in order.partitions)
 
 
 def _left_over(receipt: MaintenanceReceipt) -> str:

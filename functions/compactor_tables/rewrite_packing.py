@@ -156,7 +156,7 @@ class DeltaPacking:
 
 
 def into_number(files: Sequence[DataFile], number: int) -> Rewrite:
-    """A partition written anew as so many files; nothing where it has no more than that."""
+    """A partition rewritten as so many files; nothing where it has no more than that."""
     if len(files) <= number:
         return Rewrite()
     return Rewrite(len(files), sum(one.size for one in files), number)

@@ -1,6 +1,6 @@
 """Which partitions of a table are rewritten, and what becomes of the others. Pure.
 
-A partition is left while it is written: a rewrite makes a DELETE or MERGE of somebody else fail.
+A partition is left while it is written: a rewrite makes another writer's DELETE or MERGE fail.
 The others are packed as the engine would pack them, and taken in the order of what a byte of
 rewriting saves, until a run has enough.
 """
@@ -76,7 +76,7 @@ class Selection:
 
     @property
     def target_bytes(self) -> int:
-        """Of a data file."""
+        """Target size of a data file."""
         return self.rule.target_bytes or self.measure.target_bytes
 
     @property
@@ -100,10 +100,10 @@ class Selection:
             if one.rewrite.bytes <= room:
                 room -= one.rewrite.bytes
                 continue
-            told = f"a run may rewrite {self.rule.most_bytes:,} bytes, and this is one of the rest"
+            reason = f"a run may rewrite {self.rule.most_bytes:,} bytes; this is one of the rest"
             if one.rewrite.bytes > self.rule.most_bytes:
-                told = f"a run may rewrite {self.rule.most_bytes:,} bytes, and it has more to"
-            found[number] = replace(one, rewrite=_NOTHING, deletes=False, left=told)
+                reason = f"a run may rewrite {self.rule.most_bytes:,} bytes, and it has more to"
+            found[number] = replace(one, rewrite=_NOTHING, deletes=False, left=reason)
         return found
 
     def _look(self, group: Group) -> Selected:
@@ -156,7 +156,7 @@ class Selection:
     def _wears(self, files: Sequence[DataFile], rewrite: Rewrite) -> bool:
         """Whether deletes are to be dealt with by a step of their own."""
         if self.measure.format == DELTA:
-            # What is packed anew has its vectors no more.
+            # What is packed again has no vectors any more.
             return not rewrite.files and any(_is_worn(one) for one in files)
         if rewrite.files and any(one.deletes for one in files):
             # Of files that are gone, the deletes stay.

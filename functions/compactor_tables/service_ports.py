@@ -10,20 +10,20 @@ from compactor_tables.touched_partitions import Touched
 
 
 class Catalog(Protocol):
-    """The catalog of Iceberg tables, as far as whoever is no engine must know it."""
+    """The catalog of Iceberg tables, as far as is needed outside of an engine."""
 
     def metadata_uri(self, table: TableAddress) -> str:
         """Where a table's metadata file lies.
 
         Raises:
-            InvalidInput: there is no such table, it is none of Iceberg's, or it may not be read.
+            InvalidInput: there is no such table, it is not an Iceberg table, or it may not be read.
             TransientStoreError: the catalog did not answer.
         """
         ...
 
 
 class Writes(Protocol):
-    """What the snapshots of an Iceberg table wrote, as its manifests tell it."""
+    """What the snapshots of an Iceberg table wrote, by its manifests."""
 
     def touched(self, metadata_uri: str, snapshot_id: str) -> Sequence[Touched]:
         """The partitions that a snapshot added files to, or took files from.
@@ -72,5 +72,5 @@ class Optimizers(Protocol):
         ...
 
     def runs(self, table: TableAddress, kind: str, most: int) -> Sequence[Mapping[str, Any]]:
-        """Its runs (``TableOptimizerRun``), the newest first, so many at most."""
+        """The newest runs of an optimizer (``TableOptimizerRun``), newest first."""
         ...

@@ -1,6 +1,6 @@
 """What an Iceberg table's metadata file says of its snapshots, columns and properties.
 
-Read by itself, as plain JSON: whoever asks Athena to work on a table needs no library of Iceberg's.
+Read by itself, as plain JSON: work on a table by Athena needs no library of Iceberg's.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class TableState:
         return None if None in found else [one for one in found if one is not None]
 
     def _back_to(self, name: str) -> Iterator[Snapshot | None]:
-        """Back to the one behind a snapshot; None, at the end, where it has expired."""
+        """Back to the parent of a snapshot; None, at the end, where it has expired."""
         current = self.current
         while current and current != name:
             one = self.snapshots.get(current)
@@ -149,7 +149,7 @@ def read_state(where: str, body: bytes) -> TableState:
         body: what it holds.
 
     Raises:
-        IntegrityError: it is none.
+        IntegrityError: it is invalid.
     """
     try:
         plain = gzip.decompress(body) if body.startswith(_GZIP) else body

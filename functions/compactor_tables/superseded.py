@@ -1,17 +1,17 @@
 """Tags on data files of Delta tables that a rewrite replaced, for a lifecycle rule to move.
 
-Until VACUUM such a file is read by old versions alone. It is told apart by a tag, not by a prefix:
+Until VACUUM such a file is read by old versions alone. It is marked by a tag, not by a prefix:
 files that the table is made of lie beside it. No file that the current version names may have the
 tag, and a RESTORE brings files back to life. So:
 
-- which files a run may tag is written down before the first is tagged: whoever comes later knows
+- which files a run may tag is written down before the first is tagged: a later run knows
   where to look, whatever the run came to;
 - before each batch the table's version is asked for, and what it names is left out;
 - after each batch it is asked for again: what came to life meanwhile is untagged;
 - each run begins by untagging what is alive, and our own RESTORE by untagging all.
 
-What remains: a RESTORE by somebody else is seen by the next run only. And a tag that somebody sets
-between our look at a file's tags and our PUT is lost, for S3 has no condition on tags.
+What remains: a RESTORE by another writer is seen by the next run only. And a tag that another
+writer sets between our look at a file's tags and our PUT is lost, for S3 has no condition on tags.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from compactor_tables.maintenance_receipts import DONE, MaintenanceReceipt
 TAG, VALUE = "s3-compactor", "superseded"
 SUPERSEDED_VERSION = 1
 _BATCH = 500
-_AT_ONCE = 16
+_CONCURRENT = 16
 # S3's limit; a file whose owner has used it up stays where it is.
 _MOST_TAGS = 10
 _SCHEMES = ("s3://", "s3a://", "s3n://")
@@ -62,7 +62,7 @@ class TableFiles(Protocol):
     """What knows the files of a Delta table. May raise TransientStoreError and InvalidInput."""
 
     def current(self) -> Live:
-        """The newest version, asked for anew."""
+        """The newest version, re-read."""
         ...
 
 
@@ -101,15 +101,15 @@ class Tagging:
     @property
     def line(self) -> str:
         """For a person."""
-        told = f"{self.tagged:,} files tagged, {self.untagged:,} untagged"
-        return f"{told}, {self.full:,} with ten other tags" if self.full else told
+        line = f"{self.tagged:,} files tagged, {self.untagged:,} untagged"
+        return f"{line}, {self.full:,} with ten other tags" if self.full else line
 
 
 _decode = decoder(Superseded)
 
 
 class _Action(msgspec.Struct):
-    """A line of a table's log, as far as it tells of a file that is no longer part of it."""
+    """A line of a table's log, as far as it is about a file that is no longer part of it."""
 
     class Remove(msgspec.Struct, rename="camel"):
         path: str
@@ -147,26 +147,26 @@ class SupersededFiles:
             IntegrityError: what earlier runs wrote down, or the log, is damaged.
             TransientStoreError: something did not answer; what was done is written down.
         """
-        told = Tagging()
-        seen = self._untag_again(None, told)
+        done = Tagging()
+        seen = self._untag_again(None, done)
         replaced = sorted({*self._of_receipt(receipt), *self._of_log(receipt)})
         if not replaced:
-            return told
-        # Before the first tag: else nobody would find those of a run that was killed.
+            return done
+        # Before the first tag: else no run would find those of one that was killed.
         self._note(receipt.run_id, replaced)
         for batch in _batches(replaced, _BATCH):
             dead = self._dead(batch)
-            told.alive += len(batch) - len(dead)
-            _count(told, self._each(self._tag_one, dead))
-            seen = self._untag_again(seen, told)
-        return told
+            done.alive += len(batch) - len(dead)
+            _count(done, self._each(self._tag_one, dead))
+            seen = self._untag_again(seen, done)
+        return done
 
     def untag_all(self) -> Tagging:
         """Untag whatever may have the tag, before the table goes back to an earlier version."""
-        told = Tagging()
+        done = Tagging()
         noted = sorted({key for _, one in self._documents() for key in one.keys})
-        _count(told, self._each(self._untag_one, noted))
-        return told
+        _count(done, self._each(self._untag_one, noted))
+        return done
 
     def forget_vacuumed(self) -> int:
         """Drop what was written down of files of which none is left; after VACUUM.
@@ -194,18 +194,18 @@ class SupersededFiles:
         live = self.files.current().keys
         return [key for key in keys if key not in live]
 
-    def _untag_again(self, seen: Live | None, told: Tagging) -> Live:
+    def _untag_again(self, seen: Live | None, done: Tagging) -> Live:
         """Untag what is alive of what any run may have tagged, where the table is not as it was."""
         now = self.files.current()
         if now != seen:
             alive = {key for _, one in self._documents() for key in one.keys if key in now.keys}
-            _count(told, self._each(self._untag_one, sorted(alive)))
+            _count(done, self._each(self._untag_one, sorted(alive)))
         return now
 
     def _each(self, work: Callable[[str], str], keys: Sequence[str]) -> list[str]:
         if not keys:
             return []
-        with ThreadPoolExecutor(min(_AT_ONCE, len(keys))) as pool:
+        with ThreadPoolExecutor(min(_CONCURRENT, len(keys))) as pool:
             return list(pool.map(work, keys))
 
     def _tag_one(self, key: str) -> str:
@@ -242,7 +242,7 @@ class SupersededFiles:
                 yield key
 
     def _of_log(self, receipt: MaintenanceReceipt) -> Iterator[str]:
-        """What the versions that a receipt tells of took out; it names no more than 10,000."""
+        """What the versions that a receipt names took out; it names no more than 10,000."""
         for one in receipt.of(DONE):
             if one.after.isdecimal():
                 yield from self._removed_by(int(one.after))
@@ -256,7 +256,7 @@ class SupersededFiles:
             return
         for line in filter(None, body.split(b"\n")):
             removed = _decode_action(line).remove
-            # With data_change it was somebody's DELETE.
+            # With data_change it was another writer's DELETE.
             if removed is not None and not removed.data_change and "://" not in removed.path:
                 key = place.prefix + unquote(removed.path)
                 if self._is_data(key):
@@ -283,9 +283,9 @@ class SupersededFiles:
                     yield one, found
 
 
-def _count(told: Tagging, done: Iterable[str]) -> None:
+def _count(sums: Tagging, done: Iterable[str]) -> None:
     for name in filter(None, done):
-        setattr(told, name, getattr(told, name) + 1)
+        setattr(sums, name, getattr(sums, name) + 1)
 
 
 def _batches(keys: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -16,11 +16,11 @@ from compactor_tables.request import MaintenanceRequest
 
 _LOG = "_delta_log/"
 # So many levels below a prefix a table is found; and in so many prefixes all in all it is looked
-# for. Whoever has tables deeper, or beside as much else, names a longer prefix.
+# for. Tables that lie deeper, or beside as much else, need a longer prefix.
 _DEEPEST = 6
 _MOST_PREFIXES = 20_000
-_AT_ONCE = 16
-# Hidden ones are somebody's own: files of a table, or of a job.
+_CONCURRENT = 16
+# Hidden ones belong to another owner: files of a table, or of a job.
 _HIDDEN = ("_", ".")
 
 
@@ -97,7 +97,7 @@ def _in_glue(patterns: Iterable[str], catalog: IcebergTables) -> Iterator[tuple[
 
 
 def _databases(patterns: list[str], catalog: IcebergTables) -> list[str]:
-    """Those whose tables may match; all are listed only where a pattern leaves it open."""
+    """Databases whose tables may match; all are listed only where a pattern leaves it open."""
     parts = [pattern.removeprefix("glue:").partition(".") for pattern in patterns]
     wanted = {database if dot else "*" for database, dot, _ in parts}
     named = {one for one in wanted if "*" not in one}
@@ -129,7 +129,7 @@ def delta_tables(where: S3Uri, store: ObjectStore) -> list[S3Uri]:
             accepted = f"a longer prefix: below it are more than {_MOST_PREFIXES:,} others"
             raise InvalidInput("delta_prefixes", where.uri, accepted)
         following: list[S3Uri] = []
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        with ThreadPoolExecutor(_CONCURRENT) as pool:
             for one, names in zip(
                 level, pool.map(lambda at: _below(at, store), level), strict=True
             ):
@@ -143,7 +143,7 @@ def delta_tables(where: S3Uri, store: ObjectStore) -> list[S3Uri]:
 
 
 def _below(where: S3Uri, store: ObjectStore) -> list[str]:
-    """Names of what is one level below, each with the slash behind it."""
+    """Names of what is one level below, each with the slash after it."""
     return [
         one.removeprefix(where.prefix)
         for page in store.list_level(where.bucket, where.prefix)

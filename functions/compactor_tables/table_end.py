@@ -1,7 +1,7 @@
 """The end of a table in a run: its outcome, its history, and the table given back, in that order.
 
-A run that died left its lease, and perhaps a receipt of which no history tells. The next run over
-the table, whatever it does to it, tells of it: else an undo would not find what was rewritten, and
+A run that died left its lease, and perhaps a receipt that no history has. The next run over
+the table, whatever it does to it, records it: else an undo would not find what was rewritten, and
 averages would go on over it. Each step may be done twice: of two notes of one run one counts.
 """
 
@@ -44,7 +44,7 @@ class Ending:
             receipt: of the run; None where no engine left one.
 
         Returns:
-            Ids of runs that died, and whose work is told now.
+            Ids of runs that died, and whose work is recorded now.
 
         Raises:
             IntegrityError: the lease, or the history, is damaged.
@@ -52,16 +52,16 @@ class Ending:
         write_outcome(outcome, self.state, self.store)
         leases = Leases(self.store, self.state, self.clock)
         dead = leases.dead(self.table, outcome.run_id)
-        told = [one for one in self._receipts(dead) if one.run_id != outcome.run_id]
-        for one in told:
+        records = [one for one in self._receipts(dead) if one.run_id != outcome.run_id]
+        for one in records:
             if one.is_sound:
                 self.tag(one)
             self._note(one)
         if receipt is not None:
             self._note(receipt)
-        # Last of all: the next run finds a table whose story is told.
-        leases.release(self.table, outcome.run_id, told=dead)
-        return [one.run_id for one in told]
+        # Last of all: the next run finds a table whose history is complete.
+        leases.release(self.table, outcome.run_id, recorded=dead)
+        return [one.run_id for one in records]
 
     def _receipts(self, runs: tuple[str, ...]) -> Iterator[MaintenanceReceipt]:
         for run_id in runs:

@@ -3,7 +3,7 @@
     selecting  which partitions       packing   what an engine makes of one
     costs      what that takes        choosing  who does it
 
-A plan is all that a person is shown of it, and makes the order for whoever does it.
+A plan is all that a person is shown of it, and makes the order for its executor.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
     template: Order
 
     def order(self, run_id: str) -> Order:
-        """What whoever does it is told."""
+        """The order for its executor."""
         return msgspec.structs.replace(self.template, run_id=run_id)
 
     @property
@@ -137,7 +137,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
     def foretold(self) -> dict[str, Any]:
         """In numbers, for a report; nothing where nothing is done."""
         one = self.rewrite if self.engine != NONE else Rewrite()
-        return _told(one, self.dollars)
+        return _figures(one, self.dollars)
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON; the upper bounds of the sizes are in it, too."""
@@ -155,12 +155,12 @@ def foretold_by(order: Order, prices: Prices) -> dict[str, Any]:
     parts = [Rewrite(one.files, one.bytes, one.into) for one in order.partitions]
     whole = sum(parts, Rewrite())
     queries = sum(1 for one in parts if one.files)
-    return _told(whole, costs.cost(order.engine, whole, max(1, queries), prices))
+    return _figures(whole, costs.cost(order.engine, whole, max(1, queries), prices))
 
 
-def _told(one: Rewrite, dollars: float) -> dict[str, Any]:
-    told = {"files": one.files, "bytes": one.bytes, "into": one.into}
-    return {**told, "dollars": round(dollars, 6)}
+def _figures(one: Rewrite, dollars: float) -> dict[str, Any]:
+    figures = {"files": one.files, "bytes": one.bytes, "into": one.into}
+    return {**figures, "dollars": round(dollars, 6)}
 
 
 def plan_table(
@@ -226,7 +226,7 @@ def plan_table(
 
 
 def _as(engine: str) -> str:
-    """Whose way to choose files an engine has: Glue's is Iceberg's own, as Spark's."""
+    """Which engine's file selection applies: Glue uses Iceberg's own, as Spark does."""
     return ATHENA if engine == ATHENA else SPARK
 
 
@@ -263,8 +263,8 @@ def _nothing(selected: Sequence[Selected]) -> str:
     others = {one for one in reasons if not one.startswith("written")} - {"nothing to rewrite"}
     if len(selected) == 1:
         return reasons[0]
-    told = [f"{busy:,} of {len(selected):,} partitions are written now"] if busy else []
-    return "; ".join(["nothing to rewrite", *told, *sorted(others)])
+    lines = [f"{busy:,} of {len(selected):,} partitions are written now"] if busy else []
+    return "; ".join(["nothing to rewrite", *lines, *sorted(others)])
 
 
 def _steps(
@@ -302,7 +302,7 @@ def _steps_of_spark(measure: TableMeasure, selected: Sequence[Selected]) -> set[
 
 
 def _let_go(measure: TableMeasure, rule: Rule, now: float) -> Sequence[float]:
-    """Of what is superseded, what the rule keeps no longer, the oldest first."""
+    """Superseded snapshots that the rule keeps no longer, the oldest first."""
     old = measure.superseded
     if measure.format != DELTA:
         # The current one is kept, and is not among these.

@@ -1,9 +1,8 @@
-"""The commit logs of a destination, found on S3 without knowing its partitions."""
+"""The commit logs of a destination, found on S3 without knowing the partitions."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
 
 from compactor import layout
 from compactor.errors import InvalidInput
@@ -15,10 +14,10 @@ from compactor.settings.uris import S3Uri
 
 
 def state_from(args: argparse.Namespace) -> S3Uri:
-    """Where the state of DEST is: ``--state-uri``, or where a run puts it by default.
+    """Return the state prefix of DEST: ``--state-uri``, or the default of a run.
 
     Raises:
-        InvalidInput: one of the URIs is not accepted.
+        InvalidInput: one of the URIs is invalid.
     """
     destination = S3Uri.parse("s3_destination_uri", args.s3_destination_uri)
     uri = args.s3_state_uri or default_state_uri(destination.uri)
@@ -26,10 +25,10 @@ def state_from(args: argparse.Namespace) -> S3Uri:
 
 
 def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
-    """Every commit log, in the order of paths.
+    """Return every commit log, sorted by path.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: there are none.
     """
     logs = [log for log in stored_logs.all_logs(state, store) if log.entries]
     if not logs:
@@ -38,57 +37,24 @@ def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
 
 
 def no_state(state: S3Uri) -> InvalidInput:
-    """The error that no run has committed anything below a state prefix."""
-    accepted = "where a run has left its state"
-    told = (
-        f"no run has left its state at {state.uri}: is this the destination of a run? One with an"
-        " s3_state_uri of its own needs the same --state-uri here"
+    """Return the error that no run has committed anything below a state prefix."""
+    advice = (
+        "check that it is the destination of a run; a run with its own s3_state_uri needs the"
+        " same --state-uri here"
     )
-    return InvalidInput("s3_state_uri", state.uri, accepted, told=told)
+    message = f"there is no state of a run at {state.uri}: {advice}"
+    return InvalidInput("s3_state_uri", state.uri, advice, message=message)
 
 
 def require_state(state: S3Uri, store: ObjectStore) -> None:
-    """Do nothing where a run has committed something; one LIST.
+    """Check with one LIST that a run has committed something.
 
     Raises:
-        InvalidInput: none has, so that no key can be found.
+        InvalidInput: no run has, so no key can be found.
     """
     page = next(iter(store.list_level(state.bucket, _root(state))), None)
     if page is None or not page.prefixes:
         raise no_state(state)
-
-
-def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
-    """The logs of the partitions a source key may belong to, the longest path first.
-
-    A partition's path is made of successive segments of its sources' keys, so that only a few
-    prefixes have to be looked at, however many partitions there are; of few, one LIST tells all.
-    """
-    few = stored_logs.few_logs(state, store)
-    if few is not None:
-        fitting = [log for log in few if log.entries and _fits(log.path, key)]
-        yield from sorted(fitting, key=lambda log: len(log.path), reverse=True)
-        return
-    found = [*_fitting("", key, state, store)]
-    for path in sorted(found, key=len, reverse=True):
-        log = stored_logs.one_log(state, path, store)
-        if log.entries:
-            yield log
-
-
-def _fitting(path: str, key: str, state: S3Uri, store: ObjectStore) -> Iterator[str]:
-    at = _root(state) + path
-    for page in store.list_level(state.bucket, at):
-        for prefix in page.prefixes:
-            if prefix == f"{at}commits/":
-                yield path
-            below = prefix.removeprefix(_root(state))
-            if _fits(below, key):
-                yield from _fitting(below, key, state, store)
-
-
-def _fits(path: str, key: str) -> bool:
-    return f"/{path}" in f"/{key}"
 
 
 def _root(state: S3Uri) -> str:

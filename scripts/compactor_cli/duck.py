@@ -1,6 +1,6 @@
-"""DuckDB over files of this machine: one view of all records, with what their places say."""
+"""DuckDB over local files: one view of all records, with columns from their paths."""
 
-# ruff: noqa: S608 - names are quoted, values are parameters or paths of our own making
+# ruff: noqa: S608 - names are quoted, values are parameters or paths that this module made
 from __future__ import annotations
 
 import datetime
@@ -8,41 +8,42 @@ import decimal
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor_cli.queried import JSON, LINES, Staged
 
-#: What a query reads from.
+#: The view that a query reads from.
 VIEW = "records"
 _PLACES = "__objects"
 _PARTITION, _SOURCE_KEY = "partition", "source_key"
-# A JSON value may be as long; DuckDB has 16 MiB of it by default.
-_LONGEST_JSON = 64 << 20
+# DuckDB reserves twice the maximum size of a JSON value, for each file.
+_LONGEST_JSON, _SHORTEST_JSON = 64 << 20, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a statement gives.
+    """The result of a statement.
 
     Attributes:
-        columns: names.
-        rows: values, as Python has them.
+        columns: their names.
+        rows: Python values.
     """
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Rows as JSON objects."""
+        """Return the rows as JSON objects."""
         return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
 
 
 def require_sql(statement: str) -> None:
-    """Do nothing where DuckDB can parse a statement.
+    """Check that DuckDB can parse a statement.
 
     Raises:
-        InvalidInput: it cannot, or there is none.
+        InvalidInput: it cannot, or there is no statement.
     """
     import duckdb  # noqa: PLC0415 - an extra
 
@@ -51,22 +52,22 @@ def require_sql(statement: str) -> None:
     except duckdb.Error as error:
         raise _not_taken(statement, " ".join(str(error).split())) from None
     if not found:
-        raise _not_taken(statement, "there is no statement in it")
+        raise _not_taken(statement, "it contains no statement")
 
 
 def _not_taken(statement: str, said: str) -> InvalidInput:
-    return InvalidInput("SQL", statement, f"what DuckDB takes over {VIEW} ({said})")
+    return InvalidInput("SQL", statement, f"a DuckDB statement over {VIEW} ({said})")
 
 
 def ask(statement: str, staged: Sequence[Staged]) -> Found:
     """Run a statement over these objects, as ``records``.
 
     Args:
-        statement: SQL, as DuckDB has it.
+        statement: DuckDB SQL.
         staged: at least one object.
 
     Raises:
-        InvalidInput: DuckDB does not take the statement, or cannot read the records.
+        InvalidInput: DuckDB rejects the statement, or cannot read the records.
     """
     import duckdb  # noqa: PLC0415 - an extra
 
@@ -113,11 +114,11 @@ def _view(connection: Any, kind: str, files: Sequence[str], names: Sequence[str]
     reader = _reader(kind, files)
     described = connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()
     own = {str(row[0]).lower() for row in described} - {"filename"}
-    # What a record has itself goes before what its place says.
-    told = "".join(f", p.{_quoted(name)}" for name in names if name.lower() not in own)
+    # Columns of the records take precedence over columns from their paths.
+    extra = "".join(f", p.{_quoted(name)}" for name in names if name.lower() not in own)
     view = f"{VIEW}_{kind}"
     connection.execute(
-        f"CREATE VIEW {view} AS SELECT r.* EXCLUDE (filename){told} FROM {reader} r"
+        f"CREATE VIEW {view} AS SELECT r.* EXCLUDE (filename){extra} FROM {reader} r"
         f" JOIN {_PLACES} p ON p.filename = r.filename"
     )
     return view
@@ -126,17 +127,25 @@ def _view(connection: Any, kind: str, files: Sequence[str], names: Sequence[str]
 def _reader(kind: str, files: Sequence[str]) -> str:
     listed = "[" + ", ".join(_text(file) for file in files) + "]"
     usual = "filename=true, hive_partitioning=false"
-    # All records are looked at for their types: one that comes late would end the query.
+    # Infer types from all records: a later one of another type would fail the query.
     whole = f"{usual}, union_by_name=true, sample_size=-1"
     if kind == "parquet":
         return f"read_parquet({listed}, union_by_name=true, {usual})"
     if kind == JSON:
-        return f"read_json({listed}, {whole}, maximum_object_size={_LONGEST_JSON})"
+        return f"read_json({listed}, {whole}, maximum_object_size={_longest_json(files)})"
     if kind == LINES:
         one = "columns={'line': 'VARCHAR'}, auto_detect=false, header=false, delim='\\x01'"
         return f"read_csv({listed}, {usual}, {one}, quote='', escape='', null_padding=true)"
     delimiter = ", delim='\\t'" if kind == "tsv" else ""
     return f"read_csv({listed}, {whole}{delimiter})"
+
+
+def _longest_json(files: Sequence[str]) -> int:
+    """Bytes that one JSON value of these files may take: no more than its file, if uncompressed."""
+    if any(file.endswith((".gz", ".zst")) for file in files):
+        return _LONGEST_JSON
+    longest = max(Path(file).stat().st_size for file in files)
+    return min(max(longest, _SHORTEST_JSON), _LONGEST_JSON)
 
 
 def _text(value: str) -> str:
@@ -148,7 +157,7 @@ def _quoted(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it; whatever it lacks becomes text."""
+    """Return a value for JSON; types that JSON lacks become text."""
     if isinstance(value, dict):
         return {str(name): _plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

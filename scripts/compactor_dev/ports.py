@@ -1,4 +1,4 @@
-"""Ports of the loopback interface on which nobody listens."""
+"""Free ports of the loopback interface."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ones, free a moment ago."""
+    """Return ``count`` different ports that were free a moment ago."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for one in sockets:

@@ -1,9 +1,9 @@
-"""Runs Spark jobs one after the other with one Java, which takes most of a short job's time.
+"""Runs Spark jobs sequentially in one JVM, whose start takes most of a short job's time.
 
-Started by :mod:`compactor_local.kept_spark` as ``python -m compactor_local.spark_host
-SCRIPT``. Arguments for the script arrive on standard input; its progress lines and its exit code
-leave through the descriptor that was standard output. Java starts at once, while nobody waits for
-it, and ends with this process.
+Started by :mod:`compactor_local.kept_spark` as ``python -m compactor_local.spark_host SCRIPT``.
+Arguments for the script arrive on standard input; its progress lines and exit code are written to
+the original standard output. The JVM is started at once, before the first job, and ends with this
+process.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import sys
 from pathlib import Path
 from typing import IO, TextIO
 
-from compactor_machine.spark_process import TOLD_BY
+from compactor_machine.spark_process import LINE_PREFIX
 from compactor_machine.wire import answer_stream, receive, send
 
-# Beside the script of the job.
+# In the directory of the job's script.
 _WARM_UP = "warm_up.py"
 
 
 class _Lines(io.TextIOBase):
-    """Standard error, whose lines for a person are also told.
+    """Standard error that also sends progress lines to the parent process.
 
     Args:
-        stream: where all goes.
-        answers: where those lines go, too.
+        stream: receives everything.
+        answers: receives progress lines too.
     """
 
     def __init__(self, stream: TextIO, answers: IO[bytes]) -> None:
@@ -37,29 +37,29 @@ class _Lines(io.TextIOBase):
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Write on, and tell the lines that have ended."""
+        """Write text, and send completed progress lines."""
         self._stream.write(text)
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
-            if line.startswith(TOLD_BY):
+            if line.startswith(LINE_PREFIX):
                 with contextlib.suppress(OSError):
-                    send(self._answers, {"line": line.removeprefix(TOLD_BY).strip()})
+                    send(self._answers, {"line": line.removeprefix(LINE_PREFIX).strip()})
         return len(text)
 
     def flush(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: nothing is buffered."""
         self._stream.flush()
 
     def fileno(self) -> int:
-        """The stream's own."""
+        """Return the stream's descriptor."""
         return self._stream.fileno()
 
 
 def main() -> None:
-    """Carry out orders until whoever gives them is gone."""
+    """Carry out orders until the parent process is gone."""
     answers = answer_stream()
     script = sys.argv[1]
-    # Spark leaves some of its scratch data where it was started.
+    # Spark leaves some scratch data in its working directory.
     os.chdir(os.environ["SPARK_LOCAL_DIRS"])
     sys.stderr = _Lines(sys.stderr, answers)
     _run(str(Path(script).with_name(_WARM_UP)), [])

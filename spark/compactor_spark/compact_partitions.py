@@ -78,7 +78,7 @@ def _compact(loaded: LoadedRun, client: S3Client, console: Console, traits: Stor
 
 
 def _session(settings: Settings) -> SparkSession:
-    """Spark as spark-submit was told, whose settings any set here take the place of."""
+    """Spark with spark-submit's settings, but for those set here."""
     builder = SparkSession.Builder()
     given = dict(SparkConf().getAll())
     for name, value in start_settings(settings, given).items():

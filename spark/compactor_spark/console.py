@@ -45,18 +45,18 @@ class Console:
     finished: Amount = field(default_factory=Amount)
     _working_seconds: float = 0.0
     _round_began: float = 0.0
-    _told: float = 0.0
+    _written_at: float = 0.0
     name: str = NAME
 
     def say(self, text: str) -> None:
-        """Write one line at once."""
+        """Write one line immediately."""
         print(f"{self.name}: {text}", file=self.stream, flush=True)
 
     def begin_round(self, groups: Iterable[ObjectGroup], *, more: bool) -> None:
         """A round starts; ``more`` says that not everything is listed yet."""
         for group in groups:
             self.planned.add(group)
-        self._round_began = self._told = self.clock()
+        self._round_began = self._written_at = self.clock()
         self.say(self.line(more=more))
 
     def end_round(self) -> None:
@@ -68,10 +68,10 @@ class Console:
         """A group has its answer."""
         self.finished.add(group)
 
-    def tell(self, *, more: bool) -> None:
+    def show(self, *, more: bool) -> None:
         """Write a progress line when it is time for one."""
-        if self.clock() - self._told >= _EVERY_SECONDS:
-            self._told = self.clock()
+        if self.clock() - self._written_at >= _EVERY_SECONDS:
+            self._written_at = self.clock()
             self.say(self.line(more=more))
 
     def line(self, *, more: bool) -> str:

@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 # What the driver holds of a round: some 400 bytes a source, before and while it runs.
 ROUND_SOURCES = 1_000_000
-# Listed, committed and published at once; each is one partition's own sequence.
-_PARTITIONS_AT_ONCE = 8
+# Listed, committed and published concurrently; each is one partition's own sequence.
+_CONCURRENT_PARTITIONS = 8
 
 
 class RunsGroups(Protocol):
     """Runs the groups of a round, wherever."""
 
     def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Answers as they come, one for each task; often none, so that the caller may tell."""
+        """Answers as they come, one for each task; often none, so that the caller may log."""
         ...
 
 
@@ -53,7 +53,7 @@ class Driver:
     Args:
         loaded: what discovery wrote.
         client: serves the driver's own requests.
-        console: told how far the job is.
+        console: shows how far the job is.
         traits: the ways that are safe at the store.
         before_stop: what else needs the session, once all that was planned is committed.
     """
@@ -76,7 +76,7 @@ class Driver:
         partitions = [self._partition(item) for item in self.loaded.items]
         rounds = self._rounds(session)
         numbers = count(1)
-        with ThreadPoolExecutor(_PARTITIONS_AT_ONCE, thread_name_prefix="partition") as pool:
+        with ThreadPoolExecutor(_CONCURRENT_PARTITIONS, thread_name_prefix="partition") as pool:
             try:
                 while planned := self._plan(partitions, pool):
                     self._do_round(planned, rounds, numbers, pool)
@@ -145,7 +145,7 @@ class Driver:
             list(pool.map(_take, _by_partition(answered)))
             for one, _ in answered:
                 self.console.finish(one.group)
-            self.console.tell(more=more)
+            self.console.show(more=more)
         self.console.end_round()
 
 

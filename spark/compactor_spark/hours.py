@@ -1,4 +1,4 @@
-"""What the job used of processors and memory, as far as its session tells.
+"""What the job used of processors and memory, as far as its session shows.
 
 Executors that were given back before the end are not in it, and a service bills what it rounds up:
 it is about what is billed.
@@ -59,7 +59,7 @@ def _cores(given: Mapping[str, str], role: str) -> int:
 def _gigabytes(given: Mapping[str, str], role: str) -> float:
     memory = _bytes(given.get(f"spark.{role}.memory", _USUAL_MEMORY), "k")
     overhead = given.get(f"spark.{role}.memoryOverhead")
-    # A tenth, as Spark adds where nobody says otherwise.
+    # A tenth, as Spark adds by default.
     beside = memory / 10 if overhead is None else _bytes(overhead, "m")
     return (memory + beside) / _GB
 

@@ -98,7 +98,7 @@ def read_given(uri: str, store: ObjectStore) -> GivenOrder:
 
 
 def _session(orders: Sequence[Order]) -> SparkSession:
-    """Spark as spark-submit was told, whose settings any set here take the place of."""
+    """Spark with spark-submit's settings, but for those set here."""
     builder = SparkSession.Builder()
     given = dict(SparkConf().getAll())
     for name, value in start_settings([one.address for one in orders], given).items():

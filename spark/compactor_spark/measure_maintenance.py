@@ -1,11 +1,11 @@
-"""A table of many small files, maintained while somebody appends to it; somebody else reads it.
+"""A table of many small files, maintained while one process appends to it, and another reads it.
 
     measure_maintenance.py --table ADDRESS --state s3://BUCKET/state/ --go PATH
 
 Makes the table, prints a JSON object, waits until there is a file at PATH (spark-submit hands no
 input on), maintains the table as an order says it while a writer appends all the while, and prints
 another. In between and afterwards
-whoever started it reads the table with something that is not Spark. Endpoint and credentials come
+the caller reads the table with something that is not Spark. Endpoint and credentials come
 from the environment.
 """
 
@@ -51,7 +51,7 @@ _ROWS_APPENDED = 10
 
 @dataclass
 class Writer:
-    """Appends to partitions in turn until it is told to end, whatever else happens to them.
+    """Appends to partitions in turn until it is stopped, whatever else happens to them.
 
     Attributes:
         frame: makes a commit's rows from the first number and the partition.
@@ -101,7 +101,7 @@ class Table:
         return f"delta.{quoted(name)}" if self.address.kind == DELTA else name
 
     def make(self) -> None:
-        """With partitions, and deletes that write no data file anew."""
+        """With partitions, and deletes that rewrite no data file."""
         is_delta = self.address.kind == DELTA
         if not is_delta:
             namespace = self.sql.rpartition(".")[0]
@@ -162,10 +162,10 @@ def main() -> None:
     table.session.sql(f"DELETE FROM {table.sql} WHERE id % 100 = 0")  # noqa: S608 - its own table
     _say("a row of a hundred deleted; scanning")
     found, seconds = table.scan()
-    _tell({"rows": found[0], "sum": found[1], "scan_seconds": seconds})
+    _print({"rows": found[0], "sum": found[1], "scan_seconds": seconds})
     while not args.go.exists():
         time.sleep(_PAUSE_SECONDS)
-    _tell(_maintain(session, table, state, rows))
+    _print(_maintain(session, table, state, rows))
     session.stop()
 
 
@@ -219,7 +219,7 @@ def _say(line: str) -> None:
     sys.stderr.write(f"{time.strftime('%H:%M:%S', time.gmtime())} {line}\n")
 
 
-def _tell(document: dict[str, Any]) -> None:
+def _print(document: dict[str, Any]) -> None:
     sys.stdout.write(f"{json.dumps(document)}\n")
     sys.stdout.flush()
 

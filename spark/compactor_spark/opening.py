@@ -25,7 +25,7 @@ _LEAST_TASKS = 8
 _TASKS = "spark.sql.shuffle.partitions"
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 _JARS_ACCEPTED = (
-    "the archives of {} among Spark's own (docs/tables.md says which, and how a run gets them; of a"
+    "the jars of {} among Spark's own (docs/tables.md says which, and how a run gets them; of a"
     " deployment the key spark_jars does)"
 )
 
@@ -35,7 +35,7 @@ def session_settings(address: TableAddress, given: Mapping[str, str]) -> dict[st
 
     Args:
         address: of the table.
-        given: what spark-submit was told, and what other tables need.
+        given: spark-submit's settings, and what other tables need.
     """
     names = [name.strip() for name in given.get(_EXTENSIONS, "").split(",") if name.strip()]
     said = {_EXTENSIONS: ",".join(dict.fromkeys([*names, _extension(address)]))}
@@ -62,7 +62,7 @@ def table_session(
     Args:
         session: started with :func:`session_settings`.
         address: of the table.
-        client: tells where S3 is.
+        client: knows where S3 is.
         warehouse: URI below which a catalog without a place of its own makes new tables.
         deletes: whether the job may delete files of a table in Glue.
 
@@ -97,20 +97,20 @@ def _require_jars(session: SparkSession, address: TableAddress) -> None:
         named, found = "Iceberg", jvm.org.apache.iceberg.spark.SparkCatalog
     if isinstance(found, JavaPackage):
         raise InvalidInput("spark.jars", None, _JARS_ACCEPTED.format(named))
-    told = session.sparkContext.getConf().get(_EXTENSIONS) or ""
-    if _extension(address) not in told:
-        raise InvalidInput(_EXTENSIONS, told, f"{_extension(address)} among them")
+    loaded = session.sparkContext.getConf().get(_EXTENSIONS) or ""
+    if _extension(address) not in loaded:
+        raise InvalidInput(_EXTENSIONS, loaded, f"{_extension(address)} among them")
 
 
 def iceberg_settings(
     address: TableAddress, client: S3Client, warehouse: str, *, deletes: bool = True
 ) -> dict[str, str]:
-    """What a session is told of the catalog of an Iceberg table; see :func:`table_session`."""
+    """The settings of a session for the catalog of an Iceberg table; see :func:`table_session`."""
     catalog = f"spark.sql.catalog.{address.catalog}"
     said = {
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
-        # Somebody else may commit at any time.
+        # Another writer may commit at any time.
         f"{catalog}.cache-enabled": "false",
     }
     if address.kind == "glue":
@@ -138,7 +138,7 @@ def iceberg_settings(
 
 
 def delta_settings(client: S3Client) -> dict[str, str]:
-    """What a session is told for Delta tables; see :func:`table_session`."""
+    """The settings of a session for Delta tables; see :func:`table_session`."""
     file_system = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     said = {
         _SESSION_CATALOG: _DELTA_CATALOG,
@@ -168,13 +168,13 @@ def _vacuum_settings(session: SparkSession) -> dict[str, str]:
 
 
 def _endpoint(client: S3Client) -> str:
-    """Of an S3 that is not AWS's; empty for that."""
+    """Endpoint of an S3 that is not AWS's; empty for AWS."""
     url = client.meta.endpoint_url
     return "" if ".amazonaws.com" in url else url
 
 
 def _set(session: SparkSession, said: Mapping[str, str]) -> None:
-    """What spark-submit was told stands."""
+    """What spark-submit set stands."""
     given = session.sparkContext.getConf()
     for name, value in said.items():
         if not given.contains(name) and not given.contains(f"spark.hadoop.{name}"):

@@ -1,6 +1,6 @@
 """How the job ended: ``spark-result.json`` or ``spark-error.json`` beside the receipts.
 
-EMR itself may tell no more than "Unknown Error".
+EMR itself may report no more than "Unknown Error".
 """
 
 from __future__ import annotations

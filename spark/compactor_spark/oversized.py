@@ -25,11 +25,10 @@ from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
 from compactor.planning.packing import make_group
-from compactor.runs.partition_progress import PartitionProgress
+from compactor.runs.listings import Window
+from compactor.runs.partition_progress import PartitionProgress, show
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.runs.partition_run import PartitionRun
-from compactor.runs.planning_window import Window
-from compactor.runs.reader_update import show
 from compactor.runs.receipt_writer import Elsewhere, Recorder
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
@@ -111,7 +110,7 @@ class OversizedPartition:
     """One partition's part in the job; one thread at a time may use it.
 
     Args:
-        run: the partition, and a store that nobody else counts the requests of.
+        run: the partition, and a store whose requests only this run counts.
         rebuild: as :class:`compactor.runs.partition_progress.PartitionProgress` takes it.
     """
 

@@ -45,7 +45,7 @@ class Rounds:
         self._runner = GroupRunner(settings, run_id, self._answers, opened)
 
     def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Answers as tasks end, one for each task; often none, so that the caller may tell.
+        """Answers as tasks end, one for each task; often none, so that the caller may log.
 
         A task whose executor dies is Spark's to retry. When it gives up on one task it ends
         the job: whatever has no answer then gets a job of its own.

@@ -18,6 +18,7 @@ from compactor.conditions import StoreTraits
 from compactor.log.encoding import encode_commit
 from compactor.outputs.group import draft_of, store_group
 from compactor.outputs.pending import PendingOutput
+from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.process import memory as worker_process
 from compactor.s3.store import S3Store, make_client
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 # An executor has several Python processes, each with its share of what S3 gives to one prefix.
 MAX_THREADS = 128
-# Where the driver's own store is, unless an executor has been told otherwise.
+# Where the driver's own store is, unless an executor's settings say otherwise.
 OF_AWS = StoreTraits()
 _PASSED_ON = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION")
 
@@ -42,7 +43,7 @@ class OpenStore:
         threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
         environment: variables that lead to where the driver's own store is, unless the process
-            has been told otherwise; never credentials.
+            says otherwise; never credentials.
         traits: the ways that are safe there.
     """
 
@@ -96,18 +97,20 @@ class GroupRunner:
             store = self.open_store()
         except Exception as error:
             return Answer(task.number, error=type(error).__name__, cause=str(error))
+        settings, where = self.settings, task.destination
+        decide = Dialects(settings, store)
         return answer_for(
             task,
             self.run_id,
             store,
-            lambda: store_group(task.group, self.settings, store, task.destination),
+            lambda: store_group(task.group, settings, store, where, decide=decide),
         )
 
 
 def answer_for(
     task: GroupTask, run_id: str, store: ObjectStore, stored: Callable[[], PendingOutput]
 ) -> Answer:
-    """Store one group; whatever goes wrong is told, not raised.
+    """Store one group; whatever goes wrong is returned, not raised.
 
     An error that left a task would end the job, and with it every other group.
 

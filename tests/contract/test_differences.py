@@ -1,4 +1,4 @@
-"""The table of differences is complete, names what there is, and is what DESIGN.md shows."""
+"""The table of differences is complete, names what there is, and is what docs/stores.md shows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import pytest
 from tests.contract.cases import ODD_KEYS
 from tests.support.real_servers import REAL_SERVERS, Unavailable, real_server
 from tests.support.server_differences import (
-    DESIGN,
     DIFFERENCES,
+    PAGE,
     SERVERS,
     Condition,
     filled,
@@ -34,8 +34,8 @@ with real_server("ministack") as server:
 """
 
 
-def test_the_table_of_servers_in_the_design_is_up_to_date() -> None:
-    text = DESIGN.read_text(encoding="utf-8")
+def test_the_table_of_servers_in_the_page_is_up_to_date() -> None:
+    text = PAGE.read_text(encoding="utf-8")
     assert filled(text) == text, "run python -m tests.support.server_differences"
 
 
@@ -66,7 +66,7 @@ def test_every_condition_but_the_free_choice_of_keys_is_honoured_by_a_server() -
 
 
 @pytest.mark.parametrize("name", REAL_SERVERS)
-def test_a_real_server_tells_what_it_honours(name: str) -> None:
+def test_a_real_server_shows_what_it_honours(name: str) -> None:
     try:
         with real_server(name) as server:
             assert (server.name, server.strict) == (name, strict(name))
@@ -77,7 +77,7 @@ def test_a_real_server_tells_what_it_honours(name: str) -> None:
         _connect(server.endpoint_url)
 
 
-def test_a_real_server_ends_with_whoever_started_it_even_if_that_was_killed() -> None:
+def test_a_real_server_ends_with_its_caller_even_if_that_was_killed() -> None:
     starter = subprocess.Popen(
         [sys.executable, "-c", _STARTER],
         stdin=subprocess.PIPE,

@@ -8,7 +8,7 @@ from tests.contract.benches import Bench
 from tests.contract.cases import keys_of
 
 
-def test_a_listing_is_in_utf8_order_and_tells_key_etag_size_and_time(bench: Bench) -> None:
+def test_a_listing_is_in_utf8_order_and_has_key_etag_size_and_time(bench: Bench) -> None:
     names = ["b", "a/b", "a.b", "a0", "é", "\uffee", "😀", "Z"]
     seeded = {name: bench.seed(name, name.encode() * 3) for name in names}
     found = [one for page in bench.store.list_objects(bench.bucket, "") for one in page]
@@ -20,7 +20,7 @@ def test_a_listing_is_in_utf8_order_and_tells_key_etag_size_and_time(bench: Benc
         assert one.storage_class == "STANDARD"
 
 
-def test_a_listing_keeps_to_its_prefix_and_starts_behind_a_key(bench: Bench) -> None:
+def test_a_listing_keeps_to_its_prefix_and_starts_after_a_key(bench: Bench) -> None:
     for name in ("day=1/a", "day=1/b", "day=1/c", "day=10/a", "day=2/a"):
         bench.seed(name)
     listed = bench.store.list_objects

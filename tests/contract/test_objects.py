@@ -26,7 +26,7 @@ def test_what_is_put_can_be_got_whole_in_part_and_in_pieces(bench: Bench) -> Non
     assert max(map(len, pieces)) <= MIB
 
 
-def test_what_is_missing_is_told(bench: Bench) -> None:
+def test_what_is_missing_is_reported(bench: Bench) -> None:
     store, bucket = bench.store, bench.bucket
     assert store.head(bucket, "k") is None
     store.put(bucket, "there", b"bytes")
@@ -62,7 +62,7 @@ def test_what_is_not_there_is_not_replaced(bench: Bench) -> None:
     assert bench.contents() == {}
 
 
-def test_of_many_replacements_at_once_one_wins(bench: Bench) -> None:
+def test_of_many_replacements_concurrently_one_wins(bench: Bench) -> None:
     store, bucket = bench.store, bench.bucket
     etag = bench.seed("k", b"first").etag
 
@@ -76,7 +76,7 @@ def test_of_many_replacements_at_once_one_wins(bench: Bench) -> None:
     assert {*said} == {"", "AlreadyExists"}
 
 
-def test_head_tells_size_etag_and_time(bench: Bench) -> None:
+def test_head_returns_size_etag_and_time(bench: Bench) -> None:
     seeded = bench.seed("k", b"12345")
     head = bench.store.head(bench.bucket, "k")
     assert head is not None
@@ -110,7 +110,7 @@ def test_a_bucket_that_does_not_exist_is_the_callers_mistake(
     assert caught.value.field == "bucket"
 
 
-def test_of_many_creations_of_one_key_at_once_exactly_one_wins(bench: Bench) -> None:
+def test_of_many_creations_of_one_key_concurrently_exactly_one_wins(bench: Bench) -> None:
     bodies = [b"%d" % number for number in range(6)]
     said = at_once(*(partial(bench.store.create, bench.bucket, "k", body) for body in bodies))
     # S3 may answer 409 to one that came while another was at work, which asks for another try.

@@ -66,7 +66,7 @@ def pending(registry: Registry, after: str = "") -> list[str]:
     return [one.name for one in registry.pending(STREAM, PARTITION, after)]
 
 
-def test_what_is_registered_is_pending_just_as_it_was_told(registry: Registry) -> None:
+def test_what_is_registered_is_pending_as_its_event_named_it(registry: Registry) -> None:
     told = item("a.json", "0055", version="v1", size=2**40)
     assert registry.register(STREAM, [told]).new == [told]
     assert list(registry.pending(STREAM, PARTITION)) == [told]
@@ -229,7 +229,7 @@ def test_a_batch_is_passed_once(registry: Registry) -> None:
     assert registry.batch(STREAM).objects == 9
 
 
-def test_of_those_who_look_at_once_one_may(registry: Registry) -> None:
+def test_of_those_who_look_concurrently_one_may(registry: Registry) -> None:
     assert registry.may_look(STREAM, 100.0, 5.0)
     assert not registry.may_look(STREAM, 104.0, 5.0)
     assert registry.may_look(STREAM, 105.0, 5.0)
@@ -242,7 +242,7 @@ def test_a_stream_is_whose_it_was_first(registry: Registry) -> None:
         registry.claim(replace(IDENTITY, destination="s3://lake/other/"), 3_000.0)
 
 
-def test_of_many_that_come_at_once_the_later_events_stand_too(registry: Registry) -> None:
+def test_of_many_that_come_together_the_later_events_stand_too(registry: Registry) -> None:
     registry.register(STREAM, [item(f"{n:02}", "5", etag="old") for n in range(10)])
     many = [item(f"{n:02}", "6" if n % 2 else "4", etag="new") for n in range(60)]
     found = registry.register(STREAM, many)

@@ -39,7 +39,7 @@ def test_a_source_of_no_bytes_costs_no_request(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("new", [b"changed", b"longer than before", b"", None])
-def test_a_source_that_changed_or_went_is_told_in_its_place(
+def test_a_source_that_changed_or_went_is_reported_in_its_place(
     bench: Bench, new: bytes | None
 ) -> None:
     first, second, third = (bench.seed(key, b"content") for key in ("a", "b", "c"))
@@ -89,7 +89,9 @@ def test_a_source_written_again_with_the_same_bytes_is_the_same_source(bench: Be
 
 
 @pytest.mark.parametrize("body", [b"content", bytes(MIB), LARGE], ids=["small", "held", "streamed"])
-def test_what_is_kept_beside_the_bytes_is_told_as_it_was_written(bench: Bench, body: bytes) -> None:
+def test_what_is_kept_beside_the_bytes_is_returned_as_it_was_written(
+    bench: Bench, body: bytes
+) -> None:
     # By HEAD not every server counts tags.
     tags = () if body is LARGE else (("class", "a b"), ("team", "data+ops"))
     given = Attributes("gzip", (("owner", "Ann B"),), tags)

@@ -11,7 +11,7 @@ TAGS = {"team": "data + ops", "s3-compactor": "superseded"}
 
 
 @pytest.mark.parametrize("key", ["day=1/a", "p=a%20b/x y+ü.parquet"])
-def test_tags_are_told_as_they_were_put_and_replaced_as_a_whole(bench: Bench, key: str) -> None:
+def test_tags_are_returned_as_they_were_put_and_replaced_as_a_whole(bench: Bench, key: str) -> None:
     listed = bench.seed(key)
     assert bench.store.tags(bench.bucket, key) == {}
     bench.store.put_tags(bench.bucket, key, TAGS)

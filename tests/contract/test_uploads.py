@@ -126,7 +126,7 @@ def test_aborting_a_published_output_leaves_it(bench: Bench) -> None:
     assert bench.contents() == {"out": b"output"}
 
 
-def test_of_many_uploads_for_one_key_at_once_exactly_one_is_published(bench: Bench) -> None:
+def test_of_many_uploads_for_one_key_concurrently_exactly_one_is_published(bench: Bench) -> None:
     bodies = [b"output %d" % number for number in range(5)]
     uploads = [upload(bench, "out", body) for body in bodies]
     said = at_once(

@@ -43,7 +43,7 @@ def test_in_a_versioned_bucket_an_overwritten_source_is_not_deleted(bench: Bench
     assert bench.contents() == {"a": b"new"}
 
 
-def test_in_a_versioned_bucket_a_source_behind_a_marker_counts_as_gone(bench: Bench) -> None:
+def test_in_a_versioned_bucket_a_source_under_a_marker_counts_as_gone(bench: Bench) -> None:
     bench.keep_versions()
     source = bench.seed("a")
     bench.remove("a")

@@ -128,7 +128,7 @@ def test_a_damaged_log_fails_the_run_and_the_others_are_cleaned_up(workflow: Wor
     assert days.report(result)["clean_up"]["deleted"] == 3
 
 
-def test_compactor_run_tells_what_it_cleaned_up(
+def test_compactor_run_shows_what_it_cleaned_up(
     s3: EmbeddedS3, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bucket = f"told-{next(_names)}"

@@ -161,7 +161,7 @@ for name in COMMANDS:
 """
 
 
-def test_every_command_tells_its_options_with_the_base_install(
+def test_every_command_shows_its_options_with_the_base_install(
     base: Installed, tmp_path: Path
 ) -> None:
     done = base.run(str(base.python), "-c", _EVERY_HELP, cwd=tmp_path, environment={})

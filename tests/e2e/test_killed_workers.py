@@ -109,7 +109,7 @@ def test_a_commit_whose_upload_was_dropped_is_built_again_by_the_next_worker(s3)
     world.check(finished=True)
 
 
-def test_workers_at_once_over_one_partition_neither_lose_nor_double(s3):
+def test_concurrent_workers_over_one_partition_neither_lose_nor_double(s3):
     world = RealWorld(s3)
     workers = [world.start() for _ in range(4)]
     while any(worker.poll() is None for worker in workers):

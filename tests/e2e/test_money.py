@@ -156,7 +156,7 @@ def s3_here(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> EmbeddedS3:
         pytest.param(large_among_small(80), json_lines(30), {}, id="large among small"),
     ],
 )
-def test_a_run_asks_what_its_plan_reckoned_and_so_does_one_over_leftovers(
+def test_a_run_asks_what_its_plan_estimated_and_so_does_one_over_leftovers(
     s3_here: EmbeddedS3, sources: Sources, later: Sources, given: dict[str, Any]
 ) -> None:
     lake = Lake(s3_here, sources, **given)
@@ -191,7 +191,7 @@ def test_plan_ends_with_the_table_and_the_verdict(s3_here, capsys) -> None:
     lake = Lake(s3_here, {**gzipped(40), **json_lines(60, 3)})
     assert lake.plan("--clean-up", "delete", "--retention-days", "7") == 0
     told = capsys.readouterr().out
-    assert "What it costs and saves, by the prices of us-east-1" in told
+    assert "Cost and savings at the prices of us-east-1" in told
     last = told.splitlines()[-4:]
     assert last[0].startswith("the run costs $0.00")
     assert last[1].startswith("each scan of it opens 4 objects instead of 100: that saves $0.0000")
@@ -220,13 +220,15 @@ def test_plan_explains_each_figure_and_counts_by_prices_of_its_caller(
     assert "transitions, GLACIER_IR" in told
 
 
-def test_a_region_without_prices_is_told_and_us_east_1_shown(s3_here, capsys, monkeypatch) -> None:
+def test_a_region_without_prices_is_reported_and_us_east_1_shown(
+    s3_here, capsys, monkeypatch
+) -> None:
     lake = Lake(s3_here, json_lines(5))
     monkeypatch.setenv("AWS_REGION", "ap-south-2")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "ap-south-2")
     assert lake.plan() == 0
     told = capsys.readouterr().out
-    assert "What it costs and saves, by the prices of us-east-1" in told
+    assert "Cost and savings at the prices of us-east-1" in told
     assert told.splitlines()[-1] == (
         "no prices of ap-south-2 are known here: costs are those of us-east-1"
     )
@@ -242,7 +244,7 @@ def test_as_json_the_verdict_is_part_of_the_document(s3_here, capsys) -> None:
     assert money["lines"][-1].startswith("payback: ")
 
 
-def test_a_file_of_prices_that_is_none_is_told_in_a_line(s3_here, capsys, tmp_path) -> None:
+def test_a_file_of_prices_that_is_invalid_is_reported_in_a_line(s3_here, capsys, tmp_path) -> None:
     lake = Lake(s3_here, json_lines(5))
     path = tmp_path / "prices.json"
     path.write_text("{}")

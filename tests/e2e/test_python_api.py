@@ -104,7 +104,7 @@ def test_failures_are_errors_that_a_program_can_use(logs: Any, tmp_path: Path) -
         compactor.run(SOURCE, DESTINATION, workers=0)
 
 
-def test_clean_up_deletes_what_is_proven_and_only_when_it_is_told(logs: Any) -> None:
+def test_clean_up_deletes_what_is_proven_and_only_on_request(logs: Any) -> None:
     compactor.run(SOURCE, DESTINATION, depth=1, workers=1)
     # A store's clock tells whole seconds.
     time.sleep(1.1)

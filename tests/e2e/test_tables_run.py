@@ -109,15 +109,17 @@ def test_a_run_that_has_not_ended_is_shown_by_what_is_there(
     assert [one["table"] for one in status["working_on"]] == [ORDERS]
     assert status["report"] is None
     assert cli.main(["tables", "status", "--state-uri", state.uri]) == 0
-    assert "spark works on it for" in capsys.readouterr().out
+    assert "in progress with spark for" in capsys.readouterr().out
 
 
-def test_a_state_without_a_run_is_told(store: S3Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_state_without_a_run_is_reported(
+    store: S3Store, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["tables", "status", "--state-uri", f"s3://{BUCKET}/empty/"]) == 2
     assert "a state with a maintenance run" in capsys.readouterr().err
 
 
-def test_what_is_wrong_is_told_before_anything_starts(
+def test_what_is_wrong_is_reported_before_anything_starts(
     store: S3Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["tables", "run", ORDERS]) == 2

@@ -124,7 +124,7 @@ def test_a_wrong_byte_is_one_byte_on_one_of_the_ways(proxy, received, fault):
     assert (there, back) == ((1, 0) if fault is Fault.FLIPPED_REQUEST else (0, 1))
 
 
-def test_the_draw_hangs_on_the_seed_and_the_request_not_on_who_comes_first(proxy):
+def test_the_draw_depends_on_the_seed_and_the_request_not_on_who_comes_first(proxy):
     rules = [Rule(Fault.RESET, 0.3), Rule(Fault.LATENCY, 0.3)]
     requests = [Request("GET", f"/b/{n % 40}", "", 0, "") for n in range(200)]
 
@@ -150,7 +150,7 @@ def test_the_draw_hangs_on_the_seed_and_the_request_not_on_who_comes_first(proxy
         ("DELETE", "/b/k?uploadId=u", "ABORT", "/b/k"),
     ],
 )
-def test_requests_are_told_apart_by_what_they_ask_for(method, target, operation, path):
+def test_requests_are_distinguished_by_what_they_ask_for(method, target, operation, path):
     request = Request.read(method, target, http.client.HTTPMessage(), 0)
     assert (request.operation, request.path) == (operation, path)
     copied = http.client.HTTPMessage()

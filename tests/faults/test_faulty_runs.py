@@ -56,7 +56,7 @@ def test_runs_through_one_kind_of_fault_each_lose_and_double_nothing(world, fami
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_a_run_through_all_kinds_at_once_loses_and_doubles_nothing(world, seed):
+def test_a_run_through_all_types_concurrently_loses_and_doubles_nothing(world, seed):
     world.seed(partitions(PARTITIONS_OF_ALL, seed=100 + seed))
     world.seed(large_partition(seed=seed))
     before = world.bench.proxy.counts.copy()

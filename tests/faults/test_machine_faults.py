@@ -88,7 +88,7 @@ def test_a_clock_that_is_wrong_within_what_s3_takes_decides_only_what_has_settle
 
 
 @pytest.mark.parametrize("offset", ["-1h", "+2d"])
-def test_a_clock_that_s3_refuses_is_told_as_such_in_one_line(
+def test_a_clock_that_s3_refuses_is_reported_as_such_in_one_line(
     world, engine_with_clock, clock, offset
 ):
     world.seed(partitions(1, seed=14))

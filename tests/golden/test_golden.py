@@ -13,7 +13,7 @@ BEFORE = golden()
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_keys_bytes_and_requests_are_those_of_the_versions_before(name: str) -> None:
+def test_keys_bytes_and_requests_are_those_of_the_earlier_versions(name: str) -> None:
     found = differences(name, BEFORE, {name: played(name)})
     assert not found, "\n".join(
         [
@@ -40,9 +40,9 @@ def test_outputs_of_several_sources_are_what_is_compared() -> None:
 def test_a_difference_names_the_case_the_key_and_both_values() -> None:
     now = deepcopy({"text": BEFORE["text"]})
     ((key, digest),) = now["text"]["outputs"].items()
-    now["text"] = {**now["text"], "outputs": {key: "other"}, "requests": {"head": 7}}
+    now["text"] = {**now["text"], "outputs": {key: "other"}, "requests": {"get": 7}}
     found = differences("text", BEFORE, now)
     assert found[0] == f"text: outputs {key}: was {digest}, is other"
-    assert "text: requests head: was 1, is 7" in found
+    assert "text: requests get: was 1, is 7" in found
     assert "text: requests upload_part: was 1, is gone" in found
     assert differences("text", {}, now)[0] == f"text: outputs {key}: was not there, is other"

@@ -17,7 +17,7 @@ from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed
 from compactor.layout import checkpoint_key, commit_key
 from compactor.log.log import CommitLog
-from compactor.log.slices import facts_of, restore_slice
+from compactor.log.slice_facts import facts_of, restore_slice
 from compactor.model import Compression, Format
 from compactor.outputs.verify import check_commit
 from compactor.s3.list_parser import ListedPage

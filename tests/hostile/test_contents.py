@@ -14,7 +14,7 @@ from compactor.formats import detect, framer_for
 from compactor.formats.framing import MOST_EDITS
 from compactor.limits import WorkerLimits
 from compactor.log.left_alone import BY_SETTINGS
-from compactor.log.slices import facts_of, restore_slice
+from compactor.log.slice_facts import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from tests.hostile.outcomes import compacted, quarantined
 from tests.support.examples import TOO_DEEP
@@ -107,7 +107,7 @@ def test_documents_nested_a_hundred_deep_are_compacted() -> None:
     compacted(TRAIL, b'{"Records":[' + deep + b"]}")
 
 
-def test_undelimited_objects_nested_a_hundred_deep_are_told_apart() -> None:
+def test_undelimited_objects_nested_a_hundred_deep_are_distinguished() -> None:
     deep = b'{"a":' * 100 + b"1" + b"}" * 100
     source = b'{"first":1}' + deep + b'{"s":"}{"}' + deep
     framer = framer_for(Signature(Format.UNDELIMITED_JSON, Compression.NONE))

@@ -64,7 +64,7 @@ def test_a_key_alone_is_found_again_by_itself(name: str) -> None:
         assert decode_commit(encode_commit(commit)).rows[0].source.key in {key, key + "2"}
 
 
-def test_a_key_with_a_level_that_names_a_column_is_left_alone_and_told() -> None:
+def test_a_key_with_a_level_that_names_a_column_is_left_alone_and_reported() -> None:
     world = one_partition(NAMES_A_COLUMN, "other")
     receipt = world.run()
     told = receipt.skipped["in_a_named_level_below_its_partition"]
@@ -109,7 +109,7 @@ def test_a_partition_may_have_any_name_and_is_compacted_under_it() -> None:
     assert all(len(key.encode()) <= 1024 for key in store.contents("lake"))
 
 
-def test_a_partition_whose_outputs_would_have_too_long_keys_is_left_alone_and_told() -> None:
+def test_a_partition_whose_outputs_would_have_too_long_keys_is_left_alone_and_reported() -> None:
     store = MemoryStore(ManualClock(NOW))
     store.add_bucket("lake")
     long = "p" * 1_000

@@ -17,36 +17,34 @@ _IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://
 
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "nothing set": {},
-    "the predecessor's names": {
-        "source_s3_uri": "s3://app-logs/raw/",
-        "target_s3_uri": "s3://lake/compacted/",
-        "previous_days": 2,
+    "two days": {
+        **_IMPORTED,
+        "duration": 2,
         "date_format": "%Y/%m/%d",
         "spark_engine": "none",
     },
     "named bucket made": {**_IMPORTED, "create_destination_bucket": True},
     "KMS, clean-up, imported buckets": {
         **_IMPORTED,
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
+        "schedule": "cron(0 3 ? * SUN *)",
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY},
         "clean_up": "delete",
         "retention_days": 0,
         "spark_engine": "none",
     },
-    "EMR on EC2": {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"},
+    "EMR on EC2": {"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"},
     "EMR on EC2, KMS": {
         "spark_engine": "emr",
-        "emr_subnet_id": "subnet-0123456789abcdef0",
-        "kms_key_arn": _KEY,
+        "emr_cluster": {"subnet_id": "subnet-0123456789abcdef0", "core_instances": 4},
+        "kms_keys": _KEY,
     },
-    "running EMR cluster": {"spark_engine": "emr", "emr_cluster_id": "j-2AXXXXXXGAPLF"},
+    "running EMR cluster": {"spark_engine": "j-2AXXXXXXGAPLF"},
     "Parquet": {"format": "parquet"},
     "events": {"ingest": "events"},
     "events, KMS, imported buckets": {
         **_IMPORTED,
         "ingest": "events",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY},
         "clean_up": "delete",
         "retention_days": 0,
         "settle_seconds": 0,
@@ -60,14 +58,13 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "switch_on_notifications": False,
         "events_seconds": 60,
         "reconcile_hours": 168,
-        "spark_engine": "emr",
-        "emr_cluster_id": "j-2AXXXXXXGAPLF",
+        "spark_engine": "j-2AXXXXXXGAPLF",
     },
     "events, reconciled by an inventory": {
         **_IMPORTED,
         "ingest": "events",
         "switch_on_notifications": False,
-        "inventory_kms_key_arn": _INVENTORY_KEY,
+        "kms_keys": {"inventory": _INVENTORY_KEY},
         "reconcile_inventory": "s3://inventories/daily/app-logs/all/",
     },
     "events, reconciled by a live inventory": {
@@ -80,7 +77,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "live inventory, KMS": {
         **_IMPORTED,
         "listing": f"inventory:{LIVE_INVENTORY}",
-        "inventory_kms_key_arn": _INVENTORY_KEY,
+        "kms_keys": {"inventory": _INVENTORY_KEY},
         "spark_engine": "none",
     },
     "table in Glue": {"table": "glue:lake.events", "format": "json_lines"},
@@ -89,9 +86,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "table": "glue:lake.events",
         "output_format": "parquet",
         "table_location_uri": "s3://tables/lake/events/",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
-        "table_kms_key_arn": _TABLE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY, "table": _TABLE_KEY},
         "clean_up": "delete",
         "retention_days": 0,
     },
@@ -113,27 +108,23 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "table": "glue:lake.people",
         "upsert_key": ["id"],
         "table_location_uri": "s3://tables/lake/people/",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
-        "table_kms_key_arn": _TABLE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY, "table": _TABLE_KEY},
         "clean_up": "delete",
-        "spark_engine": "emr",
-        "emr_cluster_id": "j-2AXXXXXXGAPLF",
+        "spark_engine": "j-2AXXXXXXGAPLF",
         "spark_jars": ["s3://tables/jars/iceberg.jar", "/usr/lib/aws/*.jar"],
     },
     "table with a key, EMR on EC2, the release's archives": {
         "table": "glue:lake.people",
         "upsert_key": ["id"],
         "spark_engine": "emr",
-        "emr_subnet_id": "subnet-0123456789abcdef0",
+        "emr_cluster": "subnet-0123456789abcdef0",
         "spark_jars": "release",
     },
     "readers' table, KMS, clean-up, imported buckets": {
         **_IMPORTED,
         "depth": 1,
         "reader_table": "glue:lake.logs",
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY},
         "clean_up": "delete",
         "retention_days": 0,
         "spark_engine": "none",
@@ -163,41 +154,67 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         **_IMPORTED,
         "maintenance": {"tables": ["glue:gold.orders"], "delta_prefixes": ["s3://tables/delta/"]},
         "maintenance_locations": ["s3://tables/gold/", "s3://tables/delta/"],
-        "maintenance_kms_key_arn": _TABLE_KEY,
-        "kms_key_arn": _KEY,
-        "source_kms_key_arn": _SOURCE_KEY,
+        "kms_keys": {"destination": _KEY, "source": _SOURCE_KEY, "maintenance": _TABLE_KEY},
         "glue_optimizers": ["glue:gold.orders"],
-        "spark_engine": "emr",
-        "emr_cluster_id": "j-2AXXXXXXGAPLF",
+        "spark_engine": "j-2AXXXXXXGAPLF",
     },
     "standalone": {"mode": "standalone"},
     "standalone, clean-up, imported buckets": {
         **_IMPORTED,
         "mode": "standalone",
+        "schedule": "cron(0 3 * * ? *)",
         "clean_up": "delete",
         "retention_days": 0,
     },
     "everything set": {
         "access_logs_uri": "s3://access-logs/compactor/",
         "alarm_email": "operator@example.com",
-        "archive_class": "deep_archive",
-        "archive_days": 120,
-        "expire_days": 3_650,
-        "ia_days": 45,
-        "inventory_kms_key_arn": _INVENTORY_KEY,
+        "kms_keys": {"inventory": _INVENTORY_KEY},
+        "lifecycle": {"standard_ia": 45, "deep_archive": 120, "expire": 3_650},
         "listing": "inventory:s3://inventories/daily/app-logs/all/",
         "log_retention_days": 90,
-        "missed_run_hours": 12,
         "name": "compactor-two",
         "schedule": "rate(6 hours)",
-        "schedule_enabled": True,
         "schedule_time_zone": "Europe/Berlin",
-        "superseded_days": 31,
         "versioned": True,
         "worker_memory_mb": 3_538,
         "worker_reserved_concurrency": 200,
     },
 }
+#: Deployments of maintenance alone; nothing is compacted there.
+MAINTENANCE_ALONE: Mapping[str, Mapping[str, Any]] = {
+    "maintenance alone": {
+        "mode": "maintenance",
+        "s3_state_uri": "s3://lake/_maintenance/",
+        "maintenance": {"glue_tables": ["bronze.*"], "delta_prefixes": ["s3://tables/delta/"]},
+        "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/"],
+        "maintenance_schedule": "cron(0 3 * * ? *)",
+    },
+    "maintenance alone, KMS, running cluster": {
+        "mode": "maintenance",
+        "name": "keeper",
+        "s3_state_uri": "s3://lake/_maintenance/",
+        "maintenance": {
+            "tables": ["glue:gold.orders"],
+            "delta_prefixes": ["s3://tables/delta/"],
+            "policies": [{"match": ["*"], "tag_superseded": True}],
+        },
+        "maintenance_locations": ["s3://tables/gold/", "s3://tables/delta/"],
+        "kms_keys": {"destination": _KEY, "maintenance": _TABLE_KEY},
+        "glue_optimizers": ["glue:gold.orders"],
+        "spark_engine": "j-2AXXXXXXGAPLF",
+    },
+    "maintenance alone, without Spark": {
+        "mode": "maintenance",
+        "s3_state_uri": "s3://lake/_maintenance/",
+        "maintenance": {"glue_tables": ["bronze.*"]},
+        "maintenance_locations": ["s3://tables/bronze/"],
+        "spark_engine": "none",
+        "alarm_email": "operator@example.com",
+    },
+}
+#: All of them.
+EVERY: Mapping[str, Mapping[str, Any]] = {**CONFIGURATIONS, **MAINTENANCE_ALONE}
 KMS_KEYS = {
     "app-logs": _SOURCE_KEY,
     "lake": _KEY,
@@ -211,9 +228,8 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
     """The buckets that a deployment expects to be there already."""
     names = {
         "s3_source_uri": "",
-        "source_s3_uri": "",
         "s3_destination_uri": "create_destination_bucket",
-        "target_s3_uri": "create_destination_bucket",
+        "s3_state_uri": "",
         "access_logs_uri": "",
         "listing": "",
         "reconcile_inventory": "",
@@ -228,10 +244,16 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
     return {uri.split("/")[2] for uri in (*found, *context.get("maintenance_locations", ()))}
 
 
+def key_of(context: Mapping[str, Any], what: str) -> str | None:
+    """The key that a deployment is given for what it encrypts."""
+    given = context.get("kms_keys", {})
+    keys: Mapping[str, str] = {"destination": given} if isinstance(given, str) else given
+    return keys.get(what)
+
+
 def engine_of(context: Mapping[str, Any]) -> str:
-    """Which way to Spark a deployment has: ``emr``, ``cluster``, ``emr_serverless``, ``none``."""
+    """Where Spark runs in a deployment: ``emr``, ``cluster``, ``emr_serverless`` or ``none``."""
     if context.get("mode") == "standalone":
         return "none"
-    if "emr_cluster_id" in context:
-        return "cluster"
-    return str(context.get("spark_engine", "emr_serverless"))
+    engine = str(context.get("spark_engine", "emr_serverless"))
+    return "cluster" if engine.startswith("j-") else engine

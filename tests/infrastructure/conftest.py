@@ -14,7 +14,7 @@ import pytest
 from tests.infrastructure.cloud.assembly import Assembly
 from tests.infrastructure.cloud.deployment import Deployment, deploy
 from tests.infrastructure.cloud.running import Cloud, cloud
-from tests.infrastructure.configurations import CONFIGURATIONS, expected_buckets
+from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, expected_buckets
 
 # The CDK's programs are Node's; the one of the lock lies beside Python.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -31,7 +31,7 @@ def synthesized(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     @cache
     def synthesize(name: str) -> Assembly:
         outdir = tmp_path_factory.mktemp("assembly")
-        build({"aws:cdk:bundling-stacks": [], **CONFIGURATIONS[name]}, outdir).synth()
+        build({"aws:cdk:bundling-stacks": [], **EVERY[name]}, outdir).synth()
         return Assembly(outdir)
 
     return synthesize
@@ -51,7 +51,7 @@ def deployed(synthesized: Synthesized, _empty_cloud: Cloud) -> Deployed:
     def put_up(name: str) -> Deployment:
         _empty_cloud.forget()
         assembly = synthesized(name)
-        buckets = expected_buckets(CONFIGURATIONS[name])
+        buckets = expected_buckets(EVERY[name])
         return deploy(_empty_cloud, assembly, buckets, with_code=False).read()
 
     return put_up
@@ -66,7 +66,7 @@ def bundled(
     Lambda's own Python and processor are others, so cdk-nag, which asks for the newest runtime,
     is left out here; nothing else differs from what is deployed.
     """
-    from cdk import app, checks, functions
+    from cdk import app, checks, function_set
 
     architecture = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
     machine = {"architecture": architecture}
@@ -80,11 +80,11 @@ def bundled(
             if not (outdir / made.name).exists():
                 (outdir / made.name).symlink_to(made)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(functions, "LAMBDA_PYTHON", python)
+            patch.setattr(function_set, "LAMBDA_PYTHON", python)
             patch.setattr(checks, "attach", lambda *_: None)
             for variable, value in registry_environment.items():
                 patch.setenv(variable, value)
-            app.build({**CONFIGURATIONS[name], **machine}, outdir).synth()
+            app.build({**EVERY[name], **machine}, outdir).synth()
         return Assembly(outdir)
 
     return synthesize
@@ -92,6 +92,13 @@ def bundled(
 
 @pytest.fixture(params=sorted(CONFIGURATIONS))
 def configuration(request: pytest.FixtureRequest) -> str:
-    """The name of each configuration."""
+    """The name of each configuration that compacts."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(params=sorted(EVERY))
+def every_configuration(request: pytest.FixtureRequest) -> str:
+    """The name of each configuration, those of maintenance alone among them."""
     name: str = request.param
     return name

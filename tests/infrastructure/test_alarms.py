@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from cdk.readers import alarm_hours
 from tests.infrastructure.cloud.alarms import NEW, state_of, told
 from tests.infrastructure.conftest import Synthesized
 
@@ -23,13 +24,36 @@ def no_run(synthesized: Synthesized) -> Mapping[str, Any]:
     return alarm
 
 
-def test_switching_the_schedule_on_tells_nobody_that_no_run_started(
+@pytest.mark.parametrize(
+    ("schedule", "hours"),
+    [
+        ("rate(5 minutes)", 2),
+        ("rate(6 hours)", 12),
+        ("rate(5 days)", 168),
+        ("rate(7 days)", 168),
+        ("rate(8 days)", None),
+        ("cron(0 3 * * ? *)", 48),
+        ("cron(0 3 ? * * *)", 48),
+        ("cron(0 3 ? * MON-FRI *)", 168),
+        ("cron(0 3 ? * 2#1 *)", None),
+        ("cron(0 3 ? * 6L *)", None),
+        ("cron(0 3 1 * ? *)", None),
+        ("cron(0 3 * JAN ? *)", None),
+    ],
+)
+def test_how_long_no_run_is_too_long_follows_from_the_schedule(
+    schedule: str, hours: int | None
+) -> None:
+    assert alarm_hours(schedule) == hours
+
+
+def test_switching_the_schedule_on_raises_no_alarm_that_no_run_started(
     no_run: Mapping[str, Any],
 ) -> None:
     assert not told(no_run, NEW, [None] * 24)
 
 
-def test_runs_in_time_tell_nobody(no_run: Mapping[str, Any]) -> None:
+def test_runs_in_time_raise_no_alarm(no_run: Mapping[str, Any]) -> None:
     values: list[float | None] = [None] * 24
     values[5] = values[11] = values[17] = 1
     state = NEW
@@ -39,7 +63,7 @@ def test_runs_in_time_tell_nobody(no_run: Mapping[str, Any]) -> None:
     assert state == "OK"
 
 
-def test_a_schedule_that_no_longer_starts_runs_is_told_of_once(no_run: Mapping[str, Any]) -> None:
+def test_a_schedule_that_no_longer_starts_runs_is_reported_once(no_run: Mapping[str, Any]) -> None:
     values: list[float | None] = [1, *[None] * 40]
     state, times = NEW, 0
     for hour in range(1, len(values) + 1):
@@ -57,7 +81,7 @@ def test_a_schedule_that_no_longer_starts_runs_is_told_of_once(no_run: Mapping[s
         ("standalone", {"Errors"}),
     ],
 )
-def test_each_way_to_fail_is_told_of_though_the_others_never_happened(
+def test_each_way_to_fail_is_reported_though_the_others_never_happened(
     kind: str, metrics: set[str], synthesized: Synthesized
 ) -> None:
     alarms = _alarms(kind, synthesized)

@@ -25,13 +25,14 @@ from tests.infrastructure.cloud.static_checks import (
     policy_findings,
     template_findings,
 )
+from tests.infrastructure.configurations import EVERY
 from tests.infrastructure.conftest import Deployed, Synthesized
 
 _WORDS_OF_A_REASON = 4
 
 
-def test_cfn_lint_finds_nothing(configuration: str, synthesized: Synthesized) -> None:
-    template = synthesized(configuration).template_path.read_text(encoding="utf-8")
+def test_cfn_lint_finds_nothing(every_configuration: str, synthesized: Synthesized) -> None:
+    template = synthesized(every_configuration).template_path.read_text(encoding="utf-8")
 
     assert template_findings(template) == []
 
@@ -46,8 +47,10 @@ def test_cfn_lint_would_find_something(synthesized: Synthesized) -> None:
     assert "'soon' is not of type 'integer'" in found
 
 
-def test_parliament_finds_nothing_in_any_policy(configuration: str, deployed: Deployed) -> None:
-    documents = deployed(configuration).documents
+def test_parliament_finds_nothing_in_any_policy(
+    every_configuration: str, deployed: Deployed
+) -> None:
+    documents = deployed(every_configuration).documents
 
     assert documents
     found = [line for name, one in documents.items() for line in policy_findings(one, name)]
@@ -85,11 +88,13 @@ def asl_validator(
 
 
 def test_the_asl_validator_finds_nothing(
-    configuration: str, deployed: Deployed, asl_validator: Path, tmp_path: Path
+    every_configuration: str, deployed: Deployed, asl_validator: Path, tmp_path: Path
 ) -> None:
-    machines = deployed(configuration).machines
+    machines = deployed(every_configuration).every_machine
 
-    assert len(machines) == (0 if configuration.startswith("standalone") else 1)
+    context = EVERY[every_configuration]
+    compacts = context.get("mode", "workflow") == "workflow"
+    assert len(machines) == compacts + ("maintenance" in context)
     for machine in machines:
         assert definition_findings(machine["definition"], asl_validator, tmp_path) == []
 
@@ -104,9 +109,9 @@ def test_the_asl_validator_would_find_a_state_that_nothing_leads_to(
 
 
 def test_every_finding_that_is_let_pass_has_its_reason_and_its_own_name(
-    configuration: str, synthesized: Synthesized
+    every_configuration: str, synthesized: Synthesized
 ) -> None:
-    directory = synthesized(configuration).directory
+    directory = synthesized(every_configuration).directory
     (path,) = directory.glob("*.metadata.json")
 
     let_pass = [

@@ -10,41 +10,44 @@ import pytest
 
 from cdk.app import read_context
 from cdk.config import Config
-from cdk.deployment_fields import ALIASES, DEPLOYMENT_KEYS, RUN_KEYS
+from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
 from compactor.errors import InvalidInput
 from tests.infrastructure.configurations import CONFIGURATIONS
 
 _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
-_EMR = {"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"}
+_CLUSTER = {"subnet_id": "subnet-0123456789abcdef0"}
+_EMR = {"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"}
 
 _KEYED = {"table": "glue:a.b", "upsert_key": '["id"]'}
 _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     # What lifecycle rules may say; S3 and CDK check none of it at synth.
-    ({"ia_days": 7}, "ia_days", "at least 30"),
-    ({"ia_days": "29"}, "ia_days", "at least 30"),
-    ({"ia_days": 0}, "ia_days", "whole number"),
-    ({"ia_days": 60, "archive_days": 50}, "archive_days", "ia_days + 30"),
-    ({"ia_days": 60, "archive_days": 89}, "archive_days", "ia_days + 30"),
-    ({"ia_days": 30, "archive_days": 90, "expire_days": 90}, "expire_days", "more than"),
-    ({"archive_days": None, "ia_days": 45, "expire_days": 30}, "expire_days", "more than"),
-    ({"archive_class": "glacier_instant"}, "archive_class", "glacier_ir"),
-    ({**_URIS, "ia_days": 45}, "ia_days", "does not make"),
+    ({"lifecycle": {"standard_ia": 7}}, "lifecycle", "standard_ia of at least 30"),
+    ({"lifecycle": '{"standard_ia": 29}'}, "lifecycle", "standard_ia of at least 30"),
+    ({"lifecycle": {"standard_ia": 0}}, "lifecycle", "days by storage class"),
+    ({"lifecycle": {"standard_ia": 60, "glacier_ir": 50}}, "lifecycle", "glacier_ir of at least 9"),
+    ({"lifecycle": {"standard_ia": 60, "glacier": 89}}, "lifecycle", "glacier of at least 90"),
+    (
+        {"lifecycle": {"deep_archive": 100, "glacier_ir": 90, "standard_ia": 30}},
+        "lifecycle",
+        "deep_archive of at least 120",
+    ),
+    ({"lifecycle": {"glacier_ir": 90, "expire": 90}}, "lifecycle", "expire of more than"),
+    ({"lifecycle": {"glacier_instant": 90}}, "lifecycle", "glacier_ir"),
+    ({**_URIS, "lifecycle": {"standard_ia": 45}}, "lifecycle", "does not make"),
     # What engines query stays readable, and there has to be something to switch.
     (
-        {"depth": 1, "reader_table": "glue:lake.logs", "archive_class": "glacier"},
-        "archive_class",
-        "glacier_ir with reader_table",
+        {"depth": 1, "reader_table": "glue:lake.logs", "lifecycle": {"glacier": 90}},
+        "lifecycle",
+        "no glacier with reader_table",
     ),
     (
-        {"depth": 1, "reader_table": "glue:lake.logs", "expire_days": 400},
-        "expire_days",
-        "null with reader_table",
+        {"depth": 1, "reader_table": "glue:lake.logs", "lifecycle": {"expire": 400}},
+        "lifecycle",
+        "no expire with reader_table",
     ),
     ({**_URIS, "reader_table": "glue:lake.logs"}, "reader_table", "partitions"),
     ({**_URIS, "depth": 1, "reader_table": "rest:http://x#a.b"}, "reader_table", "glue:DATABASE"),
-    ({**_URIS, "superseded_days": 45}, "superseded_days", "makes no bucket"),
-    ({"superseded_days": 0}, "superseded_days", "from 1"),
     # Where things are.
     (
         {"s3_source_uri": "s3://lake/compacted/raw/", "s3_destination_uri": "s3://lake/compacted/"},
@@ -57,10 +60,14 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
         "neither contains the source",
     ),
     ({"s3_source_uri": "https://lake/raw/"}, "s3_source_uri", "S3 URI"),
-    ({"source_s3_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
+    ({"s3_source_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
     ({**_URIS, "s3_state_uri": "s3://lake/compacted/state/"}, "s3_state_uri", "neither contains"),
-    ({"kms_key_arn": "alias/lake"}, "kms_key_arn", "ARN of a KMS key"),
-    ({"inventory_kms_key_arn": _KEY}, "inventory_kms_key_arn", "no inventory is taken"),
+    ({"kms_keys": "alias/lake"}, "kms_keys", "ARN of a KMS key"),
+    ({"kms_keys": {"source": "alias/lake"}}, "kms_keys", "ARN of a KMS key"),
+    ({"kms_keys": {"target": _KEY}}, "kms_keys", "destination, source, inventory, table"),
+    ({"kms_keys": {"inventory": _KEY}}, "kms_keys", "without inventory"),
+    ({"kms_keys": {"table": _KEY}}, "kms_keys", "without table"),
+    ({"kms_keys": {"maintenance": _KEY}}, "kms_keys", "without maintenance"),
     ({"reconcile_inventory": "s3://inv/all/"}, "reconcile_inventory", 'unless ingest is "events"'),
     (
         {"ingest": "events", "reconcile_inventory": "s3://inv/all/2027-01-15T01-00Z/manifest.json"},
@@ -80,10 +87,10 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({**_URIS, "versioned": True}, "versioned", "makes no bucket"),
     ({**_URIS, "access_logs_uri": "s3://logs/x/"}, "access_logs_uri", "makes no bucket"),
     # Names.
-    ({"ia_day": 30}, "ia_day", "did you mean ia_days?"),
+    ({"lifecycles": {}}, "lifecycles", "did you mean lifecycle?"),
     ({"s3_target_uri": "s3://lake/x/"}, "s3_target_uri", "no such key"),
     ({"something": 1}, "something", "no such key"),
-    ({"source_s3_uri": "s3://a/b/", "s3_source_uri": "s3://a/b/"}, "s3_source_uri", "not both"),
+    ({"source_s3_uri": "s3://a/b/"}, "source_s3_uri", "did you mean s3_source_uri?"),
     ({"name": "Compactor"}, "name", "small letters"),
     # When.
     ({"schedule": "daily"}, "schedule", "cron("),
@@ -91,10 +98,9 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"schedule": "rate(1 hours)"}, "schedule", "rate("),
     ({"schedule": "rate(0 hours)"}, "schedule", "rate("),
     ({"schedule_time_zone": "Berlin"}, "schedule_time_zone", "Europe/Berlin"),
-    ({"schedule_enabled": "yes"}, "schedule_enabled", "true or false"),
-    ({"previous_days": 0, "date_format": "%Y/%m/%d"}, "duration", "1"),
+    ({"schedule": True}, "schedule", "or null"),
+    ({"duration": 0, "date_format": "%Y/%m/%d"}, "duration", "1"),
     ({"date_format": "%Y/%q"}, "date_format", "%Y"),
-    ({"schedule": "rate(30 days)", "missed_run_hours": 24}, "missed_run_hours", "168"),
     # What runs.
     ({"mode": "alone"}, "mode", "standalone"),
     ({"architecture": "arm"}, "architecture", "arm64"),
@@ -105,12 +111,12 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"retention_days": -1}, "retention_days", "0"),
     # Spark.
     ({"spark_engine": "glue"}, "spark_engine", "emr_serverless"),
-    ({"spark_engine": "emr"}, "emr_subnet_id", "emr_cluster_id"),
-    ({"emr_cluster_id": "cluster-1"}, "emr_cluster_id", "j-"),
-    ({"emr_cluster_id": "j-1", "spark_engine": "none"}, "emr_cluster_id", "null"),
-    ({**_EMR, "emr_instance_type": "m6i.xlarge"}, "emr_instance_type", "arm64"),
-    ({**_EMR, "architecture": "x86_64"}, "emr_instance_type", "x86_64"),
-    ({**_EMR, "emr_core_instance_count": 0}, "emr_core_instance_count", "1"),
+    ({"spark_engine": "emr"}, "emr_cluster", "such as subnet-"),
+    ({"spark_engine": "cluster-1"}, "spark_engine", "such as j-"),
+    ({**_EMR, "emr_cluster": {**_CLUSTER, "instance_type": "m6i.xlarge"}}, "emr_cluster", "arm64"),
+    ({**_EMR, "emr_cluster": {**_CLUSTER, "core_instances": 0}}, "emr_cluster", "core_instances"),
+    ({**_EMR, "emr_cluster": {"core_instances": 4}}, "emr_cluster", "subnet_id"),
+    ({**_EMR, "emr_cluster": {**_CLUSTER, "nodes": 4}}, "emr_cluster", "core_instances"),
     ({"mode": "standalone", "spark_engine": "emr_serverless"}, "spark_engine", '"none"'),
     ({"mode": "standalone", "format": "parquet"}, "mode", "workflow"),
     # Events.
@@ -127,7 +133,6 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"table": "sql:sqlite:///x#lake.events"}, "table", "glue:"),
     ({"table": "glue:lake.events", "mode": "standalone"}, "mode", "workflow"),
     ({"table_location_uri": "s3://tables/x/"}, "table_location_uri", "without a table"),
-    ({"table_kms_key_arn": "arn:aws:kms:us-east-1:123456789012:key/1"}, "table_kms", "without"),
     (
         {**_URIS, "table": "glue:a.b", "table_location_uri": "s3://lake/"},
         "table_location_uri",
@@ -158,8 +163,8 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
         "table_location_uri",
         "the keys beside it, s3://lake/x__keys/, neither",
     ),
-    ({"table": "glue:a.b", "archive_class": "glacier"}, "archive_class", "glacier_ir"),
-    ({"table": "glue:a.b", "expire_days": 400}, "expire_days", "null with a table"),
+    ({"table": "glue:a.b", "lifecycle": {"glacier": 90}}, "lifecycle", "no glacier with a table"),
+    ({"table": "glue:a.b", "lifecycle": {"expire": 400}}, "lifecycle", "no expire with a table"),
     # Operation.
     ({"alarm_email": "operator"}, "alarm_email", "e-mail"),
     ({"log_retention_days": 31}, "log_retention_days", "30"),
@@ -197,27 +202,31 @@ def test_the_configurations_of_these_tests_are_accepted(name: str) -> None:
     assert config.run.s3_destination_uri.startswith("s3://")
 
 
-@pytest.mark.parametrize(("alias", "key"), sorted(ALIASES.items()))
-def test_the_predecessors_names_mean_the_same(alias: str, key: str) -> None:
-    given = {**_URIS, "date_format": "%Y/%m/%d"}
-    value = given.pop(key, 3)
-
-    plain = Config.from_context({**given, key: value})
-
-    assert Config.from_context({**given, alias: value}) == plain
-
-
 @pytest.mark.parametrize(
     ("key", "text", "value"),
     [
-        ("ia_days", "45", 45),
-        ("expire_days", "null", None),
-        ("schedule_enabled", "true", True),
+        ("lifecycle", '{"standard_ia": 45}', {"standard_ia": 45}),
+        ("lifecycle", "{}", {}),
+        ("kms_keys", _KEY, {"destination": _KEY}),
+        ("kms_keys", f'{{"source": "{_KEY}"}}', {"source": _KEY}),
+        ("events_seconds", "60", 60),
+        ("schedule", "null", None),
         ("schedule", "rate(6 hours)", "rate(6 hours)"),
     ],
 )
 def test_the_command_lines_text_is_read_as_what_it_says(key: str, text: str, value: object) -> None:
     assert getattr(Config.from_context({key: text}), key) == value
+
+
+@pytest.mark.parametrize(
+    ("architecture", "instance"), [("arm64", "m6g.xlarge"), ("x86_64", "m6i.xlarge")]
+)
+def test_nodes_of_a_cluster_have_the_architecture_that_is_deployed(
+    architecture: str, instance: str
+) -> None:
+    config = Config.from_context({**_EMR, "architecture": architecture})
+
+    assert config.emr_instance_type == instance
 
 
 def test_rules_for_objects_are_read_from_text_and_are_part_of_the_runs_input() -> None:

@@ -18,7 +18,7 @@ from compactor.settings.settings import Settings
 from tests.infrastructure.cloud.alarms import state_of
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call, Policies
-from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.configurations import CONFIGURATIONS, key_of
 from tests.infrastructure.conftest import Deployed, Synthesized
 
 _WITH_EVENTS = [name for name, one in CONFIGURATIONS.items() if one.get("ingest") == "events"]
@@ -76,7 +76,7 @@ def test_the_registry_is_kept_encrypted_and_recoverable(
 ) -> None:
     assembly = synthesized(with_events)
     ((name, table),) = assembly.resources("AWS::DynamoDB::Table").items()
-    key = CONFIGURATIONS[with_events].get("kms_key_arn")
+    key = key_of(CONFIGURATIONS[with_events], "destination")
 
     assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
@@ -134,7 +134,7 @@ def test_the_application_understands_every_kind_that_the_rule_lets_through(
     assert happened == {*Happened}
 
 
-def test_queues_are_encrypted_take_only_tls_and_keep_what_nobody_could_read(
+def test_queues_are_encrypted_take_only_tls_and_keep_what_could_not_be_read(
     with_events: str, synthesized: Synthesized
 ) -> None:
     assembly = synthesized(with_events)
@@ -203,7 +203,7 @@ def _queues(found: Deployment, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["nothing set", *_WITH_EVENTS])
-def test_a_made_source_tells_event_bridge_and_one_that_is_there_is_told_to(
+def test_a_made_source_notifies_event_bridge_and_one_that_is_there_is_set_to(
     name: str, synthesized: Synthesized
 ) -> None:
     assembly = synthesized(name)
@@ -309,7 +309,7 @@ def test_only_the_function_that_registers_takes_messages_off_the_queue(
             assert not policies.allow(Call(f"sqs:{action}", dead)), (handler, action)
 
 
-def test_the_sweep_may_look_for_what_no_event_told_of(with_events: str, deployed: Deployed) -> None:
+def test_the_sweep_may_look_for_what_no_event_named(with_events: str, deployed: Deployed) -> None:
     found = deployed(with_events)
     given = json.loads(found.outputs["DefaultInput"])
     policies = _policies(found, "sweep")
@@ -365,7 +365,7 @@ def test_the_sweep_runs_every_few_minutes_and_looks_at_the_source_once_a_day(
 # What the functions are told.
 
 
-def test_the_functions_are_told_the_stream_whose_runs_are_those_of_the_schedule(
+def test_the_functions_get_the_stream_whose_runs_are_those_of_the_schedule(
     with_events: str, deployed: Deployed
 ) -> None:
     found = deployed(with_events)
@@ -419,7 +419,7 @@ def _alarm(name: str, synthesized: Synthesized, of: str) -> Mapping[str, Any]:
     return alarm
 
 
-def test_an_object_that_waits_too_long_is_told_of_and_so_is_a_sweep_that_is_gone(
+def test_an_object_that_waits_too_long_is_reported_and_so_is_a_sweep_that_is_gone(
     with_events: str, synthesized: Synthesized
 ) -> None:
     alarm = _alarm("OldestPending", synthesized, with_events)
@@ -434,7 +434,7 @@ def test_an_object_that_waits_too_long_is_told_of_and_so_is_a_sweep_that_is_gone
     assert state_of(alarm, "OK", [None] * 6) == "ALARM"
 
 
-def test_dead_letters_lost_events_and_errors_are_told_of_at_once(
+def test_dead_letters_lost_events_and_errors_are_reported_immediately(
     with_events: str, synthesized: Synthesized
 ) -> None:
     takes = "reconcile_inventory" in CONFIGURATIONS[with_events]

@@ -19,7 +19,7 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 
 def test_synth_names_its_template_and_counts_what_is_in_it(synthesized: Synthesized) -> None:
     assembly = synthesized("nothing set")
-    line = written.told(assembly.directory)
+    line = written.in_one_line(assembly.directory)
     resources = assembly.template["Resources"]
     assert line.startswith(f"{assembly.template_path}: {len(resources)} resources: ")
     counts = [int(one) for one in re.findall(r"(?:: |, )(\d+) (?!resources)", line)]
@@ -39,14 +39,14 @@ def test_without_credentials_one_line_says_what_is_needed(monkeypatch: pytest.Mo
     for name in KEYS:
         monkeypatch.delenv(name)
     line = credentials.missing(["diff", "-c", "ingest=events"])
-    assert line.startswith("make diff asks AWS: no AWS credentials found: log in (aws sso login")
+    assert line.startswith("make diff needs AWS: no AWS credentials found: log in (aws sso login")
     assert "\n" not in line
     # With a profile of its own the CDK finds others, and without AWS it needs none.
     assert credentials.missing(["diff", "--profile", "me"]) == ""
     assert credentials.missing(["diff", "--template=old.json"]) == ""
 
 
-def test_a_profile_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profile_that_is_not_there_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nope")
     assert "(nope) could not be found" in credentials.missing(["deploy"])
 
@@ -73,7 +73,7 @@ def test_the_flags_of_the_cdk_are_beside_the_keys_of_the_deployment_and_not_amon
     assert len(read_flags()) > 50
 
 
-def test_the_example_of_cdk_json_is_one_and_each_key_in_it_is_told(repo_root: Path) -> None:
+def test_the_example_of_cdk_json_is_one_and_each_key_in_it_is_documented(repo_root: Path) -> None:
     text = (repo_root / "docs" / "deployment.md").read_text(encoding="utf-8")
     section = text.partition("### An example of cdk.json")[2].partition("\n## ")[0]
     (block,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)

@@ -87,7 +87,7 @@ def test_spark_alone_changes_tables_with_a_key_and_three_functions_look_at_both(
         assert not _may(_job(found), "glue:UpdateTable", account_arn("glue", other))
 
 
-def test_of_both_places_spark_writes_data_and_metadata_and_nobody_deletes(
+def test_of_both_places_spark_writes_data_and_metadata_and_deletes_nothing(
     keyed: str, deployed: Deployed
 ) -> None:
     found = deployed(keyed)
@@ -106,7 +106,7 @@ def test_of_both_places_spark_writes_data_and_metadata_and_nobody_deletes(
         assert not _may(_job(found), "s3:PutObject", other)
 
 
-def test_the_job_is_given_the_archives_that_the_configuration_names(
+def test_the_job_is_given_the_jars_that_the_configuration_names(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
@@ -252,7 +252,7 @@ def test_each_right_to_the_table_is_needed(merged: Merged) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("with_spark")
-def test_a_release_without_these_archives_is_told_in_one_line(
+def test_a_release_without_these_jars_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

@@ -180,7 +180,7 @@ def program(_put_up: Program) -> Program:
     return _put_up
 
 
-def test_what_others_are_told_stays_and_event_bridge_is_told_as_well(program: Program) -> None:
+def test_other_notifications_stay_and_event_bridge_is_added(program: Program) -> None:
     before = program.told
 
     answer = program.runs("Create")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.infrastructure.cloud.assembly import Assembly
-from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.configurations import EVERY
 from tests.infrastructure.conftest import Synthesized
 
 _PSEUDO = {
@@ -56,22 +56,31 @@ def _definition(assembly: Assembly, known: Mapping[str, str]) -> Iterator[str]:
         yield text
 
 
+def _texts(given: object) -> Iterator[object]:
+    """What a configuration is given, that within objects too."""
+    if isinstance(given, Mapping):
+        for one in given.values():
+            yield from _texts(one)
+    else:
+        yield given
+
+
 @pytest.mark.parametrize("partition", sorted(_PSEUDO))
 def test_every_arn_is_of_the_partition_that_is_deployed_to(
-    configuration: str, partition: str, synthesized: Synthesized
+    every_configuration: str, partition: str, synthesized: Synthesized
 ) -> None:
-    assembly = synthesized(configuration)
+    assembly = synthesized(every_configuration)
     known = {**_PSEUDO[partition], "AWS::Partition": partition, "AWS::AccountId": "123456789012"}
     text = json.dumps(_filled(assembly.template, known))
-    for given in CONFIGURATIONS[configuration].values():
+    for given in _texts(EVERY[every_configuration]):
         address = str(given).removeprefix("inventory:").removeprefix("s3tables:")
         arn, with_arn = address.partition("#")[0], address.startswith("arn:")
         text = text.replace(arn, "given") if with_arn else text
     definitions = list(_definition(assembly, known))
 
     assert {*_ARN.findall(text)} <= {partition}
-    machines = 1 + ("maintenance" in CONFIGURATIONS[configuration])
-    assert len(definitions) == (0 if configuration.startswith("standalone") else machines)
+    compacts = EVERY[every_configuration].get("mode", "workflow") == "workflow"
+    assert len(definitions) == compacts + ("maintenance" in EVERY[every_configuration])
     for definition in definitions:
         json.loads(definition)
         assert f'"arn:{partition}:states:::lambda:invoke"' in definition

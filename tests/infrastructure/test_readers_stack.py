@@ -55,7 +55,7 @@ def _job(found: Deployment) -> Policies:
     return policies
 
 
-def test_whoever_compacts_switches_partitions_and_clean_up_only_asks(
+def test_a_compacting_run_switches_partitions_and_clean_up_only_asks(
     configuration: str, deployed: Deployed
 ) -> None:
     found, context = deployed(configuration), CONFIGURATIONS[configuration]
@@ -78,7 +78,7 @@ def test_whoever_compacts_switches_partitions_and_clean_up_only_asks(
         assert _who_may(found, "glue:BatchUpdatePartition", account_arn("glue", other)) == set()
 
 
-def test_lists_are_written_by_who_switches_and_deleted_by_nobody(
+def test_lists_are_written_by_who_switches_and_never_deleted(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)

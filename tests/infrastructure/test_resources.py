@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.infrastructure.cloud import shims
-from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, key_of
 from tests.infrastructure.conftest import Deployed, Synthesized
 
 _NO_TLS = {"Bool": {"aws:SecureTransport": "false"}}
@@ -25,7 +25,7 @@ def test_every_made_bucket_is_private_encrypted_and_kept(
     configuration: str, synthesized: Synthesized
 ) -> None:
     assembly = synthesized(configuration)
-    key = CONFIGURATIONS[configuration].get("kms_key_arn")
+    key = key_of(CONFIGURATIONS[configuration], "destination")
 
     for name, bucket in _made(configuration, synthesized).items():
         assert {*bucket["PublicAccessBlockConfiguration"].values()} == {True}
@@ -101,17 +101,6 @@ def test_every_lifecycle_day_is_settable(synthesized: Synthesized) -> None:
     assert earlier == {"NoncurrentDays": 30}
 
 
-def test_superseded_files_move_by_their_tag_where_that_is_wanted(synthesized: Synthesized) -> None:
-    for bucket in _made("everything set", synthesized).values():
-        rules = {one["Id"]: one for one in bucket["LifecycleConfiguration"]["Rules"]}
-        moves = rules["superseded-files"]["Transitions"]
-        assert [(one["StorageClass"], one["TransitionInDays"]) for one in moves] == [
-            ("GLACIER_IR", 31)
-        ]
-        assert "ExpirationInDays" not in rules["superseded-files"]
-    assert "superseded-files" not in _rules("nothing set", synthesized)
-
-
 def test_of_the_state_nothing_moves_and_only_files_of_runs_expire(
     configuration: str, synthesized: Synthesized
 ) -> None:
@@ -120,10 +109,6 @@ def test_of_the_state_nothing_moves_and_only_files_of_runs_expire(
             if rule["Id"] == "old-runs":
                 assert rule["Prefix"] == "_compactor/compacted/runs/"
                 assert "Transitions" not in rule
-            elif rule["Id"] == "superseded-files":
-                # By the tag: nothing of ours has it but what a table has left behind.
-                assert rule["TagFilters"] == [{"Key": "s3-compactor", "Value": "superseded"}]
-                assert "Prefix" not in rule
             elif "Transitions" in rule or "ExpirationInDays" in rule:
                 assert rule["Prefix"] == "compacted/"
 
@@ -197,9 +182,11 @@ def test_a_worker_has_no_more_memory_than_new_accounts_give_unless_asked_for(
         assert json.loads(told)["reserved"] is ("ReservedConcurrentExecutions" in worker)
 
 
-def test_every_log_is_deleted_after_its_days(configuration: str, synthesized: Synthesized) -> None:
-    groups = synthesized(configuration).resources("AWS::Logs::LogGroup")
-    days = CONFIGURATIONS[configuration].get("log_retention_days", 30)
+def test_every_log_is_deleted_after_its_days(
+    every_configuration: str, synthesized: Synthesized
+) -> None:
+    groups = synthesized(every_configuration).resources("AWS::Logs::LogGroup")
+    days = EVERY[every_configuration].get("log_retention_days", 30)
 
     assert groups
     assert {one["RetentionInDays"] for one in groups.values()} == {days}
@@ -210,10 +197,12 @@ def test_a_start_that_failed_is_tried_again_and_then_kept(
 ) -> None:
     assembly = synthesized(configuration)
     schedules = assembly.resources("AWS::Scheduler::Schedule").values()
-    (schedule,) = [one for one in schedules if one["Name"] == assembly.name]
+    runs = [one for one in schedules if one["Name"] == assembly.name]
 
-    assert schedule["Target"]["RetryPolicy"]["MaximumRetryAttempts"] > 0
-    assert schedule["Target"]["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0].startswith("Schedule")
+    assert len(runs) == ("schedule" in CONFIGURATIONS[configuration])
+    for schedule in runs:
+        assert schedule["Target"]["RetryPolicy"]["MaximumRetryAttempts"] > 0
+        assert schedule["Target"]["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0].startswith("Schedule")
 
 
 def test_the_schedule_is_the_one_that_was_set(synthesized: Synthesized) -> None:
@@ -225,12 +214,12 @@ def test_the_schedule_is_the_one_that_was_set(synthesized: Synthesized) -> None:
 
 
 def test_alarms_reach_the_topic_and_the_topic_the_operator(
-    configuration: str, synthesized: Synthesized
+    every_configuration: str, synthesized: Synthesized
 ) -> None:
-    assembly = synthesized(configuration)
+    assembly = synthesized(every_configuration)
     (topic,) = assembly.resources("AWS::SNS::Topic")
     alarms = assembly.resources("AWS::CloudWatch::Alarm")
-    email = CONFIGURATIONS[configuration].get("alarm_email")
+    email = EVERY[every_configuration].get("alarm_email")
 
     assert alarms
     for name, alarm in alarms.items():
@@ -240,14 +229,14 @@ def test_alarms_reach_the_topic_and_the_topic_the_operator(
 
 
 def test_the_runbook_has_a_row_for_every_alarm(
-    configuration: str, synthesized: Synthesized, repo_root: Path
+    every_configuration: str, synthesized: Synthesized, repo_root: Path
 ) -> None:
-    alarms = synthesized(configuration).resources("AWS::CloudWatch::Alarm").values()
+    alarms = synthesized(every_configuration).resources("AWS::CloudWatch::Alarm").values()
     runbook = (repo_root / "docs" / "operations.md").read_text(encoding="utf-8")
 
     names = {one["AlarmName"].rpartition("-")[2] for one in alarms}
 
-    assert "RunFailed" in names
+    assert names & {"RunFailed", "TablesFailed"}
     assert {name for name in names if f"\n| `{name}`" not in runbook} == set()
 
 
@@ -291,8 +280,8 @@ def test_the_estimate_of_a_run_includes_what_spark_used(synthesized: Synthesized
     assert "FILL(spark_vcpu_hours, 0) * 0.052624 + FILL(spark_gb_hours, 0) * 0.0057785" in shown
 
 
-def test_there_is_a_dashboard(configuration: str, deployed: Deployed) -> None:
-    found = deployed(configuration)
+def test_there_is_a_dashboard(every_configuration: str, deployed: Deployed) -> None:
+    found = deployed(every_configuration)
 
     (dashboard,) = found.assembly.resources("AWS::CloudWatch::Dashboard").values()
 
@@ -325,10 +314,10 @@ def test_a_cluster_gets_its_roles_profile_and_security_configuration(
 
 
 def test_every_type_of_resource_is_known_to_moto_or_to_the_shims(
-    configuration: str, synthesized: Synthesized
+    every_configuration: str, synthesized: Synthesized
 ) -> None:
     from moto.cloudformation.parsing import get_model_map
 
-    types = {one["Type"] for one in synthesized(configuration).template["Resources"].values()}
+    types = {one["Type"] for one in synthesized(every_configuration).template["Resources"].values()}
 
     assert types - get_model_map().keys() - shims.TYPES - shims.IGNORED == set()

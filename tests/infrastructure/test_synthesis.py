@@ -63,18 +63,20 @@ def test_another_process_without_any_aws_variable_synthesizes_the_same_bytes(
 
 
 def test_a_mistake_is_one_line_and_no_template(repo_root: Path, tmp_path: Path) -> None:
-    ended = _command(repo_root, tmp_path, {"ia_days": 7})
+    ended = _command(repo_root, tmp_path, {"lifecycle": {"standard_ia": 7}})
 
     assert ended.returncode != 0
     (line,) = [line for line in ended.stderr.splitlines() if line.startswith("s3-compactor")]
-    assert "ia_days" in line
+    assert "lifecycle" in line
     assert "at least 30" in line
     assert "Traceback" not in ended.stderr
     assert not list(tmp_path.glob("*.template.json"))
 
 
-def test_nothing_of_an_account_is_looked_up(configuration: str, synthesized: Synthesized) -> None:
-    directory = synthesized(configuration).directory
+def test_nothing_of_an_account_is_looked_up(
+    every_configuration: str, synthesized: Synthesized
+) -> None:
+    directory = synthesized(every_configuration).directory
 
     manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
 
@@ -92,18 +94,20 @@ def test_the_outputs_are_those_that_the_command_line_reads(
     assert {*json.loads(found.outputs["FunctionNames"]).values()} == {*found.functions}
 
 
-def test_the_schedule_starts_with_the_default_input_and_is_off_unless_asked_for(
+def test_runs_start_by_themselves_only_with_a_schedule_and_with_the_default_input(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
-    wanted = CONFIGURATIONS[configuration].get("schedule_enabled", False)
+    schedules = [one for name, one in found.schedules.items() if name == found.assembly.name]
 
-    assert found.schedule["Target"]["Input"] == found.outputs["DefaultInput"]
-    assert found.schedule["State"] == ("ENABLED" if wanted else "DISABLED")
+    assert len(schedules) == ("schedule" in CONFIGURATIONS[configuration])
+    for one in schedules:
+        assert one["Target"]["Input"] == found.outputs["DefaultInput"]
+        assert one.get("State", "ENABLED") == "ENABLED"
 
 
-def test_the_names_of_the_predecessor_give_its_input(deployed: Deployed) -> None:
-    assert json.loads(deployed("the predecessor's names").outputs["DefaultInput"]) == {
+def test_the_input_has_what_differs_from_the_defaults(deployed: Deployed) -> None:
+    assert json.loads(deployed("two days").outputs["DefaultInput"]) == {
         "s3_source_uri": "s3://app-logs/raw/",
         "s3_destination_uri": "s3://lake/compacted/",
         "date_format": "%Y/%m/%d",

@@ -189,7 +189,7 @@ def published(
         on.client("glue").create_database(
             DatabaseInput={"Name": "lake", "LocationUri": "s3://tables/lake"}
         )
-        given = json.loads(deployment.schedule["Target"]["Input"]) | _ANOTHER_DAY
+        given = json.loads(deployment.outputs["DefaultInput"]) | _ANOTHER_DAY
         settings = Settings.from_input(given)
         _commit(on, settings)
         on.requests()

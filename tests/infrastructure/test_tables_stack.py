@@ -98,7 +98,7 @@ def test_cfn_lint_finds_nothing(assembly: Assembly) -> None:
 
 
 @pytest.mark.parametrize("role", ["MaintenancePolicy", "TableOptimizersRole", "SparkJobRole"])
-def test_whoever_rewrites_may_delete_where_tables_lie_and_nowhere_else(
+def test_a_rewriter_may_delete_where_tables_lie_and_nowhere_else(
     template: dict[str, Any], role: str
 ) -> None:
     """VACUUM without this right succeeds, and deletes nothing."""
@@ -146,7 +146,7 @@ def test_each_function_writes_its_own_documents(
     assert reads is (name != "ListTables")
 
 
-def test_whoever_ends_a_table_may_tag_its_files_only_where_a_rule_wants_tags(
+def test_the_step_that_ends_a_table_may_tag_its_files_only_where_a_rule_wants_tags(
     template: dict[str, Any], tmp_path: Path
 ) -> None:
     role, file = "FunctionsEndTableRole", "tables/delta/t/1.parquet"
@@ -259,7 +259,7 @@ def test_queries_leave_their_answers_in_the_state_encrypted(template: dict[str, 
     }
 
 
-def test_the_schedule_starts_it_with_the_input_that_is_told(template: dict[str, Any]) -> None:
+def test_the_schedule_starts_it_with_the_input_of_the_outputs(template: dict[str, Any]) -> None:
     schedules = of_type(template, "AWS::Scheduler::Schedule").values()
     (tables,) = (one for one in schedules if one["Name"] == "s3-compactor-tables")
     given = json.loads(tables["Target"]["Input"])
@@ -308,8 +308,8 @@ def test_plans_know_which_engines_are_deployed(template: dict[str, Any]) -> None
     ("more", "engines"),
     [
         ({"spark_engine": "none"}, ["athena", "glue"]),
-        ({"spark_engine": "emr", "emr_subnet_id": "subnet-0123456789abcdef0"}, ["athena", "glue"]),
-        ({"emr_cluster_id": "j-2AXXXXXXGAPLF"}, ["spark", "athena", "glue"]),
+        ({"spark_engine": "emr", "emr_cluster": "subnet-0123456789abcdef0"}, ["athena", "glue"]),
+        ({"spark_engine": "j-2AXXXXXXGAPLF"}, ["spark", "athena", "glue"]),
     ],
 )
 def test_spark_is_there_where_no_cluster_must_be_made(
@@ -363,7 +363,7 @@ _NO_OPTIMIZER: dict[str, Any] = {"glue_optimizers": []}
         ({"spark_jars": ["s3://mine/mine.jar"]}, ["s3://mine/mine.jar"]),
     ],
 )
-def test_whose_archives_maintain_tables_is_said_by_a_key(
+def test_whose_jars_maintain_tables_is_said_by_a_key(
     more: dict[str, Any], jars: list[str] | None
 ) -> None:
     found = Config.from_context({**CONTEXT, **_NO_OPTIMIZER, **more}).table_jars
@@ -380,7 +380,7 @@ def test_whose_archives_maintain_tables_is_said_by_a_key(
     ("maintenance", "formats"),
     [(MAINTENANCE, ["delta", "iceberg"]), (_DELTA_ONLY, ["delta"]), (_ICEBERG_ONLY, ["iceberg"])],
 )
-def test_archives_are_brought_for_the_formats_that_are_maintained(
+def test_jars_are_brought_for_the_formats_that_are_maintained(
     maintenance: dict[str, Any], formats: list[str]
 ) -> None:
     given = {**CONTEXT, **_NO_OPTIMIZER, "maintenance": maintenance}

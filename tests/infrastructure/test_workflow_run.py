@@ -88,7 +88,7 @@ def _objects(on: Cloud, uri: str) -> dict[str, bytes]:
 
 
 def _scheduled_input(deployment: Deployment) -> dict[str, Any]:
-    given: dict[str, Any] = json.loads(deployment.schedule["Target"]["Input"])
+    given: dict[str, Any] = json.loads(deployment.outputs["DefaultInput"])
     return given
 
 
@@ -226,8 +226,7 @@ class Plan:
     start: Start = _workflow
 
 
-# The input of the application that this one succeeds has these fields and no others.
-_PREDECESSORS_INPUT = {
+_GIVEN_BY_HAND = {
     "s3_source_uri": "s3://app-logs/raw/",
     "s3_destination_uri": "s3://lake/compacted/",
     "date_format": "%Y/%m/%d",
@@ -236,9 +235,7 @@ _PREDECESSORS_INPUT = {
 _YESTERDAY = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y/%m/%d/")
 _PLANS = {
     "the scheduler's input": Plan("nothing set"),
-    "the predecessor's input": Plan(
-        "the predecessor's names", day=_YESTERDAY, person=_PREDECESSORS_INPUT
-    ),
+    "an input given by hand": Plan("two days", day=_YESTERDAY, person=_GIVEN_BY_HAND),
     "KMS and clean-up": Plan("KMS, clean-up, imported buckets"),
     "standalone": Plan("standalone, clean-up, imported buckets", start=_function),
     "readers' table, KMS and clean-up": Plan(

@@ -14,9 +14,9 @@ from compactor.discovery.fleet import processors_of
 from compactor.discovery.speed import speed_for
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, Format, ObjectGroup
-from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -47,7 +47,7 @@ class SkippedBodies:
         destination: Destination,
         limit: ReadingTime | None = None,
         *,
-        dialects: object = None,
+        decide: object,
     ) -> PendingOutput:
         """What the sources of a group would become."""
         began = time.thread_time()

@@ -19,7 +19,7 @@ import msgspec
 
 from compactor.discovery.work_items import to_items_json
 from compactor.limits import USUAL
-from compactor.log.resting import NOBODY, Resting
+from compactor.log.resting import NONE_AT_REST, Resting
 from compactor.model import Skipped, SkipReason
 from tests.scale import workflow
 from tests.scale.account import Account, Invocation, account
@@ -173,7 +173,7 @@ class _Run:
     def _of_one(self, resting: Resting) -> Resting:
         """One of the partitions that were found at rest, whole."""
         if not resting.partitions:
-            return NOBODY
+            return NONE_AT_REST
         objects, size = self._whole.in_each, self._whole.in_each * self._whole.size
         committed = {SkipReason.COMMITTED.value: Skipped(objects, size)}
         assert resting.skipped.keys() == committed.keys()
@@ -231,7 +231,7 @@ class _Run:
         one = self._here.call(name, event, share, _lists_a_partition, endless=True)
         groups = max(1, one.answer["counts"]["objects_out"]) * share
         longest = one.seconds / groups
-        # As compactor.runs.attempts has it: a group is begun while there is time for 1.5.
+        # As compactor.runs.partition_run has it: a group is begun while there is time for 1.5.
         works = min(USUAL.work_seconds, self._here.services.functions.seconds)
         usable = works - RESERVE_SECONDS - 0.5 * longest
         calls = math.ceil(one.seconds / usable)

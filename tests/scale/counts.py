@@ -12,15 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any
 from unittest import mock
 
 from compactor.discovery.counting import Tally
 from compactor.log.resting import Resting
 from compactor.model import Partition
 from compactor.planning.surroundings import Surroundings
-from compactor.ports import ObjectStore
-from compactor.settings.settings import Settings
 from tests.scale.keys import Keys
 from tests.scale.meter import Meter, Used
 from tests.scale.services import FUNCTIONS
@@ -74,13 +72,9 @@ class SkippedCounts:
         self._done = 0
         self._lock = threading.Lock()
 
-    def __call__(self, *given: Any, **_: object) -> Callable[[_Asked], tuple[Partition, Tally]]:
-        """A count; the last of what a real one is given tells when to stop."""
-        stop = given[-1]
-        settings, store = given[:2]
-        assert isinstance(settings, Settings)
-        looks = Surroundings(cast(ObjectStore, store), settings.source.root.bucket)
-        return partial(self._count, stop, looks)
+    def __call__(self, *given: Any, around: Surroundings, **_: object) -> _Count:
+        """A count; the last of what a real one is given by position tells when to stop."""
+        return _Count(partial(self._count, given[-1], around), given[-1])
 
     def _count(
         self, stop: Callable[[], bool], looks: Surroundings, asked: _Asked
@@ -118,6 +112,19 @@ class SkippedCounts:
         meter = self._meter()
         if meter is not None:
             meter.counted(Used(self._computed, beside=self._waited, requests=requests))
+
+
+class _Count:
+    """Counts one partition a call; ``stop`` is true when a count is to stop."""
+
+    def __init__(
+        self, count: Callable[[_Asked], tuple[Partition, Tally]], stop: Callable[[], bool]
+    ) -> None:
+        self._count = count
+        self.stop = stop
+
+    def __call__(self, asked: _Asked) -> tuple[Partition, Tally]:
+        return self._count(asked)
 
 
 @contextmanager

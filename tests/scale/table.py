@@ -102,6 +102,26 @@ _TOLD: Sequence[tuple[str, Callable[[Figures], str]]] = (
 )
 
 
+# The others are shown on the terminal alone.
+_ON_PAGE = frozenset(
+    {
+        "Objects",
+        "GET of sources",
+        "LIST of sources",
+        "other LIST",
+        "PUT",
+        "Function-seconds",
+        "Longest: worker, s",
+        "Wall clock, s",
+    }
+)
+
+
+def page_rows(runs: Sequence[Figures]) -> list[Row]:
+    """The rows of docs/performance.md: what was asked for, how long it took, and what it costs."""
+    return [row for row in rows(runs) if row[0] in _ON_PAGE or row[0].startswith("$")]
+
+
 def goals(runs: Sequence[Figures]) -> list[Goal]:
     """Each goal, over the runs that it is about; the first run and the last of the first case."""
     first = runs[0]
@@ -168,7 +188,7 @@ def _killed(one: Figures) -> bool:
 def as_markdown(runs: Sequence[Figures], notes: Sequence[str]) -> str:
     """Both tables, for a document."""
     lines = [_line(heads(runs)), _line([":---", *("---:" for _ in runs)])]
-    lines += map(_line, rows(runs))
+    lines += map(_line, page_rows(runs))
     lines += ["", _line(("Goal", "Found", "")), _line((":---", ":---", ":---"))]
     judged = goals(runs)
     lines += [_line((one.wanted, one.found, one.verdict)) for one in judged]

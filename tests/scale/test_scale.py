@@ -162,7 +162,9 @@ def test_every_goal_is_computed_and_a_goal_that_is_missed_says_so(
     missed = page.count("| **missed** |")
     assert missed >= 2
     assert page.count("\n\nMissed, ") == missed
-    assert all(line.count("|") == 5 for line in page.splitlines()[: len(table.rows(simulation))])
+    assert all(
+        line.count("|") == 5 for line in page.splitlines()[: len(table.page_rows(simulation))]
+    )
 
 
 def test_a_sample_stands_for_the_whole() -> None:
@@ -241,7 +243,7 @@ def test_usual_requests_go_past_botocore_as_in_reality() -> None:
 
 
 @pytest.mark.parametrize("after", ["", "a", "0", "middle", "last", "~"])
-def test_the_listing_of_formulas_begins_behind_any_key(after: str) -> None:
+def test_the_listing_of_formulas_begins_after_any_key(after: str) -> None:
     keys = Keys(3, 2_500, 30)
     every = [keys.prefix(1) + keys.name(1, index) for index in range(keys.in_each)]
     assert every == sorted(every)

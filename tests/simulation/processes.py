@@ -224,8 +224,7 @@ def without_threads() -> Iterator[None]:
     """For the length of the block the product works in one thread."""
     with (
         patch("compactor.discovery.parallel.ThreadPoolExecutor", Inline),
-        patch("compactor.outputs.parts.ThreadPoolExecutor", Inline),
-        patch("compactor.outputs.pending.ThreadPoolExecutor", Inline),
+        patch("compactor.outputs.output_writer.ThreadPoolExecutor", Inline),
         patch("compactor.process.background.ThreadPoolExecutor", OneStrand),
         patch("compactor.sinks.unnamed_outputs.ThreadPoolExecutor", Inline),
     ):

@@ -665,7 +665,7 @@ def _number_without_look() -> Iterator[None]:
 
 @contextmanager
 def _rebuild_what_the_table_deleted() -> Iterator[None]:
-    with patch("compactor.runs.rebuilding.is_given", lambda *_: False):
+    with patch("compactor.runs.settling.is_given", lambda *_: False):
         yield
 
 
@@ -791,25 +791,25 @@ def _count_ancestors_that_are_known() -> Iterator[None]:
 
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 TABLE_NOTICED: Mapping[str, int] = {
-    "condition of the table's commit": 0,
-    "look at the table's number before each commit": 0,
-    "create-if-absent of entries": 0,
-    "look at what others named": 0,
-    "look at the table before an output is built again": 3_847,
-    "look at the table before sources are deleted": 101,
+    "condition of the table's commit": 1,
+    "look at the table's number before each commit": 1,
+    "create-if-absent of entries": 4,
+    "look at what others named": 1,
+    "look at the table before an output is built again": 1_474,
+    "look at the table before sources are deleted": 42,
     "look at the output before it is named": 0,
-    "look at the log after its outputs": 2,
-    "leftovers found again after a lost race": 4,
-    "the same output under a later commit": 4,
-    "void commits with what replaces them": 8,
-    "look at what is deleted of a file": 154,
-    "look at the table where the output stands": 14,
-    "what a commit says that it did": 14,
-    "rows of a rewrite": 177,
-    "look at what took the rows": 75,
-    "a history that tells all": 46,
-    "earlier metadata of what expired": 29,
-    "sources of what was set aside": 0,
+    "look at the log after its outputs": 1,
+    "leftovers found again after a lost race": 3,
+    "the same output under a later commit": 3,
+    "void commits with what replaces them": 22,
+    "look at what is deleted of a file": 124,
+    "look at the table where the output stands": 22,
+    "what a commit says that it did": 22,
+    "rows of a rewrite": 39,
+    "look at what took the rows": 9,
+    "a history that tells all": 2,
+    "earlier metadata of what expired": 123,
+    "sources of what was set aside": 22,
 }
 
 TABLE_MUTATIONS: Mapping[str, TableMutation] = {

@@ -36,7 +36,7 @@ def test_whatever_happens_to_an_object_of_the_state_doubles_and_loses_nothing(pr
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_a_scenario_that_nobody_disturbs_ends_well(scenario):
+def test_a_scenario_that_nothing_disturbs_ends_well(scenario):
     assert try_out(Damage(scenario, 0, Kind.DELETED)) == ""
 
 

@@ -65,7 +65,7 @@ def test_the_schedules_notice_when_a_guard_of_the_merges_is_removed(name, proof_
     )
 
 
-def test_a_schedule_of_merges_is_told_line_by_line():
+def test_a_schedule_of_merges_is_reported_line_by_line():
     told = play_keyed(3, tell=True)
     assert told.violation == ""
     for who in ("producer", "worker", "driver", "clean-up", "table_merge"):

@@ -43,7 +43,7 @@ SELDOM = {Fault.TRUNCATED, Fault.CONFLICT}
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
-def test_each_record_that_events_tell_of_is_in_the_table_once(proof_directory):
+def test_each_record_that_events_name_is_in_the_table_once(proof_directory):
     found = played_to_the_end(
         explore_many_lakes, proof_directory, all_of_them=SCHEDULES, some=SAMPLE
     )
@@ -66,7 +66,7 @@ def test_the_schedules_notice_when_a_guard_of_the_entrance_is_removed(name, proo
     )
 
 
-def test_a_schedule_of_the_entrance_is_told_line_by_line():
+def test_a_schedule_of_the_entrance_is_reported_line_by_line():
     told = play_lake(3, tell=True)
     assert told.violation == ""
     for who in ("registrar", "sweep", "discovery", "worker", "publisher", "clean-up"):

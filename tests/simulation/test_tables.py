@@ -65,7 +65,7 @@ def test_the_schedules_notice_when_a_guard_of_the_table_is_removed(name, proof_d
     )
 
 
-def test_a_schedule_is_told_line_by_line():
+def test_a_schedule_is_reported_line_by_line():
     told = play_table(4, tell=True)
     assert told.violation == ""
     assert any("publisher" in line for line in told.story)

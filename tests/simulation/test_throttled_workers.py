@@ -20,7 +20,7 @@ from greenlet import getcurrent, greenlet
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError
 from compactor.limits import WorkerLimits
 from compactor.model import SourceObject
-from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.group_reading import ReadingTime
 from compactor.ports import SourceBody
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition

@@ -23,6 +23,7 @@ from compactor.errors import (
 from compactor.formats.csv_evidence import CsvDialect
 from compactor.limits import USUAL, WorkerLimits
 from compactor.log.encoding import decode_commit
+from compactor.log.identity import read_identity
 from compactor.log.process_cache import SeenState
 from compactor.model import PASSING_REASONS
 from compactor.orchestration.discovery_step import committed_in
@@ -95,6 +96,7 @@ class World:
     Attributes:
         spoiled: something happened that a worker may answer with IntegrityError.
         tampered: outputs that somebody changed or deleted, as they were.
+        forged: what that person left of them, None where they were deleted.
         damaged: objects of the state that somebody deleted or swapped, as they were.
         found_at_rest: how often discovery found nothing to be done.
         earlier_etag: keys of sources that were put with the ETag that they had before another
@@ -126,6 +128,7 @@ class World:
         self._seen = SeenState()
         self._workers = 0
         self.tampered: dict[str, bytes] = {}
+        self.forged: dict[str, bytes | None] = {}
         self.damaged: dict[str, bytes] = {}
         self.earlier_etag: set[str] = set()
         self._without = without
@@ -262,6 +265,7 @@ class World:
     def tamper(self, key: str, body: bytes | None) -> str:
         """Somebody overwrites an output with other bytes, or deletes it."""
         self.tampered.setdefault(key, self.s3.contents(LAKE)[key])
+        self.forged[key] = body
         self.spoiled = True
         self.ledger.tampering(key)
         if body is None:
@@ -351,7 +355,9 @@ class World:
 
     def _is_at_rest(self, client: Client, run_id: str) -> bool:
         """What discovery says of the partition, by one listing of its own."""
-        rests = rests_of(self.settings, client, self.machine_clock.now(), run_id)
+        has_identity = read_identity(self.settings, client) is not None
+        now = self.machine_clock.now()
+        rests = rests_of(self.settings, client, now, run_id, has_identity=has_identity)
         committed = committed_in(self.settings, client)
         count = Count(self.settings, client, committed, Fleet(), rests=rests)
         _, tally = count((PARTITION, None))

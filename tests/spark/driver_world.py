@@ -7,6 +7,7 @@ from itertools import count
 
 from compactor.clock import NoDeadline
 from compactor.outputs.group import store_group
+from compactor.planning.dialects import Dialects
 from compactor.runs.partition_receipts import Receipt
 from compactor.runs.partition_run import PartitionRun
 from compactor_spark.answers import Answer, GroupTask
@@ -22,11 +23,12 @@ def answer_to(planned: PlannedGroup) -> Answer:
     """What a task on an executor would hand back."""
     run = planned.partition.run
     task = GroupTask(next(_numbers), planned.group, run.destination)
+    decide = Dialects(run.settings, run.store)
     return answer_for(
         task,
         run.run_id,
         run.store,
-        lambda: store_group(task.group, run.settings, run.store, task.destination),
+        lambda: store_group(task.group, run.settings, run.store, task.destination, decide=decide),
     )
 
 

@@ -25,9 +25,9 @@ from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
 from compactor.planning.partition_listing import take_listing
 from compactor.planning.plan import Knowledge, plan
+from compactor.runs.listings import Window
 from compactor.runs.partition_progress import PartitionProgress
 from compactor.runs.partition_run import PartitionRun
-from compactor.runs.planning_window import Window
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_dev import IMPORT_ROOTS

@@ -69,7 +69,7 @@ def key_of(job: Job, name: str) -> str:
         ("oversized.json", b'[{"path": "a/"}]', "an object with exactly path, bucket"),
     ],
 )
-def test_records_that_are_missing_or_wrong_are_told_in_one_line(
+def test_records_that_are_missing_or_wrong_are_reported_in_one_line(
     new_job: Callable[..., Job], name: str, content: bytes | None, told: str
 ) -> None:
     job = seeded(new_job())
@@ -97,7 +97,7 @@ def test_records_that_are_missing_or_wrong_are_told_in_one_line(
         ([], "the following arguments are required: --run"),
     ],
 )
-def test_arguments_that_name_no_run_are_refused_at_once(
+def test_arguments_that_name_no_run_are_refused_immediately(
     new_job: Callable[..., Job], arguments: list[str], told: str
 ) -> None:
     ended = without_session(new_job(), *arguments)
@@ -105,7 +105,9 @@ def test_arguments_that_name_no_run_are_refused_at_once(
     assert told in " ".join(ended.stderr.split())
 
 
-def test_a_state_bucket_that_is_missing_is_told_on_the_console(new_job: Callable[..., Job]) -> None:
+def test_a_state_bucket_that_is_missing_is_reported_on_the_console(
+    new_job: Callable[..., Job],
+) -> None:
     ended = without_session(new_job(), "--run", "s3://no-such-bucket/state/runs/1/")
     assert ended.returncode == 1
     assert "failed: InvalidInput: there is no bucket no-such-bucket: " in ended.stderr

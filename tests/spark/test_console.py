@@ -99,5 +99,5 @@ def test_lines_are_at_least_five_seconds_apart() -> None:
     one.begin_round([group(1)], more=False)
     for _ in range(12):
         clock.now += 1
-        one.tell(more=False)
+        one.show(more=False)
     assert len(said(one)) == 1 + 2

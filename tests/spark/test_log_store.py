@@ -136,7 +136,7 @@ def write(conditional: SparkSession, bucket: str) -> Callable[..., str]:
     return write
 
 
-def test_a_version_is_written_once_and_found_again_by_whoever_wrote_it(
+def test_a_version_is_written_once_and_found_again_by_its_writer(
     write: Callable[..., str], s3: EmbeddedS3, bucket: str
 ) -> None:
     def stored(name: str) -> bytes:
@@ -154,7 +154,7 @@ def test_a_version_is_written_once_and_found_again_by_whoever_wrote_it(
     assert stored("_last_checkpoint") == b"2\n"
 
 
-def test_a_log_store_that_spark_was_told_of_stands(tables: SparkSession) -> None:
+def test_a_log_store_that_spark_was_given_stands(tables: SparkSession) -> None:
     class Told:
         """A context with a log store of its owner's."""
 

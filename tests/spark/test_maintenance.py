@@ -294,7 +294,7 @@ def test_what_is_let_go_of_can_no_longer_be_undone_and_nothing_else_is(
     table.append(B)
     refused = table.maintain(undo, undone=receipt.undo)
     assert (refused.status, refused.error) == ("failed", "InvalidInput")
-    assert "nobody else committed since" in refused.cause
+    assert "no other writer committed since" in refused.cause
     assert "\n" not in refused.cause
     assert ids(table.read()) == list(range(2 * ROWS + 3))
     assert engine.version() == table.versions()[0]

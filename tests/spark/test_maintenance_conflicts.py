@@ -183,7 +183,7 @@ def _after(statement: str, rows: dict[int, str]) -> dict[int, str]:
     indirect=["shared"],
     ids=["delta-delete", "iceberg-delete", "iceberg-merge"],
 )
-def test_a_rewrite_gives_way_to_a_user_and_a_user_who_is_later_is_told_to_try_again(
+def test_a_rewrite_gives_way_to_a_user_and_a_later_user_has_to_try_again(
     shared: Shared, proxy: Gate, statement: str
 ) -> None:
     before = shared.rows()

@@ -211,7 +211,7 @@ def test_uploads_of_tasks_that_ran_twice_are_aborted_at_the_end():
     assert made.store.unfinished_uploads("lake") == {}
 
 
-def test_uploads_for_keys_that_nobody_can_read_yet_are_left_alone():
+def test_uploads_for_keys_that_no_reader_sees_yet_are_left_alone():
     made = driver_world()
     prefix = "compacted/2026/01/02/compacted-"
     other = made.store.create_upload("lake", f"{prefix}of-another-worker.json")

@@ -207,7 +207,7 @@ def test_a_given_schema_may_only_grow(rows: Rows) -> None:
 @pytest.mark.parametrize(
     "schema", ["id BIGINTEGER", "id", "id INT, ID INT", "id INT,, name STRING"]
 )
-def test_a_schema_that_is_none_is_refused(rows: Rows, schema: str) -> None:
+def test_a_schema_that_is_invalid_is_refused(rows: Rows, schema: str) -> None:
     world = rows(output_format="parquet", parquet_schema=schema)
     world.put_lines("1.json", {"id": 1})
     assert refusal(world).startswith(
@@ -340,7 +340,7 @@ def test_a_group_without_a_single_record_is_committed_without_an_output(rows: Ro
     assert world.run() == []
 
 
-def test_a_source_that_changed_since_it_was_listed_leaves_nothing_behind(rows: Rows) -> None:
+def test_a_source_that_changed_since_it_was_listed_leaves_nothing(rows: Rows) -> None:
     world = rows(output_format="parquet")
     world.put_lines("1.json", {"id": 1})
     (group,) = world.groups()

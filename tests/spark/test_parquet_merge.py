@@ -166,7 +166,7 @@ def test_objects_that_are_no_whole_parquet_are_quarantined_and_the_others_merged
     assert not world.groups()
 
 
-def test_a_source_that_changed_since_it_was_listed_leaves_nothing_behind(rows: Rows) -> None:
+def test_a_source_that_changed_since_it_was_listed_leaves_nothing(rows: Rows) -> None:
     world = rows(format="parquet")
     world.put_sql("1.parquet", "select 1 as id")
     (group,) = world.groups()

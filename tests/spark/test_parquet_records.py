@@ -63,7 +63,7 @@ def test_each_record_is_given_once_and_whole(
         ("a.csv", b'h,i\n1,"2\n3,4\n', "it ends within a quoted field"),
         ("a.csv", b"h,H\n1,2\n", "its header names the column 'H' twice"),
         ("a.csv", b"h,\n1,2\n", "a nameless column"),
-        ("a.tsv", b'h\ti\n1\t"2\n3\t4"\n', "would go on behind the line"),
+        ("a.tsv", b'h\ti\n1\t"2\n3\t4"\n', "would go on after the line"),
         ("a.log", b"2026-01-02T03:04:05Z started\n", "text has no named fields"),
         ("a.log", b"<a>\n</a>\n", "it looks like XML"),
         ("a.csv", b"h,\xff\n1,2\n", 'it is not UTF-8.*set encoding: "single_byte"'),
@@ -183,7 +183,7 @@ def test_objects_beside_each_other_on_a_line_are_records_each() -> None:
     ]
 
 
-def test_errors_are_told_beside_what_the_other_sources_hold() -> None:
+def test_errors_are_reported_beside_what_the_other_sources_hold() -> None:
     store = MemoryStore()
     good = store.seed("source", "a.json", b'{"a":1}')
     gone = store.seed("source", "b.json", b'{"a":2}')

@@ -72,7 +72,7 @@ def test_rejects_that_fit_by_now_come_into_an_output_each_record_once(rows: Rows
     assert not world.uploads()
 
 
-def test_what_fits_no_schema_waits_on_and_leaves_nothing_behind(rows: Rows) -> None:
+def test_what_fits_no_schema_waits_on_and_leaves_nothing(rows: Rows) -> None:
     world = rows(output_format="parquet", parquet_schema=NARROW, format="json_lines")
     world.put("1.json", b'{"id": 1}\n{"id": "\xff"}\n{"id": "x"}\n')
     world.run()
@@ -136,7 +136,7 @@ def test_of_two_runs_that_replay_one_commits(rows: Rows) -> None:
     assert not world.uploads()
 
 
-def test_rejects_that_somebody_changed_are_not_replayed(rows: Rows) -> None:
+def test_rejects_that_were_changed_are_not_replayed(rows: Rows) -> None:
     world = rejecting(rows)
     (one, *_) = world.log.load().rejects.in_order
     body = world.store.get(one.rejects.bucket, one.rejects.key)

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 PLACES = ("s3://told-source/logs/", "s3://told-lake/compacted/")
 
 
-def test_rows_are_made_of_what_events_told_and_marked(
+def test_rows_are_made_of_what_events_named_and_marked(
     spark_here: SparkHere,
     s3: EmbeddedS3,
     monkeypatch: pytest.MonkeyPatch,

@@ -75,7 +75,7 @@ def test_a_bundle_built_again_is_the_same_to_the_byte(
         assert first.read_bytes() == second.read_bytes(), first.name
 
 
-def test_an_archive_of_libraries_tells_nothing_of_the_machine_that_built_it(
+def test_an_archive_of_libraries_has_nothing_of_the_machine_that_built_it(
     bundle: SparkBundle,
 ) -> None:
     with zipfile.ZipFile(bundle.dependencies) as archive:

@@ -69,7 +69,7 @@ def test_spark_is_started_with_the_extensions_of_the_table_beside_those_it_was_g
         ("sql:sqlite:////data/c.db#a.people", {"type": "jdbc", "uri": "jdbc:sqlite:/data/c.db"}),
     ],
 )
-def test_each_catalog_of_iceberg_is_told_where_it_is(table: str, said: Mapping[str, str]) -> None:
+def test_each_catalog_of_iceberg_gets_its_address(table: str, said: Mapping[str, str]) -> None:
     client = make_client()
     found = iceberg_settings(parse_table(table), client, "s3://lake/t.table", deletes=False)
     of_catalog = {name.removeprefix("spark.sql.catalog.compactor."): value
@@ -124,7 +124,7 @@ def test_outputs_pass_through_the_disk_once_and_only_while_they_are_needed() -> 
         assert outputs.uris(files[:1]) == ["s3://lake/compacted/a.parquet"]
 
 
-def test_counts_are_told_with_the_table() -> None:
+def test_counts_are_reported_with_the_table() -> None:
     counts: Any = UpsertCounts(7, 1, 2, 1, 1, 2)
     receipt = TableReceipt(table="glue:a.b", outputs=2, upserts=counts)
     told = "7 records in glue:a.b: 1 inserted, 2 updated, 1 deleted, 1 superseded, 2 stale"

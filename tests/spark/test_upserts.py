@@ -105,7 +105,7 @@ def test_iceberg_has_the_last_record_of_each_key_in_every_order_of_arrival(
     assert min(counts.inserted, counts.updated, counts.deleted, counts.superseded, counts.stale) > 9
 
 
-def test_whoever_is_killed_in_between_leaves_what_the_next_one_brings_to_an_end(
+def test_a_publisher_killed_in_between_leaves_what_the_next_one_brings_to_an_end(
     iceberg: UpsertWorld,
 ) -> None:
     records = histories(_KEYS, seed=2)
@@ -141,7 +141,7 @@ def test_whoever_is_killed_in_between_leaves_what_the_next_one_brings_to_an_end(
     assert (state.last, state.fault) == (len(iceberg.entries), "")
 
 
-def test_rows_of_somebody_else_are_kept_and_make_the_merge_begin_again(
+def test_rows_of_another_writer_are_kept_and_make_the_merge_begin_again(
     iceberg: UpsertWorld, tables: SparkSession
 ) -> None:
     records = histories(40, seed=3)
@@ -152,7 +152,7 @@ def test_rows_of_somebody_else_are_kept_and_make_the_merge_begin_again(
     state = table.load(LOG_ID)
     assert state is not None
     tables.sql(FOREIGN)
-    with pytest.raises(TableConflict, match="changed by somebody else during the merge"):
+    with pytest.raises(TableConflict, match="changed by another writer during the merge"):
         table.append(state, iceberg.entries[2], 2, evolve=False)
     with pytest.raises(TableConflict, match=r"^lake\.db\.rows: "):
         iceberg.publish(iceberg.table(Overtaken(tables)))
@@ -165,7 +165,7 @@ def test_rows_of_somebody_else_are_kept_and_make_the_merge_begin_again(
     }
 
 
-def test_a_table_that_was_taken_back_is_told_and_left_alone(
+def test_a_table_that_was_taken_back_is_reported_and_left_alone(
     iceberg: UpsertWorld, tables: SparkSession
 ) -> None:
     iceberg.entry(histories(4, seed=4))
@@ -229,7 +229,7 @@ def test_delta_merges_nothing_into_keys_that_were_restored_since_they_were_seen(
     assert state is not None
     keys = delta.engine.keys_of(delta.name)
     tables.sql(f"RESTORE TABLE delta.`{keys}` TO VERSION AS OF 1")
-    with pytest.raises(TableConflict, match="changed by somebody else before the merge"):
+    with pytest.raises(TableConflict, match="changed by another writer before the merge"):
         table.append(state, delta.entries[3], 3, evolve=False)
     state = delta.table().load(LOG_ID)
     assert state is not None

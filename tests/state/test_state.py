@@ -209,7 +209,7 @@ def test_clean_up_deletes_what_is_past_retention_and_nothing_else(
     assert (again[0], "deleted" in again[1]) == (0, False)
 
 
-def test_what_nobody_could_read_is_compacted_once_it_can_be_read() -> None:
+def test_what_could_not_be_read_is_compacted_once_it_can_be_read() -> None:
     stored = load()
     assert stored.run().totals.quarantined == 1
     stored.store.unreadable.clear()

@@ -169,7 +169,7 @@ def test_each_map_run_writes_its_own_results(run: Run, s3: EmbeddedS3) -> None:
     ]
 
 
-def test_progress_tells_partitions_and_clean_ups_apart(run: Run) -> None:
+def test_progress_separates_partitions_and_clean_ups(run: Run) -> None:
     ran = run(
         partitions=2,
         clean_up="delete",

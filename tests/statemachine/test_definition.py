@@ -260,7 +260,7 @@ def test_every_own_check_is_among_those_run() -> None:
     assert public == {*asl_checks.CHECKS, *asl_checks.TABLES_CHECKS}
 
 
-def test_the_maps_have_the_labels_that_all_who_tell_them_apart_know(machine: Machine) -> None:
+def test_the_maps_have_the_labels_that_all_their_readers_know(machine: Machine) -> None:
     assert state(machine, "CompactPartitions")["Label"] == PARTITIONS_LABEL
     assert state(machine, "CleanUpPartitions")["Label"] == CLEAN_UPS_LABEL
 
@@ -334,7 +334,7 @@ def test_what_the_interpreter_would_get_wrong_is_refused(
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "is no JSON"), ('{"Comment": "${SparkArn}"}', "SparkArn"), (None, "cannot read")],
+    [("{", "is not JSON"), ('{"Comment": "${SparkArn}"}', "SparkArn"), (None, "cannot read")],
 )
 def test_a_definition_that_cannot_be_read_says_so(
     tmp_path: Path, text: str | None, words: str

@@ -38,7 +38,7 @@ def _client(service: str, server: EmbeddedS3) -> Any:
     )
 
 
-def test_each_write_and_delete_is_told_once_with_a_larger_sequencer(server: EmbeddedS3) -> None:
+def test_each_write_and_delete_is_notified_once_with_a_larger_sequencer(server: EmbeddedS3) -> None:
     sqs, s3 = _client("sqs", server), _client("s3", server)
     url = sqs.create_queue(QueueName="events")["QueueUrl"]
     names = ["QueueArn"]

@@ -340,9 +340,7 @@ def test_the_store_completes_an_upload_and_finds_its_checksum(store: S3Store, ke
     assert store.get(BUCKET, key) == WHOLE
 
 
-def test_the_store_is_told_that_the_key_is_taken_or_the_upload_gone(
-    store: S3Store, key: str
-) -> None:
+def test_the_answer_says_that_the_key_is_taken_or_the_upload_gone(store: S3Store, key: str) -> None:
     store.put(BUCKET, key, b"there before")
     upload_id = store.create_upload(BUCKET, key)
     parts = [store.upload_part(BUCKET, key, upload_id, 1, LAST)]

@@ -84,7 +84,7 @@ def test_a_delimited_listing_holds_objects_and_common_prefixes(
     assert [one["Key"] for page in pages for one in page.get("Contents", [])] == ["logs/2024/"]
 
 
-def test_a_listing_starts_behind_the_key_given(client: Any, bucket: str) -> None:
+def test_a_listing_starts_after_the_key_given(client: Any, bucket: str) -> None:
     page = client.list_objects_v2(Bucket=bucket, StartAfter="logs/2024/01/01/x.json")
 
     assert [entry["Key"] for entry in page["Contents"]] == [
@@ -182,7 +182,7 @@ def test_a_body_in_chunks_is_taken_whole(s3: EmbeddedS3, client: Any) -> None:
     assert client.get_object(Bucket="chunks", Key="a")["Body"].read() == b"one,two,three"
 
 
-def test_what_is_no_request_is_refused_and_stops_nobody_else(
+def test_what_is_no_request_is_refused_and_stops_no_other(
     s3: EmbeddedS3, client: Any, bucket: str
 ) -> None:
     server = urlsplit(s3.endpoint_url)
@@ -222,7 +222,7 @@ def test_what_is_not_plain_about_a_write_is_kept(client: Any, s3: EmbeddedS3) ->
 
 
 def test_a_name_that_is_no_bucket_name_is_refused(s3: EmbeddedS3) -> None:
-    with pytest.raises(EngineError, match="'x' is no bucket name"):
+    with pytest.raises(EngineError, match="'x' is not a valid bucket name"):
         s3.create_bucket("x")
 
 
@@ -281,7 +281,7 @@ def test_what_a_worker_writes_does_not_go_through_moto() -> None:
     assert ran.stdout.strip() == "['/lake'] [b'1', b'2', b'3']", ran.stderr
 
 
-def test_a_checksum_that_was_sent_with_an_object_is_told(client: Any, s3: EmbeddedS3) -> None:
+def test_a_checksum_that_was_sent_with_an_object_is_reported(client: Any, s3: EmbeddedS3) -> None:
     s3.create_bucket("checksums")
     client.put_object(Bucket="checksums", Key="k", Body=b"abc", ChecksumAlgorithm="CRC32")
     head = client.head_object(Bucket="checksums", Key="k", ChecksumMode="ENABLED")
@@ -313,7 +313,7 @@ def test_what_a_worker_reads_does_not_go_through_moto() -> None:
     assert ran.stdout.strip() == f"missing [] b'1' {crc32} None ['marker']", ran.stderr
 
 
-def test_a_checksum_is_told_to_whoever_asks_for_it_alone(client: Any, s3: EmbeddedS3) -> None:
+def test_a_checksum_is_returned_only_on_request(client: Any, s3: EmbeddedS3) -> None:
     s3.create_bucket("asked")
     where = {"Bucket": "asked", "Key": "k"}
     client.put_object(**where, Body=b"abc", ChecksumAlgorithm="CRC32")
@@ -327,7 +327,7 @@ def test_a_checksum_is_told_to_whoever_asks_for_it_alone(client: Any, s3: Embedd
         assert ask(**where, ChecksumMode="ENABLED")["ChecksumCRC32"] == "NSRBwg=="
 
 
-def test_an_object_with_a_checksum_is_nothing_for_somebody_without_credentials(
+def test_an_object_with_a_checksum_is_nothing_for_a_client_without_credentials(
     client: Any, s3: EmbeddedS3
 ) -> None:
     s3.create_bucket("closed")
@@ -339,7 +339,7 @@ def test_an_object_with_a_checksum_is_nothing_for_somebody_without_credentials(
         nobody.get_object(Bucket="closed", Key="k")
 
 
-def test_what_is_not_there_is_told_as_s3_tells_it_and_a_version_behind_a_marker_is_not(
+def test_what_is_not_there_is_answered_as_s3_does_and_a_version_under_a_marker_is_not(
     client: Any, s3: EmbeddedS3
 ) -> None:
     s3.create_bucket("gone")

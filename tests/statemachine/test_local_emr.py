@@ -78,9 +78,9 @@ def spark(tmp_path: Path, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("WRITTEN", str(tmp_path / "written"))
     made = Spark(tmp_path)
     monkeypatch.setattr(emr, "find_spark", lambda: made.here)
-    emr.tell(made.lines.append, made.ends.append)
+    emr.set_callbacks(made.lines.append, made.ends.append)
     yield made
-    emr.tell(lambda line: None, lambda partitions: None)
+    emr.set_callbacks(lambda line: None, lambda partitions: None)
 
 
 def wait_for(what: Any) -> None:
@@ -125,7 +125,7 @@ def test_a_step_runs_on_a_created_cluster_with_its_own_arguments(spark: Spark) -
     assert not any("spark.jars" in one for one in arguments)
 
 
-def test_a_job_leaves_no_directory_behind(spark: Spark) -> None:
+def test_a_job_leaves_no_directory(spark: Spark) -> None:
     emr.add_step(step(a_cluster()))
 
     where = spark.called()["cwd"]
@@ -140,7 +140,7 @@ def test_only_the_jobs_own_lines_are_progress(spark: Spark) -> None:
 
 
 @pytest.mark.parametrize("name", ["spark-result.json", "spark-error.json"])
-def test_what_the_job_left_on_s3_is_told_at_its_end(
+def test_what_the_job_left_on_s3_is_reported_at_its_end(
     spark: Spark, s3: EmbeddedS3, name: str
 ) -> None:
     client = boto3.client("s3", endpoint_url=s3.endpoint_url)
@@ -238,7 +238,7 @@ def test_terminating_a_cluster_kills_what_runs_there(spark: Spark) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at /proc")
-def test_a_job_ends_with_whoever_asked_for_it(spark: Spark) -> None:
+def test_a_job_ends_with_its_caller(spark: Spark) -> None:
     job = Child("compactor_machine.spark_process")
     command = [str(spark.here.spark_submit), "stays"]
     job.send({"command": command, "environment": dict(os.environ)})

@@ -51,7 +51,7 @@ def test_a_cluster_is_made_for_the_step_and_terminated_after_it(run: Run) -> Non
     assert ran.paths("compact_partition") == ["00000/"]
 
 
-def test_the_job_is_told_where_the_run_is_and_nothing_else(run: Run) -> None:
+def test_the_job_gets_the_place_of_the_run_and_nothing_else(run: Run) -> None:
     ran = branch(run, EMR)
 
     arguments = calls(ran)[1][1]["Step"]["HadoopJarStep"]["Args"]
@@ -94,14 +94,14 @@ def test_both_ways_give_spark_the_same_sizes(run: Run) -> None:
 
 
 def test_a_given_cluster_gets_the_step_and_is_not_terminated(run: Run) -> None:
-    ran = branch(run, {**EMR, "emr_cluster_id": "j-THEIRS"})
+    ran = branch(run, {**EMR, "spark_engine": "j-THEIRS"})
 
     assert ran.result.status == "SUCCEEDED"
     assert [(name, call["ClusterId"]) for name, call in calls(ran)] == [("addStep", "j-THEIRS")]
 
 
 def test_a_given_cluster_is_not_terminated_after_a_failure_either(run: Run) -> None:
-    ran = branch(run, {**EMR, "emr_cluster_id": "j-THEIRS"}, add_step="fails")
+    ran = branch(run, {**EMR, "spark_engine": "j-THEIRS"}, add_step="fails")
 
     assert ran.result.error == "PartitionsFailed"
     assert called(ran) == ["addStep"]

@@ -84,7 +84,7 @@ def test_the_map_has_the_label_that_all_know(machine: Machine) -> None:
     assert state(machine, "MaintainTables")["Label"] == TABLES_LABEL
 
 
-def test_the_tasks_that_step_functions_is_told_of_have_their_rules(machine: Machine) -> None:
+def test_the_tasks_of_the_definition_have_their_rules(machine: Machine) -> None:
     assert managed_rules(machine) == (
         "StepFunctionsGetEventForEMRAddJobFlowStepsRule",
         "StepFunctionsGetEventsForEMRServerlessJobRule",

@@ -85,7 +85,7 @@ def test_transient_errors_of_every_function_are_retried(run: Run) -> None:
     assert ran.steps("report") == ["TransientStoreError", "well"]
 
 
-def test_invalid_input_ends_the_run_at_once_with_its_own_error(run: Run) -> None:
+def test_invalid_input_ends_the_run_immediately_with_its_own_error(run: Run) -> None:
     ran = run(partitions=3, trouble={"discover": ["InvalidInput"] * 9})
 
     assert (ran.result.status, ran.result.error) == ("FAILED", "InvalidInput")
@@ -124,7 +124,7 @@ def test_the_results_on_s3_name_the_failed_partition_and_its_error(
     assert [one["path"] for one in json.loads(failed["Input"])["Items"]] == ["00002/"]
 
 
-def test_partitions_of_a_batch_are_compacted_behind_each_other_by_one_child(run: Run) -> None:
+def test_partitions_of_a_batch_are_compacted_one_after_another_by_one_child(run: Run) -> None:
     ran = run(
         partitions=7, batch_partitions=3, trouble={"compact_partition 00001/": ["more", "more"]}
     )

@@ -1,12 +1,10 @@
-"""The fields of stored documents, as the code has them and as ``docs/format.md`` tells them."""
+"""The fields of stored documents as the code has them; :mod:`.format_document` reads the page's."""
 
 from __future__ import annotations
 
 import enum
 import json
-import re
 from collections.abc import Iterator
-from dataclasses import is_dataclass
 from typing import Any
 
 import msgspec
@@ -20,8 +18,8 @@ from compactor.cleaning.clean_up_records import CleanUpRecord
 from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.conditions import Condition, Finding, Verdict
 from compactor.discovery.counting import Tally
+from compactor.discovery.discovery_pieces import Partitions, Piece
 from compactor.discovery.location_checks import NamedLevels
-from compactor.discovery.pieces import Partitions, Piece
 from compactor.discovery.work_items import WorkItem
 from compactor.fingerprint import Seen
 from compactor.inventory.inventory_pieces import SortedPart, TakenPiece
@@ -199,80 +197,112 @@ VALUES: dict[str, type[enum.Enum]] = {
     "Condition": Condition,
     "Verdict": Verdict,
 }
-_REQUIRED = "always there"
 _SIMPLE: dict[Any, str] = {
-    msgspec_inspect.IntType: "whole number",
-    msgspec_inspect.FloatType: "number",
+    msgspec_inspect.IntType: "int",
+    msgspec_inspect.FloatType: "float",
     msgspec_inspect.StrType: "text",
-    msgspec_inspect.BoolType: "true or false",
-    msgspec_inspect.BytesType: "Base64",
+    msgspec_inspect.BoolType: "bool",
+    msgspec_inspect.BytesType: "bytes",
     msgspec_inspect.NoneType: "null",
-    msgspec_inspect.AnyType: "anything",
+    msgspec_inspect.AnyType: "any",
 }
-_HEADING = re.compile(r"^#{2,4} (?:.*\()?`?(\w+)`?\)?$", re.MULTILINE)
-_ROW = re.compile(r"^\| `(\w+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
-_VALUE = re.compile(r"^- `([^`]+)`: \S", re.MULTILINE)
-
-#: Of each field its kind, and what its absence means.
+_OBJECT = (
+    msgspec_inspect.StructType,
+    msgspec_inspect.DataclassType,
+    msgspec_inspect.NamedTupleType,
+)
+#: What a field has that is missing: ``?`` for the zero value of its type, JSON for another one.
+REQUIRED, ZERO = "required", "?"
+VERSION = ("int", REQUIRED)
+#: Of each field its type, and what its absence means.
 Table = dict[str, tuple[str, str]]
 
 
 def table_of(name: str) -> Table:
     """The fields of an object as the code has them."""
-    found = msgspec_inspect.type_info(OBJECTS[name])
-    fields: tuple[Field, ...] = found.fields  # type: ignore[attr-defined] # of all of these
-    table = {one.encode_name: (_kind(one.type), _absent(one)) for one in fields}
-    told = name in NUMBERED or "version" in table
-    return {**table, "version": ("whole number", _REQUIRED)} if told else table
+    table = _table(msgspec_inspect.type_info(OBJECTS[name]))
+    return {**table, "version": VERSION} if name in NUMBERED or "version" in table else table
 
 
-def sections_of(text: str) -> Iterator[tuple[str, str]]:
-    """Name and text of each section of the document that is about an object or its values."""
-    found = list(_HEADING.finditer(text))
-    for one, following in zip(found, [*found[1:], None], strict=True):
-        yield one[1], text[one.end() : following.start() if following else len(text)]
+def _table(info: Any) -> Table:
+    return {one.encode_name: (_kind(one.type), _absent(one)) for one in info.fields}
 
 
-def told_table(section: str) -> Table:
-    """The fields that a section tells."""
-    return {row[1]: (row[2].strip(), row[3].strip()) for row in _ROW.finditer(section)}
+def parts_of(name: str, document: Any) -> Iterator[tuple[str, dict[str, Any], Table]]:
+    """Each object in a document, itself first: its type, its fields, and those it may have.
+
+    Objects within others have no version of their own.
+    """
+    info = msgspec_inspect.type_info(OBJECTS[name])
+    for number, (found, body, table) in enumerate(_parts(info, document)):
+        yield (found, body, table) if number else (name, body, table_of(name))
 
 
-def told_values(section: str) -> list[str]:
-    """The values that a section tells."""
-    return _VALUE.findall(section)
+def _parts(info: Any, value: Any) -> Iterator[tuple[str, dict[str, Any], Table]]:
+    if isinstance(info, _OBJECT) and value is not None:
+        yield _name(info), value, _table(info)
+    for one, within in _within(info, value):
+        yield from _parts(one, within)
+
+
+def _within(info: Any, value: Any) -> list[tuple[Any, Any]]:
+    """The values that a value consists of, each with its type."""
+    if value is None:
+        return []
+    match info:
+        case msgspec_inspect.UnionType():
+            return [(one, value) for one in info.types]
+        case msgspec_inspect.ListType() | msgspec_inspect.VarTupleType():
+            return [(info.item_type, one) for one in value]
+        case msgspec_inspect.DictType():
+            return [(info.value_type, one) for one in value.values()]
+        case _ if isinstance(info, _OBJECT):
+            return [(one.type, value.get(one.encode_name)) for one in info.fields]
+    return []
 
 
 def _absent(one: Field) -> str:
     if one.required:
-        return _REQUIRED
+        return REQUIRED
     default = one.default
     if one.default_factory is not msgspec.NODEFAULT:
         default = one.default_factory()
-    return "empty" if is_dataclass(default) else json.dumps(msgspec.to_builtins(default))
+    shown = msgspec.to_builtins(default)
+    return ZERO if _is_zero(shown) else json.dumps(shown)
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_zero, value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_is_zero, value))
+    return not value
+
+
+def _name(info: Any) -> str:
+    return _NAMED.get(info.cls, str(info.cls.__name__).strip("_"))
 
 
 def _kind(one: Any) -> str:
     simple = _SIMPLE.get(type(one))
     if simple is not None:
         return simple
-    if isinstance(one, msgspec_inspect.EnumType | msgspec_inspect.DataclassType):
-        return f"`{_NAMED.get(one.cls, one.cls.__name__)}`"
+    if isinstance(one, msgspec_inspect.EnumType):
+        return str(one.cls.__name__)
+    if isinstance(one, _OBJECT):
+        return _name(one)
     return _kind_of_many(one)
 
 
 def _kind_of_many(one: Any) -> str:
     match one:
-        case msgspec_inspect.StructType():
-            return f"`{_NAMED.get(one.cls, one.cls.__name__.strip('_'))}`"
         case msgspec_inspect.ListType() | msgspec_inspect.VarTupleType():
-            item = _kind(one.item_type)
-            several = isinstance(one.item_type, msgspec_inspect.UnionType)
-            return f"list of ({item})" if several else f"list of {item}"
+            return f"[{_kind(one.item_type)}]"
         case msgspec_inspect.TupleType():
-            return f"[{', '.join(map(_kind, one.item_types))}]"
+            return f"({','.join(map(_kind, one.item_types))})"
         case msgspec_inspect.DictType():
-            return f"object of {_kind(one.value_type)}"
+            return f"{{{_kind(one.value_type)}}}"
         case msgspec_inspect.UnionType():
-            return " or ".join(map(_kind, one.types))
+            kinds = sorted(map(_kind, one.types), key=lambda kind: kind == "null")
+            return f"{kinds[0]}?" if kinds[1:] == ["null"] else "|".join(kinds)
     raise AssertionError(f"no words for {one}")

@@ -17,7 +17,7 @@ from compactor.formats.detect import Detected
 from compactor.formats.framing import Framed
 from compactor.model import Format, Signature, TableDialect
 from compactor.outputs import compact
-from compactor.outputs.lone_documents import Neighbours
+from compactor.outputs.neighbours import Neighbours
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = re.compile(rb"[+-]?\d+(?:\.\d+)?|\d{4}-\d\d-\d\d(?:[T ].*)?")

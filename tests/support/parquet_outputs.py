@@ -13,7 +13,7 @@ from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, Format, Partition, SourceObject
 from compactor.outputs.publish import publish
 from compactor.ports import ObjectStore

@@ -3,7 +3,7 @@
 The contract suite runs every case on every server. A case named here must fail there, in the way
 named here; otherwise the run fails, so that this table stays true.
 
-    python -m tests.support.server_differences      write it into DESIGN.md
+    python -m tests.support.server_differences      write it into docs/stores.md
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from compactor_cli.markers import replace_between
 
-DESIGN = Path(__file__).resolve().parents[2] / "DESIGN.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "stores.md"
 SERVERS = ("moto", "ministack", "versitygw")
 
 
@@ -61,7 +61,7 @@ _DELETES = (
     "test_a_source_gone_or_changed_does_not_keep_the_others_from_being_deleted",
     "test_in_a_versioned_bucket_an_overwritten_source_is_not_deleted",
 )
-_MARKER = "test_in_a_versioned_bucket_a_source_behind_a_marker_counts_as_gone"
+_MARKER = "test_in_a_versioned_bucket_a_source_under_a_marker_counts_as_gone"
 _OUTPUT = "test_an_odd_key_may_be_that_of_an_output"
 _OBJECT = "test_an_odd_key_is_listed_read_copied_and_deleted_as_it_is"
 _LONG = "test_a_key_of_more_than_1024_bytes_is_refused"
@@ -158,7 +158,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "ministack",
         Condition.RACE,
         "PutObject yes; the other cannot be seen, for no upload is published",
-        ("test_of_many_uploads_for_one_key_at_once_exactly_one_is_published",),
+        ("test_of_many_uploads_for_one_key_concurrently_exactly_one_is_published",),
         ("AssertionError",),
     ),
     Difference(
@@ -237,7 +237,7 @@ def strict(server: str) -> frozenset[Condition]:
 
 
 def table() -> str:
-    """The table in DESIGN.md, in Markdown."""
+    """The table in docs/stores.md, in Markdown."""
     lines = [
         "| What S3 does | in memory | " + " | ".join(SERVERS) + " |",
         "|---" * (len(SERVERS) + 2) + "|",
@@ -255,7 +255,7 @@ def _cell(server: str, condition: Condition) -> str:
 
 
 def filled(text: str) -> str:
-    """DESIGN.md with the table as it is now.
+    """The page with the table as it is now.
 
     Raises:
         ValueError: it has no place for it.
@@ -264,4 +264,4 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
-    DESIGN.write_text(filled(DESIGN.read_text(encoding="utf-8")), encoding="utf-8")
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -60,7 +60,7 @@ def test_who_may_not_ask_knows_nothing(service: _Lambda) -> None:
     assert concurrency_of_account() is None
 
 
-def test_an_answer_without_the_limit_tells_nothing(service: _Lambda) -> None:
+def test_an_answer_without_the_limit_says_nothing(service: _Lambda) -> None:
     service.limit = _LIMIT
     assert concurrency_of_account() is None
 

@@ -76,7 +76,7 @@ def named(world: World) -> set[bytes]:
     [{}, {"compression": "gzip"}, {"small_object_bytes": 60}, {"settle_seconds": 0}],
     ids=str,
 )
-def test_a_log_of_several_runs_is_built_anew_from_outputs_and_sources(given: Any) -> None:
+def test_a_log_of_several_runs_is_rebuilt_from_outputs_and_sources(given: Any) -> None:
     world = grown(**given)
     before, marker = named(world), world.store.contents("lake")[MARKER]
     outputs = world.store.contents("lake", "compacted/")
@@ -225,7 +225,7 @@ def test_an_output_with_other_bytes_is_left() -> None:
     assert "CRC32" in done.left[0]
 
 
-def test_a_log_with_a_gap_is_told_and_left() -> None:
+def test_a_log_with_a_gap_is_reported_and_left() -> None:
     world = grown()
     lose(world, f"commits/{1:020d}.json.gz")
     assert "has no entry 1" in adopted(world).error
@@ -268,7 +268,7 @@ def test_the_command_shows_what_is_proven_and_writes_nothing_on_a_dry_run(
     before = lost.store.contents("lake")
     code, out, err = command(*DEPTH, "--dry-run")
     assert (code, err) == (0, "")
-    assert "Outputs that no log names" in out
+    assert "Outputs without a commit" in out
     assert lost.store.contents("lake") == before
 
 
@@ -278,7 +278,7 @@ def test_the_command_writes_once_it_may(lost: World, command: Command) -> None:
     assert "written: " in out
     lost.must_be_finished()
     code, out, _ = command(*DEPTH, "--yes")
-    assert (code, "every output that is there is named by its log" in out) == (0, True)
+    assert (code, "every output is named by a commit" in out) == (0, True)
 
 
 def test_scripts_get_one_document(lost: World, command: Command) -> None:
@@ -298,7 +298,7 @@ def test_what_is_left_is_a_failure_that_names_it(lost: World, command: Command) 
     assert "1 finding" in err
 
 
-def test_nobody_is_asked_where_nobody_can_answer(lost: World, command: Command) -> None:
+def test_no_question_is_asked_where_there_is_no_terminal(lost: World, command: Command) -> None:
     code, _, err = command(*DEPTH)
     assert (code, "--yes" in err) == (2, True)
     code, _, err = command(*DEPTH, "--yes", "--output-format", "parquet")

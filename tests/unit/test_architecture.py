@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -116,6 +117,15 @@ def test_imports_point_from_the_edges_to_the_model_and_never_back() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_the_package_map_in_the_design_is_the_order_of_imports() -> None:
+    contracts = tomllib.loads(tracked_texts()[Path("pyproject.toml")])["tool"]["importlinter"]
+    edges, core, *_ = (one["layers"] for one in contracts["contracts"] if one["type"] == "layers")
+    section = tracked_texts()[Path("DESIGN.md")].partition("## Where things live\n")[2]
+    first_columns = re.findall(r"^ {4,}([\w/]+(?:, \w+)*)", section, re.MULTILINE)
+    shown = [[one.rpartition("/")[2] for one in column.split(", ")] for column in first_columns]
+    assert shown == [layer.split(" | ") for layer in (*edges, *core)]
+
+
 @pytest.mark.parametrize(
     ("module", "offence"),
     [
@@ -189,7 +199,7 @@ def test_every_exception_from_lint_gives_its_reason() -> None:
         ("# type: ignore[override]", False),
     ],
 )
-def test_a_reason_is_told_from_a_bare_exception(comment: str, reasoned: bool) -> None:
+def test_a_reason_is_distinguished_from_a_bare_exception(comment: str, reasoned: bool) -> None:
     found = EXCEPTION_FROM_LINT.search(comment)
     assert found is not None
     assert bool(CODES_AND_REASON.match(found["rest"])) is reasoned

@@ -86,7 +86,7 @@ def test_a_partition_that_was_just_compacted_is_at_rest_and_counted() -> None:
     assert discovery.resting.skipped == {"already_committed": Skipped(3, size)}
 
 
-def test_what_is_left_alone_in_it_is_told_by_reason() -> None:
+def test_what_is_left_alone_in_it_is_reported_by_reason() -> None:
     here = world(exclude=["*.tmp"])
     seed(here, "d.json", b"", last_modified=NOW - DAY)
     seed(here, "e.tmp", b"half", last_modified=NOW - DAY)
@@ -230,7 +230,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "the last days": {"duration": 3},
     "more of them": {"duration": 30},
     "some days": {"start": "2026-01-01", "end": "2026-02-01"},
-    "with Spark beside it": {"duration": 3, "spark_engine": "emr", "emr_cluster_id": "j-ABC"},
+    "with Spark beside it": {"duration": 3, "spark_engine": "j-ABC"},
 }
 
 
@@ -240,7 +240,7 @@ def test_a_record_counts_for_no_time_before_it_was_written() -> None:
     assert rests(here, NOW)
 
 
-def test_an_object_that_was_too_young_is_looked_at_once_it_has_settled() -> None:
+def test_an_object_that_was_too_young_is_looked_at_when_it_has_settled() -> None:
     here = world(settle_seconds=900, open_partition_seconds=0)
     seed(here, "d.json", b'{"id": 1}\n', last_modified=NOW - 300)
     here.run()
@@ -249,7 +249,7 @@ def test_an_object_that_was_too_young_is_looked_at_once_it_has_settled() -> None
     assert not rests(here, NOW + 600)
 
 
-def test_an_open_partition_is_looked_at_once_it_is_closed() -> None:
+def test_an_open_partition_is_looked_at_when_it_is_closed() -> None:
     here = World(depth=3, open_partition_seconds=7_200)
     here.add("a.json", '{{"id": "{}"}}')
     here.add("b.json", '{{"id": "{}"}}')

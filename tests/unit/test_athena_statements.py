@@ -116,7 +116,7 @@ def test_conditions_of_several_columns_hold_together() -> None:
         Condition("kind", "identity", "a\x00b"),
     ],
 )
-def test_what_athena_cannot_tell_apart_is_not_asked(condition: Condition) -> None:
+def test_what_athena_cannot_distinguish_is_not_asked(condition: Condition) -> None:
     with pytest.raises(NotAddressable):
         predicate((condition,), TYPES)
 
@@ -227,7 +227,7 @@ def _caught(**execution: Any) -> dict[str, str]:
     return {"Error": "States.TaskFailed", "Cause": json.dumps({"QueryExecution": execution})}
 
 
-def test_a_failure_tells_what_athena_said() -> None:
+def test_a_failure_shows_what_athena_said() -> None:
     reason = "ICEBERG_OPTIMIZE_MORE_RUNS_NEEDED: run again"
     end = query_end(_caught(Status={"State": "FAILED", "StateChangeReason": reason}))
 
@@ -240,7 +240,7 @@ def test_a_query_that_never_began_failed_with_what_was_caught() -> None:
     assert (end.state, end.reason) == ("FAILED", "States.Timeout: ")
 
 
-def test_a_lost_race_is_told_apart() -> None:
+def test_a_lost_race_is_distinguished() -> None:
     reason = "ICEBERG_COMMIT_ERROR: Failed to commit Iceberg update to table: events"
     assert query_end(_caught(Status={"State": "FAILED", "StateChangeReason": reason})).gave_way
 

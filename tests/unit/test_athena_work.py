@@ -388,7 +388,7 @@ def test_snapshots_that_a_tag_names_are_not_due(bench: Bench) -> None:
     assert state.due(NOW, 31 * DAY, 1) == []
 
 
-def test_metadata_that_is_none_is_told() -> None:
+def test_metadata_that_is_invalid_is_reported() -> None:
     with pytest.raises(IntegrityError, match="s3://lake/m is no metadata"):
         read_state("s3://lake/m", b"\x1f\x8bbroken")
 
@@ -419,7 +419,7 @@ def test_what_others_write_beside_a_statement_is_not_in_its_comparison(
     assert (receipt.partitions[0].files, receipt.undo) == (9, versions[0])
 
 
-def test_what_others_write_between_two_commits_of_a_statement_is_told(
+def test_what_others_write_between_two_commits_of_a_statement_is_reported(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apply = FakeAthena._apply

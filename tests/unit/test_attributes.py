@@ -82,7 +82,7 @@ SIZES = pytest.mark.parametrize("size", [5, MIB, 9 * MIB], ids=["small", "held",
 
 @WAYS
 @SIZES
-def test_whatever_reads_a_source_tells_its_headers_and_tags(
+def test_whatever_reads_a_source_returns_its_headers_and_tags(
     s3: ScriptedS3, way: dict[str, bool], size: int
 ) -> None:
     s3.answer = answers(KEPT | {"x-amz-tagging-count": "2"}, Answer(200, TAGS))
@@ -92,7 +92,7 @@ def test_whatever_reads_a_source_tells_its_headers_and_tags(
 
 @WAYS
 @SIZES
-def test_without_any_nothing_is_told_and_nobody_asks_for_tags(
+def test_without_any_nothing_is_returned_and_tags_are_not_asked_for(
     s3: ScriptedS3, way: dict[str, bool], size: int
 ) -> None:
     s3.answer = answers({"x-amz-tagging-count": "0"} if size > MIB else {}, refusal(403, "X"))
@@ -146,7 +146,7 @@ def test_bodies_stay_in_order_whichever_have_tags(s3: ScriptedS3) -> None:
     ]
 
 
-def test_headers_are_told_whatever_their_case() -> None:
+def test_headers_are_read_whatever_their_case() -> None:
     headers = {"X-Amz-Meta-A": "B, c", "CONTENT-ENCODING": "br", "x-amz-tagging-count": "3"}
     assert from_headers(headers.items()) == Attributes("br", (("a", "B, c"),), None)
     assert from_headers({"etag": "e", "x-amz-tagging-count": "0"}.items()) is None

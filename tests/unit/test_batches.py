@@ -106,7 +106,7 @@ def test_no_partition_is_begun_when_half_of_the_time_is_gone(clock: ManualClock)
     assert not alone.left
 
 
-def test_what_fails_is_tried_again_behind_all_others(clock: ManualClock) -> None:
+def test_what_fails_is_tried_again_after_all_others(clock: ManualClock) -> None:
     called: list[str] = []
     compact = compacting(
         called, clock, trouble={"a": TransientStoreError("slow down"), "c": "more"}

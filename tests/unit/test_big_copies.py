@@ -8,7 +8,7 @@ import pytest
 
 from compactor.errors import TransientStoreError
 from compactor.limits import USUAL, WorkerLimits
-from compactor.outputs.parts import copy_ranges
+from compactor.outputs.output_writer import copy_ranges
 from compactor.outputs.verify import check_commit
 from tests.support.memory_store import Call
 from tests.support.records import lines_of_json
@@ -53,7 +53,7 @@ class Turns:
             self._ended[self._mine.number].set()
 
 
-def test_many_parts_are_copied_at_once_and_may_end_in_any_order(world: Sources) -> None:
+def test_many_parts_are_copied_concurrently_and_may_end_in_any_order(world: Sources) -> None:
     Turns(world)
     world.run()
     assert list(world.outputs.values()) == [one.stored for one in world.made.values()]

@@ -83,7 +83,7 @@ def test_nothing_of_the_page_keeps_anybody_from_reading_it(
     browser.open_all()
     # axe-core, contrast as WCAG AA wants it among it; also what it could not decide.
     assert browser.violations() == []
-    assert browser.told() == []
+    assert browser.console() == []
 
 
 @pytest.mark.parametrize("width", [320, TELEPHONE, 700, DESK])
@@ -94,12 +94,12 @@ def test_the_page_never_scrolls_sideways(browser: Browser, page: Path, width: in
     assert browser.ask("return document.querySelectorAll('svg rect').length") > 30
 
 
-def test_a_key_that_would_be_a_script_is_none(browser: Browser, page: Path) -> None:
+def test_a_key_that_would_be_a_script_is_refused(browser: Browser, page: Path) -> None:
     browser.show(page, width=DESK)
     assert browser.ask("return document.title").startswith("Compaction run-1")
     assert browser.ask("return document.querySelectorAll('script').length") == 0
     assert BREAKOUT in browser.ask("return document.body.innerText")
-    assert browser.told() == []
+    assert browser.console() == []
 
 
 def test_the_schemes_are_two(browser: Browser, page: Path) -> None:

@@ -41,7 +41,7 @@ def write(directory: Path, texts: dict[str, str]) -> Path:
 # Archives.
 
 
-def test_an_archive_hangs_on_names_and_contents_alone(tmp_path: Path) -> None:
+def test_an_archive_depends_on_names_and_contents_alone(tmp_path: Path) -> None:
     texts = {"b/x.py": "1", "a.py": "2", "b/__pycache__/x.cpython-311.pyc": "3"}
     first = write(tmp_path / "first", texts)
     second = write(tmp_path / "second", dict(reversed(texts.items())))
@@ -153,7 +153,9 @@ def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
         ("arm64", "3.10", "python"),
     ],
 )
-def test_a_machine_that_nobody_has_is_refused(architecture: str, python: str, field: str) -> None:
+def test_a_machine_that_does_not_exist_is_refused(
+    architecture: str, python: str, field: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         Machine(architecture, python)
     assert caught.value.field == field
@@ -161,12 +163,12 @@ def test_a_machine_that_nobody_has_is_refused(architecture: str, python: str, fi
 
 def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     write(tmp_path, {"precious": "x"})
-    with pytest.raises(InvalidInput, match="empty or not there yet"):
+    with pytest.raises(InvalidInput, match="an empty or new directory"):
         build_dependencies(LOCK, tmp_path, MACHINE, roots=["isal"])
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
 
-def test_what_nobody_imports_is_left_out_of_a_bundle(
+def test_what_is_never_imported_is_left_out_of_a_bundle(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {"isal/x.so": "", "isal/tests/a.py": "", "isal/x.pyx": "", "isal/y.pyx": ""}
@@ -188,7 +190,7 @@ def test_a_bundle_that_its_place_does_not_take_is_one_clear_error(tmp_path: Path
     write(tmp_path, {"a/b.so": "x" * MIB, "a/__pycache__/b.pyc": "x" * MIB, "c.py": "x"})
 
     check_size(tmp_path, MIB + 1)
-    with pytest.raises(BundleError, match="2 MiB unpacked, and may have 1"):
+    with pytest.raises(BundleError, match="2 MiB unpacked; the limit is 1"):
         check_size(tmp_path, MIB)
 
 
@@ -211,7 +213,7 @@ def test_without_uv_the_error_says_what_to_do(
         build_dependencies(LOCK, tmp_path / "deps", MACHINE, roots=["isal"])
 
 
-def test_the_command_tells_a_failure_in_one_line(
+def test_the_command_shows_a_failure_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("UV_OFFLINE", "1")

@@ -105,7 +105,7 @@ def test_a_commit_on_a_table_that_moved_on_is_refused(place):
 
 
 @pytest.mark.parametrize("kind", ["sql", "glue", "delta"])
-def test_publishers_at_once_bring_everything_in_once(make, kind):
+def test_concurrent_publishers_bring_everything_in_once(make, kind):
     place = make(kind)
     for number in range(6):
         place.commit(A, id=[number])
@@ -162,7 +162,7 @@ def test_of_a_commit_and_its_replacement_that_two_publishers_name_one_is_in(plac
     assert place.rows() == Counter([1, 2])
 
 
-def test_a_table_that_is_made_by_two_at_once_is_one(place):
+def test_a_table_that_is_made_by_two_concurrently_is_one(place):
     place.commit(A, id=[1])
     file = place.put("first", pa.table({"id": [1]}))
     place.catalog.create([file])
@@ -193,7 +193,7 @@ def test_columns_that_a_table_has_not_are_refused_or_added(place):
         ({"id": [1], "big": pa.array([1], pa.uint64())}, "big"),
     ],
 )
-def test_a_column_of_another_type_is_told_by_name_and_types(place, column, said):
+def test_a_column_of_another_type_is_reported_with_its_types(place, column, said):
     place.commit(A, id=[1])
     place.publish()
     place.settings = replace(place.settings, schema_evolution="add_columns")
@@ -227,7 +227,7 @@ def test_types_of_every_kind_come_into_a_table_that_is_made_of_them(place):
     assert place.rows("price") == Counter([Decimal("1.50")])
 
 
-def test_an_output_that_is_no_parquet_is_told(place):
+def test_an_output_that_is_no_parquet_is_reported(place):
     place.commit(A, id=[1])
     place.publish()
     key = f"{place.settings.destination.prefix}text.parquet"
@@ -237,7 +237,7 @@ def test_an_output_that_is_no_parquet_is_told(place):
     assert "whose outputs are all Parquet" in found[file]
 
 
-def test_an_output_with_other_rows_than_its_commit_says_is_told(place):
+def test_an_output_with_other_rows_than_its_commit_says_is_reported(place):
     place.commit(A, id=[1])
     place.publish()
     file = place.put("more", pa.table({"id": [2, 3]}))._replace(rows=1)
@@ -340,7 +340,7 @@ def test_a_table_is_made_without_the_outputs_that_no_table_takes(place):
 # What others do to a table.
 
 
-def test_an_iceberg_table_that_was_rolled_back_is_told(make):
+def test_an_iceberg_table_that_was_rolled_back_is_reported(make):
     place = make("sql")
     place.commit(A, id=[1])
     place.publish()
@@ -395,7 +395,7 @@ def test_a_table_of_which_pyiceberg_expired_our_snapshot_is_what_it_was(make, al
     assert place.rows() == Counter([0, 1, 98, 99])
 
 
-def test_a_rollback_is_told_after_others_wrote_and_its_snapshots_expired(make):
+def test_a_rollback_is_reported_after_others_wrote_and_its_snapshots_expired(make):
     place = make("sql")
     for number in range(2):
         place.commit(A, id=[number])
@@ -411,7 +411,7 @@ def test_a_rollback_is_told_after_others_wrote_and_its_snapshots_expired(make):
         place.publish()
 
 
-def test_a_snapshot_that_expires_while_somebody_is_about_to_commit_is_a_conflict(make):
+def test_a_snapshot_that_expires_while_another_writer_is_about_to_commit_is_a_conflict(make):
     place = make("sql")
     place.commit(A, id=[1])
     place.publish()
@@ -427,7 +427,7 @@ def test_a_snapshot_that_expires_while_somebody_is_about_to_commit_is_a_conflict
         catalog.append(table, [output], 2, evolve=False)
 
 
-def test_a_table_that_was_dropped_and_made_anew_is_told(make):
+def test_a_table_that_was_dropped_and_made_again_is_reported(make):
     place = make("glue")
     place.commit(A, id=[1])
     place.publish()
@@ -440,7 +440,7 @@ def test_a_table_that_was_dropped_and_made_anew_is_told(make):
         place.publish()
 
 
-def test_a_delta_table_that_was_restored_is_told(make):
+def test_a_delta_table_that_was_restored_is_reported(make):
     place = make("delta")
     place.commit(A, id=[1])
     place.publish()
@@ -500,7 +500,7 @@ def test_a_delta_table_has_no_partitions(make):
         place.publish()
 
 
-def test_a_database_that_is_not_there_is_told(make):
+def test_a_database_that_is_not_there_is_reported(make):
     place = make("glue")
     place.settings = replace(place.settings, table="glue:nowhere.events")
     place.commit(A, id=[1])

@@ -42,7 +42,7 @@ def child(tmp_path: Path) -> Iterator[Child]:
     child.end()
 
 
-def test_messages_that_come_at_once_are_received_one_by_one(child: Child) -> None:
+def test_messages_that_come_together_are_received_one_by_one(child: Child) -> None:
     # By the time that somebody looks, both are in the pipe.
     time.sleep(0.5)
     assert child.receive(_SECONDS) == {"line": "merging"}

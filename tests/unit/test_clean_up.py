@@ -123,7 +123,7 @@ def test_looking_for_tables_takes_a_list_for_each_level_or_page(levels: int, lis
 
 
 @pytest.mark.parametrize("amid", range(5))
-def test_of_two_clean_ups_at_once_each_counts_what_it_deleted(amid: int) -> None:
+def test_of_two_concurrent_clean_ups_each_counts_what_it_deleted(amid: int) -> None:
     world = old_world("abcd")
     stored = sum(map(len, world.store.contents("source").values()))
     other: list[CleanUpReceipt] = []
@@ -171,7 +171,7 @@ def test_a_writer_whose_clock_was_ahead_keeps_its_sources_no_longer(
     assert world.clean_up().counts.deleted == deleted
 
 
-def test_a_writer_whose_clock_was_behind_deletes_nothing_early() -> None:
+def test_a_writer_whose_clock_was_slow_deletes_nothing_early() -> None:
     world = old_world()
     (commit,) = commits(world)
     rewrite(world, commit, created_at=0.0)
@@ -196,7 +196,7 @@ def test_a_store_whose_clock_jumped_ahead_deletes_nothing_early() -> None:
     assert record_clean_up(run, CleanUpReceipt(run.path, run.run_id)).counts.deleted == 0
 
 
-def test_a_store_that_tells_no_time_leaves_our_own() -> None:
+def test_a_store_that_sends_no_time_leaves_our_own() -> None:
     world = old_world()
     real = world.store.head
 
@@ -365,7 +365,7 @@ def test_more_sources_than_one_request_takes_are_deleted() -> None:
 # What the store refuses.
 
 
-def test_what_the_store_refuses_is_told_and_tried_by_the_next_run() -> None:
+def test_what_the_store_refuses_is_reported_and_tried_by_the_next_run() -> None:
     world = old_world("abc")
     refusing(world, a="AccessDenied: no", b=True)
     receipt = world.clean_up()

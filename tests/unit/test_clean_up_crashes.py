@@ -63,7 +63,7 @@ def test_a_clean_up_that_dies_at_any_request_is_made_good_by_the_next(
 
 
 @pytest.mark.parametrize("number", range(1, CALLS + 1))
-def test_two_clean_ups_at_once_delete_what_one_would(number: int) -> None:
+def test_two_concurrent_clean_ups_delete_what_one_would(number: int) -> None:
     made = old()
     made.store.hooks.after.append(made.check)
     made.store.hooks.before.append(at_call(number, made.clean_up))

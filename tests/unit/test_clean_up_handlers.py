@@ -85,7 +85,7 @@ def receipts(place: Place, run_id: str = "run-1") -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("mode", "days", "partitions"), [("delete", 6.9, 0), ("delete", 7.1, 2), ("keep", 99, 0)]
 )
-def test_only_partitions_past_retention_are_planned_and_only_when_told_to(
+def test_only_partitions_past_retention_are_planned_and_only_on_request(
     place: Place,
     days_later: Callable[[float], None],
     capsys: pytest.CaptureFixture[str],
@@ -157,7 +157,7 @@ def test_clean_up_stops_before_ten_minutes_though_lambda_would_give_five_more(
     assert (first["status"], first["counts"]["commits"]) == ("more", 1)
 
 
-def test_an_output_that_is_not_there_keeps_its_sources_and_is_told(
+def test_an_output_that_is_not_there_keeps_its_sources_and_is_reported(
     place: Place, days_later: Callable[[float], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     event = compacted(place)
@@ -194,7 +194,7 @@ def test_a_damaged_log_fails_the_call_and_the_receipt_says_why(
     assert sorted(place.contents(place.source)) == ["logs/a/1.json", "logs/a/2.log"]
 
 
-def test_a_partition_that_is_none_is_refused(place: Place) -> None:
+def test_a_partition_that_is_invalid_is_refused(place: Place) -> None:
     event = {**compacted(place), "partition": {"path": "a/"}}
     with pytest.raises(InvalidInput, match="partition"):
         answer_of(clean_up.handler, event)
@@ -278,7 +278,7 @@ def test_a_clean_up_that_fails_fails_a_standalone_run_after_its_report(
     assert sorted(place.contents(place.source)) == ["logs/c/4.json"]
 
 
-def test_a_clean_up_that_cannot_be_planned_is_told_in_the_report(
+def test_a_clean_up_that_cannot_be_planned_is_in_the_report(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:

@@ -142,7 +142,7 @@ def test_the_root_partition_has_a_name_in_failures() -> None:
     assert found.cause.startswith("clean-up: (root): WorkerLost")
 
 
-def test_refused_deletes_are_told_but_do_not_fail_the_run() -> None:
+def test_refused_deletes_are_reported_but_do_not_fail_the_run() -> None:
     desk = CleanUpDesk("a/")
     desk.cleaned("a/", counts={"refused": 1}, refusals=[DENIED], warnings=["a/: look here"])
     found = desk.report()
@@ -162,7 +162,7 @@ def test_only_the_first_refusals_are_kept_and_all_are_counted() -> None:
     assert (len(clean_up.refusals), clean_up.refused) == (SHOWN_REFUSALS, 180)
 
 
-def test_what_ended_clean_up_as_a_whole_is_told_once_and_what_was_done_still_counts() -> None:
+def test_what_ended_clean_up_as_a_whole_is_reported_once_and_what_was_done_still_counts() -> None:
     desk = CleanUpDesk("a/", "b/", "c/")
     desk.cleaned("a/", counts={"deleted": 9})
     found = desk.report(clean_up_failure="States.ItemReaderFailed: gone")
@@ -171,7 +171,7 @@ def test_what_ended_clean_up_as_a_whole_is_told_once_and_what_was_done_still_cou
     assert found.clean_up.deleted == 9
 
 
-def test_a_plan_that_failed_is_told_though_there_is_no_list() -> None:
+def test_a_plan_that_failed_is_reported_though_there_is_no_list() -> None:
     desk = Desk(clean_up="delete")
     found = desk.report(clean_up_failure="IntegrityError: a damaged log")
     assert (found.status, found.cause) == ("failed", "clean-up: IntegrityError: a damaged log")
@@ -257,7 +257,7 @@ def shown(found: RunReport, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line for line in lines if line.startswith("clean-up")]
 
 
-def test_the_summary_tells_what_was_deleted_refused_and_aborted(
+def test_the_summary_shows_what_was_deleted_refused_and_aborted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     desk = CleanUpDesk("a/")
@@ -266,10 +266,10 @@ def test_the_summary_tells_what_was_deleted_refused_and_aborted(
     desk.cleaned("a/", counts={**counts, "uploads_aborted": 2}, warnings=warnings)
     assert shown(desk.report(), capsys) == [
         "clean-up: 1,200 sources of 1 commit deleted, 2.0 KiB",
-        "clean-up: 1 source that S3 did not delete, see the report",
+        "clean-up: 1 source not deleted by S3; see the report",
         "clean-up: 2 unfinished uploads aborted",
         *(f"clean-up: warning: warning {n}" for n in range(5)),
-        "clean-up: and 2 more warnings, see the report",
+        "clean-up: and 2 more warnings; see the report",
     ]
 
 

@@ -117,7 +117,7 @@ def test_a_partition_may_be_called_like_a_part_of_the_state(name: str, due: dict
     assert due_in(state_of(name)) == due
 
 
-def test_a_record_of_one_partition_is_none_of_another() -> None:
+def test_a_record_of_one_partition_is_not_that_of_another() -> None:
     store = state_of(
         "x/commits/@1.json.gz", "x/cleaned/commits/@1.json.gz", "x/cleaned/cleaned/@1.json"
     )

@@ -51,7 +51,7 @@ def told(s3: ScriptedS3, capsys: pytest.CaptureFixture[str], name: str) -> str:
     ],
     ids=["redirected", "signed for another"],
 )
-def test_a_bucket_in_another_region_is_told_with_that_region(s3, capsys, name, answer):
+def test_a_bucket_in_another_region_is_reported_with_that_region(s3, capsys, name, answer):
     s3.always(answer)
     bucket = "my-logs" if name in ("plan", "run") else "my-lake"
     assert told(s3, capsys, name).endswith(
@@ -59,7 +59,7 @@ def test_a_bucket_in_another_region_is_told_with_that_region(s3, capsys, name, a
     )
 
 
-def test_where_the_answer_names_no_region_the_way_to_find_it_is_told(s3, capsys):
+def test_where_the_answer_names_no_region_the_way_to_find_it_is_reported(s3, capsys):
     s3.always(refusal(400, "IllegalLocationConstraintException"))
     assert "aws s3api get-bucket-location --bucket my-logs shows" in told(s3, capsys, "plan")
 
@@ -72,18 +72,17 @@ def test_a_bucket_that_does_not_exist_is_named(s3, capsys, name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_missing_right_is_told_with_what_needs_it_and_what_to_do(s3, capsys, name):
+def test_a_missing_right_is_reported_with_what_needs_it_and_what_to_do(s3, capsys, name):
     s3.always(refusal(403, "AccessDenied", NOT_ALLOWED))
     line = told(s3, capsys, name)
     assert "not allowed: " in line
     assert "s3:ListBucket" in line
     assert (
-        "give that right to whoever these credentials are of, or name another profile in"
-        " AWS_PROFILE"
+        "give that right to the owner of these credentials, or name another profile in AWS_PROFILE"
     ) in line
 
 
-def test_a_refusal_without_a_reason_is_told_with_the_right_that_it_takes(s3, capsys):
+def test_a_refusal_without_a_reason_is_reported_with_the_right_that_it_takes(s3, capsys):
     s3.always(refusal(403, "AccessDenied", "Access Denied"))
     line = told(s3, capsys, "plan")
     assert f"list {SOURCE}: 403 AccessDenied: Access Denied (s3:ListBucket is needed)" in line
@@ -96,13 +95,13 @@ def test_a_profile_that_is_not_there_is_named(capsys, monkeypatch, name):
     assert main([name, *COMMANDS.get(name, ())]) == 2
     _, err = capsys.readouterr()
     assert err == (
-        "compactor: there is no profile nope, which AWS_PROFILE names: aws configure"
-        " list-profiles shows those that are there\n"
+        "compactor: AWS_PROFILE names the profile nope, which does not exist\n"
+        "  aws configure list-profiles lists the existing profiles\n"
     )
 
 
 @pytest.mark.parametrize("name", ["plan", "status"])
-def test_a_region_that_is_none_is_named(capsys, monkeypatch, name):
+def test_a_region_that_is_invalid_is_named(capsys, monkeypatch, name):
     for variable in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.setenv(variable, "eu_central")
     assert main([name, *COMMANDS.get(name, ())]) == 2
@@ -117,7 +116,7 @@ def test_a_region_that_is_none_is_named(capsys, monkeypatch, name):
     ("status", "code"),
     [(403, "ExpiredToken"), (403, "InvalidClientTokenId"), (403, "SignatureDoesNotMatch")],
 )
-def test_credentials_that_another_service_refuses_are_told_as_those_that_s3_does(
+def test_credentials_that_another_service_refuses_are_reported_as_those_that_s3_does(
     s3, capsys, monkeypatch, status, code
 ):
     body = f"<ErrorResponse><Error><Code>{code}</Code><Message>no</Message></Error></ErrorResponse>"
@@ -125,4 +124,4 @@ def test_credentials_that_another_service_refuses_are_told_as_those_that_s3_does
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url)
     assert main(["status"]) == 2
     _, err = capsys.readouterr()
-    assert err.startswith(f"compactor: the credentials found here are not taken ({code}): log in")
+    assert err.startswith(f"compactor: the credentials found here are not taken ({code})\n  log in")

@@ -5,9 +5,10 @@ import pytest
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.encoding import encode_commit
 from compactor.log.entries import Commit
+from compactor.log.log_search import logs_for_key
 from compactor.outputs.restore import Wanted, find
 from compactor.settings.uris import S3Uri
-from compactor_cli.commit_logs import all_logs, logs_for_key
+from compactor_cli.commit_logs import all_logs
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.world import World
 

@@ -64,7 +64,7 @@ def command(capsys: pytest.CaptureFixture[str]) -> Any:
 # start
 
 
-def test_start_takes_the_input_of_the_stack_and_tells_the_run_id(stack, command):
+def test_start_takes_the_input_of_the_stack_and_shows_the_run_id(stack, command):
     code, out, err = command("start")
     assert (code, err) == (0, "")
     (run_id,) = re.findall(r"^started run (\d{8}T\d{6}\.\d{3}Z-[0-9a-f]{6})$", out, re.MULTILINE)
@@ -116,9 +116,7 @@ def test_a_mistake_in_the_input_starts_nothing(stack, command):
     assert err.startswith("compactor: InvalidInput: target_bytes: ")
     code, out, err = command("status")
     assert code == 1
-    assert err == (
-        "compactor: s3-compactor has not run in the last 90 days; compactor start starts it\n"
-    )
+    assert err == ("compactor: s3-compactor has not run in the last 90 days\n  compactor start\n")
 
 
 def test_waiting_for_a_run_ends_with_its_report(stack, command):
@@ -157,12 +155,12 @@ def test_an_interrupt_while_waiting_says_that_the_run_goes_on(waiting, command, 
     monkeypatch.setattr(progress.Follower, "wait", interrupted)
     code, out, err = command("start", "--wait", "--name", "r1")
     assert (code, out) == (130, "")
-    assert err == "compactor: no longer waiting; the run goes on: compactor status r1\n"
+    assert err == "compactor: stopped waiting; run r1 continues\n  compactor status r1\n"
     assert command("status", "r1", "--json")[0] == 0
 
 
 @pytest.mark.parametrize("name", ["a b", "", "../x", "-x", "x" * 81])
-def test_a_name_that_is_none_is_refused(stack, command, name):
+def test_a_name_that_is_invalid_is_refused(stack, command, name):
     code, _, err = command("start", f"--name={name}") if name else (2, "", "--name: ")
     assert code == 2
     assert "--name: " in err
@@ -187,7 +185,7 @@ def test_status_shows_the_last_run_with_its_partitions(stack, command):
     lines = out.splitlines()
     assert lines[0] == "run r2: succeeded"
     assert lines[1].startswith("from 20")
-    assert lines[2:] == ["2/2 partitions", "its report: compactor report r2"]
+    assert lines[2:] == ["2/2 partitions", "report: compactor report r2"]
     assert command("status", "r1")[1].splitlines()[2] == "3/3 partitions"
 
 
@@ -196,7 +194,7 @@ def test_status_takes_an_execution_arn(stack, command):
     assert command("status", arn)[1].startswith("run r1: succeeded\n")
 
 
-def test_status_of_a_running_run_tells_where_it_is(waiting, command):
+def test_status_of_a_running_run_shows_where_it_is(waiting, command):
     assert command("start", "--name", "r1")[0] == 0
     document: dict[str, Any] = {"states": []}
     while "Report" not in document["states"]:
@@ -280,7 +278,7 @@ def test_report_of_a_running_run_says_that_it_comes_last(waiting, command):
     for words in (("report",), ("report", "r1")):
         code, out, err = command(*words)
         assert (code, out) == (1, "")
-        assert err == "compactor: run r1 is still running; its report comes last\n"
+        assert err == "compactor: run r1 is still running; the report is written at its end\n"
 
 
 # mistakes
@@ -299,17 +297,17 @@ def test_without_the_stack_each_command_says_what_it_looked_for_and_where(comman
 
 
 @pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
-def test_a_stack_of_another_application_is_told_apart(command, name):
+def test_a_stack_of_another_application_is_distinguished(command, name):
     with deployed(SUCCEED, outputs={"Website": "x"}):
         code, _, err = command(name)
     assert code == 2
     assert err.startswith(
-        "compactor: the stack s3-compactor (CREATE_COMPLETE) is no deployment of s3-compactor: "
+        "compactor: the stack s3-compactor (CREATE_COMPLETE) is not a deployment of s3-compactor: "
     )
 
 
 @pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
-def test_a_stack_in_standalone_mode_is_told_with_what_to_do(command, name):
+def test_a_stack_in_standalone_mode_is_reported_with_what_to_do(command, name):
     outputs = {
         "FunctionNames": '{"standalone": "my-function"}',
         "DefaultInput": json.dumps(INPUT),
@@ -323,8 +321,22 @@ def test_a_stack_in_standalone_mode_is_told_with_what_to_do(command, name):
         assert command("report", "call-1")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
+def test_a_stack_of_maintenance_alone_names_the_commands_for_it(command, name):
+    outputs = {
+        "FunctionNames": '{"list_tables": "my-list-tables"}',
+        "TablesStateMachineArn": "arn:aws:states:us-east-1:123456789012:stateMachine:my-tables",
+        "TablesInput": "{}",
+        "StateUri": f"s3://{LAKE}/_maintenance/",
+    }
+    with deployed(SUCCEED, outputs=outputs):
+        code, out, err = command(name)
+    assert (code, out) == (2, "")
+    assert "maintains tables and compacts nothing: compactor tables run --stack" in err
+
+
 @pytest.mark.parametrize("name", ["status", "logs", "report"])
-def test_a_run_that_does_not_exist_is_told_in_one_line(stack, command, name):
+def test_a_run_that_does_not_exist_is_reported_in_one_line(stack, command, name):
     code, out, err = command(name, "no-such-run")
     assert (code, out) == (2, "")
     assert err.startswith("compactor: InvalidInput: RUN: 'no-such-run' is not accepted; expected")
@@ -364,7 +376,7 @@ def test_the_stack_may_be_named_by_the_environment(command, monkeypatch):
 
 
 @pytest.mark.parametrize(("deployed_version", "told"), [("0.0.1", True), (None, False)])
-def test_a_stack_of_another_version_is_told_on_standard_error(command, deployed_version, told):
+def test_a_stack_of_another_version_is_reported_on_standard_error(command, deployed_version, told):
     outputs = {"SpecVersion": deployed_version or __version__, "StateMachineArn": MACHINE}
     with deployed(SUCCEED, outputs=outputs):
         _, _, err = command("status")

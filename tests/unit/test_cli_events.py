@@ -83,7 +83,7 @@ def test_a_run_on_this_machine_takes_what_is_pending_and_marks_it(
     assert {one["state"] for one in deployed.items()} == {"COMPACTED"}
 
 
-def test_reconcile_tells_what_no_event_told_of(
+def test_reconcile_shows_what_no_event_named(
     deployed: Deployed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deployed.registered(deployed.put("a/1.json"))
@@ -91,7 +91,7 @@ def test_reconcile_tells_what_no_event_told_of(
     capsys.readouterr()
     assert main(words(deployed, "reconcile")) == 0
     found = answer(capsys)
-    # Both are too young to tell.
+    # Both are too recent to decide.
     assert (found["objects"], found["registered"], found["younger"]) == (2, 0, 2)
     assert found["streams"][0]["stream"] == "logs"
     assert main(["reconcile", *words(deployed, "reconcile")[1:3]]) == 2
@@ -112,7 +112,7 @@ def test_reconcile_stops_at_its_limit_and_says_where_to_go_on(
     assert found["start_after"] == "logs/a/1.json"
     more = ["--start-after", found["start_after"]]
     assert main([one for one in words(deployed, "reconcile", *more) if one != "--json"]) == 0
-    assert "no event had told of them: 2 objects" in capsys.readouterr().out
+    assert "no event had named them: 2 objects" in capsys.readouterr().out
     assert len(deployed.items()) == 3
     assert main(words(deployed, "reconcile", "--time-limit", "0")) == 2
     assert "seconds above 0" in capsys.readouterr().err

@@ -71,7 +71,7 @@ def test_settings_take_what_the_options_give():
 
 
 @pytest.mark.parametrize("text", ["many", "-1", "1.5", "1e3", ""])
-def test_a_number_that_is_none_is_refused_with_the_name_of_its_field(text):
+def test_a_number_that_is_invalid_is_refused_with_the_name_of_its_field(text):
     with pytest.raises(InvalidInput, match="settle_seconds") as caught:
         given(f"--settle-seconds={text}")
     assert caught.value.value == text

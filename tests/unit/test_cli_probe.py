@@ -74,7 +74,7 @@ def test_a_store_that_no_run_may_trust_fails_the_command_by_one_line(
     assert "If-None-Match on PutObject: no run" in line
 
 
-def test_it_asks_anew_whatever_is_remembered_and_leaves_one_record(
+def test_it_asks_again_whatever_is_remembered_and_leaves_one_record(
     command: Command, store: MemoryStore
 ) -> None:
     command("s3://lake/compacted/")

@@ -165,8 +165,11 @@ def test_rejected_records_are_counted_and_their_place_is_shown(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["SELECT nothing FROM records"], "what DuckDB takes over records"),
-        (["SELECT 1", "--below", "dt=2025"], "the beginning of a path with objects"),
+        (["SELECT nothing FROM records"], "a DuckDB statement over records"),
+        (
+            ["SELECT 1", "--below", "dt=2025"],
+            "the beginning of the path of a partition with objects",
+        ),
         (["SELECT 1", "--exact", "here"], "--exact"),
     ],
 )
@@ -223,7 +226,14 @@ def test_a_record_s_own_column_goes_before_what_its_place_says(tmp_path: Path) -
     assert found.to_json() == [{"DT": "mine", "partition": 7}]
 
 
-def test_types_hang_on_all_records_not_on_the_first(tmp_path: Path) -> None:
+def test_types_depend_on_all_records_not_on_the_first(tmp_path: Path) -> None:
     body = b'{"n": 1}\n' * 30_000 + b'{"n": "x"}\n'
     found = ask_duckdb("SELECT count(n) FROM records", [staged(tmp_path, "a.json", body)])
     assert found.rows == [(30_001,)]
+
+
+def test_hundreds_of_small_objects_fit_into_memory(tmp_path: Path) -> None:
+    # At the 128 MiB that a JSON value of 64 MiB needs, DuckDB would reserve 50 GB for them.
+    given = [staged(tmp_path, f"{n}.json", lines(n), f"dt={n}/") for n in range(400)]
+    found = ask_duckdb("SELECT count(*), sum(n) FROM records", given)
+    assert found.rows == [(400, sum(range(400)))]

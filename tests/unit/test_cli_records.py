@@ -48,7 +48,7 @@ def test_json_objects_are_equal_with_and_without_anything_between_them():
         (b'{"a":"\\u00e9"}', b'{"a":"e"}'),
     ],
 )
-def test_json_records_that_differ_are_told_apart(one, other):
+def test_json_records_that_differ_are_distinguished(one, other):
     assert found("a.json", one) != found("a.json", other)
 
 
@@ -118,7 +118,7 @@ def test_the_proof_finds_nothing_in_what_is_joined_rightly():
     assert before == Counter(second.output('{"a":1}\n{"a":2}\n{"a": 3}\n'))
 
 
-def test_bytes_that_are_no_utf8_are_told_apart():
+def test_bytes_that_are_no_utf8_are_distinguished():
     assert found("a.log", b"\xff\n") != found("a.log", b"\xfe\n")
 
 

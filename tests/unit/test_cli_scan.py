@@ -141,7 +141,7 @@ def test_whatever_of_the_zoo_is_joined_has_a_format(store, encoding):
         assert {one.compression for one in found} == {"gzip" if encoding == "gzip" else "none"}
 
 
-def test_an_object_that_changed_or_may_not_be_read_is_told_and_stops_nothing(store, capsys):
+def test_an_object_that_changed_or_may_not_be_read_is_reported_and_stops_nothing(store, capsys):
     seeded(store, 3)
     listed = [one for page in store.list_objects("source", "logs/") for one in page]
     read = store.read_range
@@ -157,7 +157,7 @@ def test_an_object_that_changed_or_may_not_be_read_is_told_and_stops_nothing(sto
     assert sorted(refused) == ["", "access_denied", "changed"]
 
 
-def test_what_would_be_skipped_is_told_by_the_reasons_of_a_run(store, capsys):
+def test_what_would_be_skipped_is_reported_by_the_reasons_of_a_run(store, capsys):
     seeded(store, 100)
     day = "logs/2026/11/19/"
     store.seed("source", day, b"")
@@ -214,7 +214,7 @@ def test_beyond_max_objects_it_extrapolates_and_says_from_what(store, capsys):
     assert rest["after"] in out
 
 
-def test_no_object_is_counted_twice_where_the_pages_behind_the_limit_meet(store, capsys):
+def test_no_object_is_counted_twice_where_the_pages_after_the_limit_meet(store, capsys):
     store.page_size = 100
     seeded(store, 1_400)
     found = scanned(capsys, "--max-objects", "1000")
@@ -237,13 +237,14 @@ def test_a_prefix_with_nothing_below_it_ends_with_what_the_bucket_has(store, cap
     store.seed("source", "other/a.json", JSON)
     assert cli.main(["scan", URI]) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
+    assert (out, err.count("\n")) == ("", 2)
     assert (
-        "nothing below s3://source/logs/: is the prefix right? the bucket has other/, raw/" in err
+        "there are no objects below s3://source/logs/\n"
+        "  check the prefix; the bucket source has other/, raw/" in err
     )
 
 
-def test_an_empty_bucket_is_told_as_such(capsys):
+def test_an_empty_bucket_is_reported_as_such(capsys):
     assert cli.main(["scan", "s3://source/"]) == 2
     assert "the bucket source is empty" in capsys.readouterr().err
 
@@ -272,14 +273,14 @@ def test_where_no_object_is_one_of_a_source_no_command_is_proposed(store, capsys
         ([URI, "--prices", "no-such-file.json"], "prices"),
     ],
 )
-def test_a_wrong_word_is_told_in_one_line(store, capsys, words, field):
+def test_a_wrong_word_is_reported_in_one_line(store, capsys, words, field):
     assert cli.main(["scan", *words]) == 2
     err = capsys.readouterr().err
     assert (err.count("\n"), field in err) == (1, True)
     assert store.snapshot().get("LIST", 0) == 0
 
 
-def test_an_inventory_tells_the_same_as_a_listing_and_goes_into_the_commands(store, capsys):
+def test_an_inventory_has_the_same_as_a_listing_and_goes_into_the_commands(store, capsys):
     seeded(store, 2_500)
     listed = scanned(capsys)
     sources = [one for page in store.list_objects("source", "logs/") for one in page]
@@ -344,7 +345,7 @@ def test_fresh_objects_of_today_are_in_a_window_of_their_own(store, capsys):
     assert (one["fields"]["start"], one["fields"]["end"]) == ("2026-11-20", "2026-11-20")
 
 
-def test_more_hours_than_a_window_may_have_are_cut_and_told(store, capsys):
+def test_more_hours_than_a_window_may_have_are_cut_and_reported(store, capsys):
     for year in range(1995, 2026):
         store.seed("source", f"logs/{year}/06/01/00/a.json", JSON, last_modified=1.0)
     (one,) = scanned(capsys)["inputs"]

@@ -110,7 +110,7 @@ def test_a_refresh_adds_partitions_and_switches_them(table: Any) -> None:
     assert "1 partitions switched; 0 show sources, 0 outputs, 1 a list of 2 objects" in out
 
 
-def test_old_lists_are_told_of_and_deleted_when_that_is_said(
+def test_old_lists_are_reported_and_deleted_when_that_is_said(
     table: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["run", *PLACES, *WINDOW, *NOW]) == 0
@@ -120,11 +120,11 @@ def test_old_lists_are_told_of_and_deleted_when_that_is_said(
         assert table("refresh")[0] == 0
     code, out, _ = table("expire")
     assert code == 0
-    assert "0 lists that no query needs would go (--yes deletes them); 1 later" in out
+    assert "0 unused lists would be deleted (--yes deletes them); 1 kept for now" in out
     # Nobody waits an hour here.
     monkeypatch.setattr(old_lists, "_grace", lambda *_: 0.0)
-    assert "1 list that no query needs would go" in table("expire")[1]
-    assert "1 list that no query needs deleted; 0 later" in table("expire", "--yes")[1]
+    assert "1 unused list would be deleted" in table("expire")[1]
+    assert "1 unused list deleted; 0 kept for now" in table("expire", "--yes")[1]
     _, out, _ = table("expire", "--json")
     assert json.loads(out[out.index("{") :]) == {"table": "glue:lake.logs", "partitions": []}
     found = s3.list_objects_v2(Bucket="my-lake", Prefix="compactor-readers/")["Contents"]
@@ -156,7 +156,7 @@ def test_a_list_of_objects_has_each_record_once_before_and_after_a_run(
         ("spark", '"s3a://my-logs/raw/2026/01/02/0.json"'),
     ],
 )
-def test_engines_are_told_in_their_own_words(table: Any, engine: str, words: str) -> None:
+def test_engines_get_statements_in_their_own_words(table: Any, engine: str, words: str) -> None:
     code, out, _ = table("files", "--as", engine, named=False)
     assert code == 0
     assert words in out
@@ -164,7 +164,7 @@ def test_engines_are_told_in_their_own_words(table: Any, engine: str, words: str
         compile(out, engine, "exec")
 
 
-def test_what_duckdb_is_told_is_what_it_runs(
+def test_what_duckdb_is_given_is_what_it_runs(
     table: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, out, _ = table("files", "--as", "duckdb", named=False)
@@ -187,7 +187,7 @@ def test_a_table_must_be_named(table: Any, action: str) -> None:
     assert "--reader-table" in err
 
 
-def test_a_database_that_is_not_there_is_told_in_one_line(table: Any) -> None:
+def test_a_database_that_is_not_there_is_reported_in_one_line(table: Any) -> None:
     code, out, err = table("refresh", "--reader-table", "glue:nowhere.logs")
     assert (code, err) == (1, "")
     assert "'glue:nowhere.logs' is not accepted; expected a table in a database" in out

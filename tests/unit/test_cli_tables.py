@@ -56,7 +56,7 @@ def test_a_scan_shows_what_tables_consist_of(capsys):
     assert alone.index("day=2") < alone.index("day=1")
 
 
-def test_a_scan_is_told_as_json(capsys):
+def test_a_scan_is_reported_as_json(capsys):
     (orders,) = json.loads(told(capsys, "scan", ORDERS, "--json"))["tables"]
     assert {name: orders[name] for name in ("table", "format", "files", "bytes", "deleted")} == {
         "table": ORDERS,
@@ -118,7 +118,7 @@ def test_a_table_that_cannot_be_read_keeps_no_other_from_being_shown(capsys):
 
 
 def test_where_no_table_is_found_it_is_said(capsys):
-    assert "no table like s3://lake/else/" in told(
+    assert "no table matches s3://lake/else/" in told(
         capsys, "scan", "--delta-prefixes", f"s3://{BUCKET}/else/"
     )
 

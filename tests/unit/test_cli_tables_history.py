@@ -120,7 +120,7 @@ def test_a_history_is_drawn_with_its_compactions_and_a_schedule_is_recommended(c
 
 
 @pytest.mark.usefixtures("three_weeks")
-def test_a_history_is_told_as_json(capsys):
+def test_a_history_is_reported_as_json(capsys):
     found = json.loads(told(capsys, "history", *WHERE, "--slower-by", "0.05", "--json"))
     assert (found["table"], found["latency"]) == (NAME, "athena:primary")
     assert len(found["looks"]) == 21
@@ -129,14 +129,17 @@ def test_a_history_is_told_as_json(capsys):
     assert found["cron"] == "cron(0 3 * * ? *)"
 
 
-def test_a_table_that_nobody_has_looked_at_has_no_history(capsys):
-    assert "nothing is known of delta:s3://lake/gold/orders/" in told(capsys, "history", *WHERE)
+def test_a_table_without_a_look_has_no_history(capsys):
+    assert "there is no history of delta:s3://lake/gold/orders/" in told(capsys, "history", *WHERE)
     assert json.loads(told(capsys, "history", *WHERE, "--json"))["cron"] is None
 
 
-def test_where_nobody_can_be_asked_an_undo_wants_yes(capsys):
+def test_where_there_is_no_terminal_an_undo_wants_yes(capsys):
     line = told(capsys, "undo", *WHERE, "--json", code=2)
-    assert line.startswith("compactor: nobody can be asked here: give --yes, or --dry-run")
+    assert line.startswith(
+        "compactor: confirmation is needed, and there is no terminal to ask on\n"
+        "  give --yes, or --dry-run"
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,7 +153,7 @@ def test_where_nobody_can_be_asked_an_undo_wants_yes(capsys):
         (("undo", *WHERE, "--yes", "--run", "r9"), "run"),
     ],
 )
-def test_a_mistake_is_told_in_one_line(capsys, words, field):
+def test_a_mistake_is_reported_in_one_line(capsys, words, field):
     assert f": {field}: " in told(capsys, *words, code=2)
 
 
@@ -227,7 +230,7 @@ def test_a_table_that_another_run_works_on_is_not_undone(capsys, store, spark):
 def test_without_spark_the_order_is_left_and_how_it_is_carried_out(capsys, store):
     leave(store, receipt())
     out = told(capsys, "undo", *WHERE, "--yes")
-    assert "not undone yet, no pyspark here; ordered: s3://lake/" in out
+    assert "not undone yet: no pyspark here; the order is s3://lake/" in out
     assert "spark-submit maintain_tables.py --order s3://lake/" in out
 
 
@@ -237,7 +240,7 @@ def test_who_says_no_orders_nothing(capsys, store, monkeypatch):
     monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", typed)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert "nothing was ordered" in told(capsys, "undo", *WHERE, code=1)
+    assert "nothing was changed" in told(capsys, "undo", *WHERE, code=1)
     assert not [key for key in store.contents("lake") if key.endswith(".order.json")]
 
 

@@ -32,6 +32,7 @@ WORDS = {
     "verify": PLACES,
     "ls": PLACES[1:],
     "restore": (*PLACES[1:], "key"),
+    "explain": (*PLACES[1:], "key"),
     "locate": (*PLACES[1:], "compacted/x.json", "--record", "1"),
     "manifest": PLACES[1:],
     "query": (*PLACES[1:], "SELECT 1"),
@@ -173,7 +174,7 @@ def test_every_value_of_every_field_of_a_document_ends_in_one_line(capsys, nothi
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["run", "start"])
-def test_a_document_that_is_no_input_is_told_in_one_line(
+def test_a_document_that_is_no_input_is_reported_in_one_line(
     capsys, nothing_asked, tmp_path, command, document
 ):
     path = tmp_path / "input.json"
@@ -186,7 +187,7 @@ def test_a_document_that_is_no_input_is_told_in_one_line(
 
 @pytest.mark.parametrize("command", ["run", "start"])
 @pytest.mark.parametrize("path", [".", "none.json", "/dev/null/x", "x" * 300])
-def test_an_input_that_is_no_file_is_told_in_one_line(capsys, nothing_asked, command, path):
+def test_an_input_that_is_no_file_is_reported_in_one_line(capsys, nothing_asked, command, path):
     code, err = outcome(capsys, command, "--input", path)
     assert (code, err.count("\n")) == (2, 1)
 
@@ -207,7 +208,7 @@ def test_a_key_that_stands_twice_in_a_document_is_refused_at_every_level(
     path.write_text(document)
     code, err = outcome(capsys, command, "--input", str(path))
     assert code == 2
-    assert "'clean_up' stands in it twice" in err
+    assert "'clean_up' appears twice" in err
 
 
 def test_a_document_is_read_as_it_is():
@@ -234,7 +235,7 @@ def test_an_endpoint_that_is_no_url_of_a_server_is_the_callers_mistake(capsys, u
     assert err.startswith("compactor: InvalidInput: --endpoint-url: ")
 
 
-def test_an_endpoint_of_the_environment_that_is_no_url_is_told_too(capsys, monkeypatch):
+def test_an_endpoint_of_the_environment_that_is_no_url_is_reported_too(capsys, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "not a url")
     code, err = outcome(capsys, "plan", *PLACES)
     assert (code, err.count("\n")) == (2, 1)

@@ -71,12 +71,10 @@ def test_archived_outputs_are_named_and_nothing_is_wrong_with_them(
     for number, key in ((1, first), (3, third)):
         line = f"{PARTITION.path} commit {number}: not read: archived: s3://lake/{key}"
         assert f"{line} (DEEP_ARCHIVE; size and CRC32 agree)" in out
-    assert "sound, but 2 archived outputs not read: 4 commits" in out
+    assert "sound, but 2 archived outputs could not be read: 4 commits" in out
 
 
-def test_what_stands_behind_an_archived_output_is_looked_at_too(
-    world: World, command: Command
-) -> None:
+def test_what_follows_an_archived_output_is_looked_at_too(world: World, command: Command) -> None:
     first, second, third, fourth = output_keys(world)
     archive(world, first)
     world.store.remove("lake", second)
@@ -104,7 +102,7 @@ def test_an_archived_output_of_other_size_or_checksum_is_a_finding(
     assert ("CRC32 of" if body is None else "stored bytes of") in err
 
 
-def test_json_tells_what_was_not_read(world: World, command: Command) -> None:
+def test_json_shows_what_was_not_read(world: World, command: Command) -> None:
     archive(world, output_keys(world)[0])
     code, out, _ = command("--json")
     document = json.loads(out)
@@ -121,7 +119,7 @@ def test_what_is_wrong_with_every_object_ends_it(world: World, command: Command)
     assert (code, "ExpiredToken" in err) == (2, True)
 
 
-def test_sources_that_cannot_be_read_are_told_by_name(world: World, command: Command) -> None:
+def test_sources_that_cannot_be_read_are_reported_by_name(world: World, command: Command) -> None:
     keys = [f"{PARTITION.prefix}{number}.json" for number in (0, 1)]
     world.store.unreadable["source", keys[0]] = QuarantineReason.ARCHIVED
     world.store.unreadable["source", keys[1]] = QuarantineReason.ENCRYPTED
@@ -140,13 +138,13 @@ def test_a_commit_that_points_to_none_is_a_finding(world: World, command: Comman
     newest = commits_of(world)[0] if commits_of(world)[0].again else commits_of(world)[-1]
     rewrite(world, newest, again=(replace(newest.again[0], of=77),))
     code, _, err = command()
-    assert (code, "content of commit 77, which is gone or void" in err) == (1, True)
+    assert (code, "content of commit 77, which is missing or void" in err) == (1, True)
 
 
 # Clean-up.
 
 
-def test_the_head_of_an_archived_output_is_proof_where_it_tells_a_checksum(world: World) -> None:
+def test_the_head_of_an_archived_output_is_proof_where_it_has_a_checksum(world: World) -> None:
     made = World(clean_up="delete", retention_days=7)
     made.store, made.clock = world.store, world.clock
     for key in output_keys(world):

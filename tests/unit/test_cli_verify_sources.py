@@ -66,7 +66,7 @@ def only_commit(world: World) -> Commit:
     return commit
 
 
-def test_what_clean_up_deleted_is_told_from_what_somebody_else_did(
+def test_what_clean_up_deleted_is_distinguished_from_what_others_deleted(
     verified: Verify, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = old_world("ab")
@@ -79,7 +79,7 @@ def test_what_clean_up_deleted_is_told_from_what_somebody_else_did(
     cli.main(["verify", "s3://source/logs/", "s3://lake/compacted/", "--sources"])
     out = capsys.readouterr().out
     assert "sources now: 2 equal, 1 changed, 2 deleted by clean-up, 1 missing\n" in out
-    assert f"commit 2: 1 not deleted by clean-up, and missing, such as {key('c')}\n" in out
+    assert f"commit 2: 1 missing and not deleted by clean-up, such as {key('c')}\n" in out
 
 
 def test_sources_that_went_after_a_refused_clean_up_are_its_doing(verified: Verify) -> None:
@@ -217,7 +217,7 @@ def test_a_copied_source_whose_etag_is_no_sum_is_compared_with_its_copy(verified
     assert verified(world) == {"code": 1, "differs": 1}
 
 
-def test_a_copy_among_others_is_compared_without_the_newline_behind_it(verified: Verify) -> None:
+def test_a_copy_among_others_is_compared_without_the_newline_after_it(verified: Verify) -> None:
     world = World()
     large = b"2026-01-02 03:04:05 a line of a log\n" * (1 + USUAL.copy_slice_bytes // 36)
     for name in "ab":

@@ -10,7 +10,7 @@ import pytest
 from compactor.clock import NoDeadline
 from compactor.errors import TransientStoreError
 from compactor.log.log import CommitLog
-from compactor.outputs.group_deadline import CLOSING_SECONDS, KEPT_SECONDS, ReadingTime
+from compactor.outputs.group_reading import CLOSING_SECONDS, KEPT_SECONDS, ReadingTime
 from compactor.ports import Deadline
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.runs.run_partition import PartitionRun, record_partition
@@ -79,7 +79,7 @@ def test_call_after_call_commits_what_it_read_and_reads_nothing_twice() -> None:
     made.must_be_finished()
 
 
-def test_what_is_left_goes_on_behind_the_last_source_that_was_read() -> None:
+def test_what_is_left_goes_on_after_the_last_source_that_was_read() -> None:
     made = world()
     hurried(made)
     (commit,) = CommitLog(made.store, made.settings, PARTITION).every_commit()
@@ -140,7 +140,7 @@ def test_an_output_whose_upload_was_lost_is_built_again_as_far_as_the_time_allow
     made.must_be_finished()
 
 
-def test_whoever_is_late_to_publish_what_was_replaced_meanwhile_lost_a_race() -> None:
+def test_a_publisher_that_is_late_to_publish_what_was_replaced_meanwhile_lost_a_race() -> None:
     # The same key then has other bytes: the same sources from the first one on, but fewer.
     made = world()
     made.store.hooks.after.append(made.check)

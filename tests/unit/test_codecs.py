@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from compactor.encoding.codecs import (
     Limits,
     decompress,
-    decompress_at_once,
     decompress_stream,
+    decompress_whole,
     detect_compression,
 )
 from compactor.encoding.decoders import Input
@@ -211,7 +211,7 @@ def test_one_flipped_bit_never_gives_other_content(compression: Compression) -> 
 
 
 @BOTH_WAYS
-def test_zero_padding_behind_a_gzip_member_is_accepted(decode: Decode) -> None:
+def test_zero_padding_after_a_gzip_member_is_accepted(decode: Decode) -> None:
     encoded = gzip.compress(b"content", mtime=0)
     for padding in (1, 511, 300_000):
         assert decode(encoded + bytes(padding), Compression.GZIP) == b"content"
@@ -219,13 +219,13 @@ def test_zero_padding_behind_a_gzip_member_is_accepted(decode: Decode) -> None:
 
 @BOTH_WAYS
 @pytest.mark.parametrize("garbage", [b"garbage", b"\0\0x", bytes(600_000) + b"x", b"\x1f\x8c"])
-def test_other_bytes_behind_a_gzip_member_are_corrupt(decode: Decode, garbage: bytes) -> None:
+def test_other_bytes_after_a_gzip_member_are_corrupt(decode: Decode, garbage: bytes) -> None:
     found = refused(decode, gzip.compress(b"content", mtime=0) + garbage, Compression.GZIP)
     assert found == QuarantineReason.CORRUPT
 
 
 @BOTH_WAYS
-def test_bytes_behind_a_zstd_frame_are_corrupt(decode: Decode) -> None:
+def test_bytes_after_a_zstd_frame_are_corrupt(decode: Decode) -> None:
     found = refused(decode, zstandard.compress(b"content") + b"garbage", Compression.ZSTD)
     assert found == QuarantineReason.CORRUPT
 
@@ -260,12 +260,12 @@ def test_a_bomb_is_given_up_early_and_in_bounded_memory(compression: Compression
 
 
 @pytest.mark.parametrize("said", [0, 5, 16 * MIB, 200 * MIB - 1])
-def test_no_more_is_inflated_at_once_than_a_member_says_it_has(said: int) -> None:
+def test_no_more_is_inflated_in_one_piece_than_a_member_says_it_has(said: int) -> None:
     member = encode(Compression.GZIP, [bytes(MIB)] * 200)
     lying = member[:-4] + said.to_bytes(4, "little")
     tracemalloc.start()
     try:
-        found = decompress_at_once(
+        found = decompress_whole(
             lying, Compression.GZIP, limits=Limits(max_expansion=10), most_bytes=16 * MIB
         )
         peak = tracemalloc.get_traced_memory()[1]
@@ -278,14 +278,14 @@ def test_no_more_is_inflated_at_once_than_a_member_says_it_has(said: int) -> Non
 
 
 @pytest.mark.parametrize("compression", ENCODED)
-def test_one_sound_member_or_frame_is_inflated_at_once_where_so_much_is_wanted(
+def test_one_sound_member_or_frame_is_inflated_in_one_piece_where_so_much_is_wanted(
     compression: Compression,
 ) -> None:
     content = log_like(9, MIB // 2)
     encoded = compressed(compression, content)
 
     def at_once(stored: bytes, most: int) -> bytes | None:
-        return decompress_at_once(stored, compression, limits=GENEROUS, most_bytes=most)
+        return decompress_whole(stored, compression, limits=GENEROUS, most_bytes=most)
 
     assert at_once(encoded, len(content)) == content
     assert at_once(encoded, len(content) - 1) is None

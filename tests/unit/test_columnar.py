@@ -24,7 +24,7 @@ from compactor.log.log import CommitLog
 from compactor.log.log_reader import all_logs
 from compactor.log.manifest import ManifestRow
 from compactor.log.rejects import RejectsSeen, Waiting, describe
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, Format, Signature
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import publish
@@ -315,7 +315,7 @@ def test_sources_stay_when_what_replaces_them_is_gone(
     assert sum(world.sources().values()) == 4
 
 
-def test_a_worker_without_spark_voids_a_lost_output_of_rows_and_plans_its_sources_anew() -> None:
+def test_a_worker_without_spark_voids_a_lost_output_of_rows_and_plans_its_sources_again() -> None:
     world = RowWorld()
     state = world.log.load()
     draft = world.pending().draft("run-0", NOW)

@@ -14,7 +14,7 @@ from compactor.log.encoding import (
 )
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import Edit, SliceFacts
+from compactor.log.slice_facts import Edit, SliceFacts
 from compactor.log.state import LogState, RunTotals
 from compactor.model import Compression, Format, Quarantined, QuarantineReason, StoredPart
 from tests.support.examples import source

@@ -64,7 +64,7 @@ def once(world: World, name: str, action: Callable[[], object], *, prefix: str =
 # Publishing, and making sure that nobody can.
 
 
-def test_publishing_tells_whether_it_was_needed() -> None:
+def test_publishing_shows_whether_it_was_needed() -> None:
     world = world_of()
     commit = waiting(world)
     assert publish(commit, world.store)
@@ -229,7 +229,7 @@ def test_a_group_that_another_run_committed_after_the_plan_is_not_committed_agai
 # Replacing.
 
 
-def test_of_two_workers_that_repair_at_once_one_gets_its_commit_in() -> None:
+def test_of_two_workers_that_repair_concurrently_one_gets_its_commit_in() -> None:
     world = world_of()
     waiting(world)
     lose_every_upload(world)

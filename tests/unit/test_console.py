@@ -70,7 +70,7 @@ def test_without_a_terminal_a_line_now_and_then_says_how_far_it_is(often, capsys
     assert lines[-1] == how_far
 
 
-def test_steps_that_only_count_are_told_by_their_count(often, capsys):
+def test_steps_that_only_count_are_reported_by_their_count(often, capsys):
     def work() -> None:
         with progress("planning", 2_000) as bar:
             for _ in range(1_500):
@@ -123,7 +123,7 @@ def test_a_terminal_gets_a_bar_and_no_lines(often, monkeypatch):
     assert "(0 s)" not in terminal.text
 
 
-def test_a_program_that_listens_is_told_and_nothing_is_printed(often, capsys):
+def test_a_program_that_listens_gets_progress_and_nothing_is_printed(often, capsys):
     heard: list[Step] = []
 
     def work() -> None:

@@ -51,7 +51,7 @@ def test_what_became_void_is_forgotten_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(("size", "crc32"), [(0, 0), (1, 1), (65_536, 65_537), (3, 3 << 16)])
-def test_no_content_looks_like_one_that_nobody_read(size: int, crc32: int) -> None:
+def test_no_content_looks_like_unread_content(size: int, crc32: int) -> None:
     assert mark_of(size, crc32) != UNREAD_MARK
     assert mark_of(None, None) == mark_of(size, None) == UNREAD_MARK
 

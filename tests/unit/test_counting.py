@@ -76,7 +76,7 @@ def test_it_is_asked_once_whether_there_is_a_log_and_only_of_large_partitions(
         assert store.count("list_objects", prefix=prefix) == asked
 
 
-def test_a_log_that_came_while_its_partition_was_counted_is_reckoned_with(
+def test_a_log_that_came_while_its_partition_was_counted_is_taken_into_account(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nothing_kept(monkeypatch, 0)

@@ -124,7 +124,7 @@ def test_an_output_that_breaks_off_each_time_is_given_up(s3: ScriptedS3) -> None
 @pytest.mark.parametrize(
     "ask", [lambda s: s.get("b", "k"), lambda s: s.get_range("b", "k", 0, 500)]
 )
-def test_state_that_is_cut_short_each_time_is_told_as_well(
+def test_state_that_is_cut_short_each_time_is_reported_as_well(
     s3: ScriptedS3, ask: Callable[[S3Store], bytes]
 ) -> None:
     store = S3Store(make_client(s3.url), threads=4, patience=NoTime().patience())

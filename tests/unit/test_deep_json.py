@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactor.second_reading import json_text
+from compactor.second_reading import json_values
 from compactor.second_reading.deep_json import end_of_value
 
 # Deeper than the decoder of any Python goes.
@@ -53,13 +53,13 @@ def test_whatever_python_s_decoder_takes_or_refuses_is_taken_or_refused(text: st
 @pytest.mark.parametrize("text", [ARRAYS, OBJECTS])
 def test_a_value_of_a_hundred_thousand_levels_is_one_value(text: str) -> None:
     assert end_of_value(text, 0) == len(text)
-    assert json_text.is_value(text.encode())
-    assert list(json_text.values([text.encode(), b"{}"])) == [text.encode(), b"{}"]
+    assert json_values.is_value(text.encode())
+    assert list(json_values.values([text.encode(), b"{}"])) == [text.encode(), b"{}"]
     records = b'{"Records":[%b,{}]}' % text.encode()
-    assert list(json_text.elements([records], records=True)) == [text.encode(), b"{}"]
-    assert json_text.is_records_alone(records)
+    assert list(json_values.elements([records], records=True)) == [text.encode(), b"{}"]
+    assert json_values.is_records_alone(records)
 
 
 @pytest.mark.parametrize("text", [ARRAYS[:-1], ARRAYS + "]", OBJECTS[:-1] + "]", ARRAYS + "1"])
 def test_what_is_not_closed_as_it_was_opened_is_no_value(text: str) -> None:
-    assert not json_text.is_value(text.encode())
+    assert not json_values.is_value(text.encode())

@@ -101,7 +101,7 @@ def test_content_is_not_taken_for_new_where_the_entry_that_has_it_is_gone() -> N
     assert made.store.contents("lake", "compacted/") == before
 
 
-def test_an_upload_is_aborted_at_once_where_the_look_up_of_the_content_fails() -> None:
+def test_an_upload_is_aborted_immediately_where_the_look_up_of_the_content_fails() -> None:
     made = world()
     deliver(made, 1, etag=ETAG)
     made.add("9.json", '{{"id": "{}"}}')
@@ -138,7 +138,7 @@ def test_some_again_among_others_that_are_new() -> None:
         check_commit(commit, made.store)
 
 
-def test_other_content_at_a_committed_key_is_compacted_beside_the_old_and_told() -> None:
+def test_other_content_at_a_committed_key_is_compacted_beside_the_old_and_reported() -> None:
     made = world()
     deliver(made, 1, b'{"id": "record-100"}\n')
     made.records.add(100)
@@ -341,7 +341,7 @@ def test_what_came_again_is_cleaned_up_after_a_retention_of_its_own() -> None:
     made.check()
 
 
-def test_what_comes_back_with_its_old_etag_is_cleaned_up_once_more() -> None:
+def test_what_comes_back_with_its_old_etag_is_cleaned_up_again() -> None:
     made = world()
     for _ in range(2):
         made.clock.advance(RETENTION + DAY)
@@ -471,7 +471,7 @@ def voided(commit: Commit) -> Commit:
     return replace(commit.voided("run-9"), sequence=2)
 
 
-def test_settings_play_no_part_in_what_came_again() -> None:
+def test_settings_do_not_change_what_came_again() -> None:
     made = world()
     made.settings = Settings.from_input({**made.settings.to_dict(), "compression": "gzip"})
     deliver(made, 1, etag=ETAG)

@@ -9,7 +9,7 @@ from compactor.limits import USUAL
 from compactor.log.encoding import decode_checkpoint, encode_checkpoint
 from compactor.log.log import CommitLog
 from compactor.model import QuarantineReason
-from compactor.outputs.denied_prefixes import DENIED_IN_A_ROW
+from compactor.outputs.group_reading import DENIED_IN_A_ROW
 from compactor.runs.partition_receipts import Receipt
 from tests.support.examples import NOW, PARTITION
 from tests.support.memory_store import Call
@@ -44,7 +44,7 @@ def told(receipt: Receipt) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("reason", REASONS)
-def test_one_bad_source_is_told_with_its_reason_and_stops_nobody(reason: str) -> None:
+def test_one_bad_source_is_reported_with_its_reason_and_stops_nothing(reason: str) -> None:
     made = world()
     deny(made, 1, reason=reason)
     receipt = made.run()

@@ -126,7 +126,7 @@ def test_an_invocation_that_died_before_it_could_name_its_run_is_kept():
     assert kept(*died[:2], *again) == died[:2]
 
 
-def test_invocations_that_run_at_once_are_told_apart_by_their_streams():
+def test_invocations_that_run_concurrently_are_distinguished_by_their_streams():
     chosen = RunFilter("r1")
     lines = []
     for stream, message in (
@@ -198,7 +198,7 @@ def test_following_shows_each_line_once_and_ends_with_the_run():
     assert len(pauses) == 2
 
 
-def test_a_log_that_may_not_be_read_is_told_with_the_permission():
+def test_a_log_that_may_not_be_read_is_reported_with_the_permission():
     aws = Aws("us-east-1")
     run = Execution(ARN, "SUCCEEDED", NOON, NOON, INPUT)
     with Stubber(aws.client("logs")) as logs:

@@ -125,14 +125,14 @@ def running(arn: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("arns", [(MAP_RUN, CLEAN_UP_RUN), (CLEAN_UP_RUN, MAP_RUN)])
-def test_map_runs_are_told_apart_by_their_label_whatever_their_order(script, arns):
+def test_map_runs_are_distinguished_by_their_label_whatever_their_order(script, arns):
     answer = {"mapRuns": [running(arn) for arn in arns]}
     script.answers("stepfunctions", "list_map_runs", answer, {"executionArn": ARN})
     found = map_run.find_map_runs(script.aws, ARN)
     assert found == {"Partitions": MAP_RUN, "CleanUps": CLEAN_UP_RUN}
 
 
-def test_failures_are_told_by_partition_over_all_pages_and_bad_ends(script):
+def test_failures_are_reported_by_partition_over_all_pages_and_bad_ends(script):
     of = {"mapRunArn": MAP_RUN}
     ask = "list_executions"
     states = "stepfunctions"
@@ -157,7 +157,7 @@ def test_failures_are_told_by_partition_over_all_pages_and_bad_ends(script):
     ]
 
 
-def test_status_tells_failed_partitions_and_failed_clean_ups_apart(script, capsys):
+def test_status_separates_failed_partitions_and_clean_ups(script, capsys):
     states, ask = "stepfunctions", "list_executions"
     both = {"mapRuns": [running(CLEAN_UP_RUN), running(MAP_RUN)]}
     script.answers(states, "list_map_runs", both)
@@ -182,7 +182,7 @@ def test_status_tells_failed_partitions_and_failed_clean_ups_apart(script, capsy
         "3/3 partitions",
         "clean-up: 4/4 partitions, 2 failed",
         "clean-up: failed: old/: IntegrityError: the log has a gap",
-        "clean-up: and 1 more failed; --failures shows more, compactor report all",
+        "clean-up: and 1 more failed; --failures N shows more, compactor report shows all",
     ]
 
 
@@ -221,7 +221,7 @@ CLUSTER = (
 )
 
 
-def test_a_step_that_runs_is_told_with_its_ids_and_emrs_own_state(script):
+def test_a_step_that_runs_is_reported_with_its_ids_and_emrs_own_state(script):
     submitted = task("TaskSubmitted", "addStep.sync", output='{"StepId": "s-1"}')
     found = history(script, *CLUSTER, submitted)
     assert found.states == ("AddStep",)
@@ -233,7 +233,7 @@ def test_a_step_that_runs_is_told_with_its_ids_and_emrs_own_state(script):
     assert lines == ["createCluster succeeded, j-1", "addStep running, j-1 s-1, PENDING"]
 
 
-def test_a_cluster_that_starts_is_told_with_emrs_own_state(script):
+def test_a_cluster_that_starts_is_reported_with_emrs_own_state(script):
     found = history(script, *CLUSTER[:4])
     cluster = {"Cluster": {"Id": "j-1", "Status": {"State": "BOOTSTRAPPING"}}}
     script.answers("emr", "describe_cluster", cluster, {"ClusterId": "j-1"})
@@ -258,7 +258,7 @@ def test_a_failed_step_keeps_emrs_reason_beside_the_cluster_that_ends(script):
     ]
 
 
-def test_a_job_run_of_emr_serverless_is_told_with_its_own_state(script):
+def test_a_job_run_of_emr_serverless_is_reported_with_its_own_state(script):
     service = "emr-serverless"
     output = '{"ApplicationId": "00app", "JobRunId": "00job"}'
     found = history(
@@ -286,7 +286,7 @@ def test_a_job_run_of_emr_serverless_is_told_with_its_own_state(script):
 
 
 @pytest.mark.parametrize("code", ["AccessDeniedException", "InvalidRequestException"])
-def test_where_emr_tells_nothing_the_state_machines_view_stands(script, code):
+def test_where_emr_says_nothing_the_state_machines_view_stands(script, code):
     submitted = task("TaskSubmitted", "addStep.sync", output='{"StepIds": ["s-1"]}')
     found = history(script, *CLUSTER, submitted)
     script.refuses("emr", "describe_step", code)
@@ -436,7 +436,7 @@ def test_a_refusal_ends_a_command_with_one_line(script, monkeypatch, capsys):
     assert err == f"compactor: AccessDenied: {action} is needed, and AWS says: not authorized\n"
 
 
-def test_a_state_machine_that_is_gone_is_told(script):
+def test_a_state_machine_that_is_gone_is_reported(script):
     script.refuses("stepfunctions", "start_execution", "StateMachineDoesNotExist")
-    with pytest.raises(Failure, match="is gone; deploy again"):
+    with pytest.raises(Failure, match="no longer exists"):
         executions.start(script.aws, MACHINE, INPUT, "r1")

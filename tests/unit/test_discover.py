@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Container
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,8 @@ from compactor.discovery import counting
 from compactor.discovery.discover import Discovery, discover
 from compactor.discovery.speed import WorkerSpeed
 from compactor.errors import InvalidInput, TransientStoreError
+from compactor.layout import identity_key
+from compactor.log.identity import claim_identity
 from compactor.model import Partition
 from compactor.settings.settings import Settings
 from tests.support.examples import limited
@@ -229,8 +232,45 @@ def test_a_thousand_partitions_cost_one_listing_each() -> None:
     assert paths(discovery) == [f"{n:04d}/" for n in range(1_000)]
     assert {item.objects for item in discovery.items} == {2}
     assert store.count("list_objects", bucket=SOURCE) == 1_000
-    # Source and search; the bucket's root and logs/, for what may own the partitions.
-    assert store.count("list_level", bucket=SOURCE) <= 5
+    # Source and search; the bucket's root, for what may own the partitions.
+    assert store.count("list_level", bucket=SOURCE) == 3
+
+
+def test_a_level_that_was_searched_is_not_listed_again_for_what_may_own_it() -> None:
+    store = a_store(*(f"logs/{n}/{m}/a" for n in range(20) for m in range(3)))
+    seen: list[str] = []
+    store.hooks.before.append(
+        lambda call: seen.append(call.key) if call.name == "list_level" else None
+    )
+    assert len(discover(settings(depth=2), store, NOW, committed=nothing_committed).items) == 60
+    levels = Counter(key for key in seen if key.startswith("logs/"))
+    assert levels.pop("logs/") == 2
+    assert levels == {f"logs/{n}/": 1 for n in range(20)}
+
+
+def test_discovery_reads_once_which_log_it_is() -> None:
+    store = a_store("logs/a")
+    wanted = settings()
+    claim_identity(wanted, store)
+    marker = identity_key(wanted)[1]
+    before = store.count("get", prefix=marker)
+    found(store, wanted)
+    assert store.count("get", prefix=marker) - before == 1
+
+
+@pytest.mark.parametrize("page_size", [1, 1_000])
+@pytest.mark.parametrize(
+    ("marker", "is_owned"),
+    [("_delta_log/0.json", True), ("metadata/v1.metadata.json", True), ("metadata/x", False)],
+)
+def test_a_marker_in_a_level_that_was_searched_owns_the_partitions_below(
+    marker: str, page_size: int, *, is_owned: bool
+) -> None:
+    data = [f"logs/{name}/{n}/a" for name in ("t", "u") for n in range(4)]
+    store = a_store(*data, f"logs/t/{marker}", page_size=page_size)
+    discovery = discover(settings(depth=2), store, NOW, committed=nothing_committed)
+    assert ("t/0/" in paths(discovery)) is not is_owned
+    assert {f"u/{n}/" for n in range(4)} <= set(paths(discovery))
 
 
 def test_discovery_writes_nothing() -> None:
@@ -254,7 +294,7 @@ def test_partitions_are_counted_in_parallel() -> None:
 
 @pytest.mark.parametrize("missing", [SOURCE, LAKE])
 @pytest.mark.parametrize("denied", [False, True])
-def test_a_bucket_that_cannot_be_used_is_told_by_the_field_that_names_it(
+def test_a_bucket_that_cannot_be_used_is_reported_by_the_field_that_names_it(
     missing: str, denied: bool
 ) -> None:
     store = MemoryStore()
@@ -272,7 +312,7 @@ def test_a_bucket_that_cannot_be_used_is_told_by_the_field_that_names_it(
     assert missing in caught.value.accepted
 
 
-def test_a_missing_state_bucket_is_told_by_its_field() -> None:
+def test_a_missing_state_bucket_is_reported_by_its_field() -> None:
     with pytest.raises(InvalidInput, match=r"s3_state_uri: 's3://state/' .*a bucket that exists"):
         found(a_store(), settings(s3_state_uri="s3://state/"))
 

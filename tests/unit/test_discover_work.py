@@ -65,7 +65,7 @@ def test_both_lists_are_json_arrays_below_the_state_prefix() -> None:
 
 def test_the_settings_lie_beside_the_lists_and_the_run_is_where_both_are() -> None:
     store = a_store()
-    wanted = settings(depth=1, emr_cluster_id="j-1")
+    wanted = settings(depth=1, spark_engine="j-1")
     lists = write_work(Discovery((ITEM,), (BIG,)), wanted, "run-1", store)
     assert lists.run_uri == "s3://lake/_compactor/data/runs/run-1/"
     prefix = lists.run_uri.removeprefix("s3://lake/")
@@ -121,7 +121,7 @@ def test_a_run_id_that_is_no_single_segment_is_refused(run_id: str) -> None:
         write_work(Discovery(), settings(), run_id, a_store())
 
 
-def test_a_state_bucket_that_may_not_be_written_is_told_by_its_field() -> None:
+def test_a_state_bucket_that_may_not_be_written_is_reported_by_its_field() -> None:
     store = a_store()
     store.denied.add("lake")
     with pytest.raises(InvalidInput, match=r"s3_state_uri: .*a role that allows"):
@@ -281,7 +281,7 @@ def test_a_run_that_died_between_a_copy_and_its_scheme_can_be_repeated_by_any() 
     assert len(store.contents("lake", "_compactor/data/schemes/")) == 4
 
 
-def test_of_two_first_runs_at_once_that_disagree_only_one_goes_on() -> None:
+def test_of_two_concurrent_first_runs_that_disagree_only_one_goes_on() -> None:
     store = a_store()
 
     def rival(call: Call) -> None:

@@ -82,7 +82,7 @@ def test_nothing_is_tagged_where_no_rule_says_so(
     assert "tags" not in receipt.steps
 
 
-def test_a_table_whose_files_could_not_be_tagged_is_told_of_and_not_failed(
+def test_a_table_whose_files_could_not_be_tagged_is_reported_and_not_failed(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(call: Call) -> None:

@@ -107,7 +107,7 @@ def deployed(fresh: None, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Dep
     return Deployed(endpoint, monkeypatch, objects=3, seconds=10_000)
 
 
-def test_a_batch_is_registered_and_only_what_is_none_of_s3s_comes_again(deployed: Deployed) -> None:
+def test_a_batch_is_registered_and_only_what_is_not_from_s3_comes_again(deployed: Deployed) -> None:
     told = deployed.put("a/1.json")
     foreign = bridged("logs/elsewhere.json", bucket="another")
     assert deployed.registered(told, "poison", TEST_EVENT, foreign, told) == ["m1"]
@@ -127,7 +127,7 @@ def test_the_threshold_starts_one_run_with_the_streams_input(deployed: Deployed)
     assert execution["name"].endswith("-000001")
 
 
-def test_a_sweep_starts_what_is_due_and_tells_what_waits(deployed: Deployed) -> None:
+def test_a_sweep_starts_what_is_due_and_reports_what_waits(deployed: Deployed) -> None:
     deployed.registered(deployed.put("a/1.json"))
     found = deployed.swept()
     assert (found["pending_objects"], found["pending_bytes"], found["started"]) == (1, 10, None)
@@ -166,7 +166,7 @@ def test_a_run_takes_what_was_registered_and_marks_it(
     assert deployed.swept()["pending_objects"] == 0
 
 
-def test_a_daily_sweep_registers_what_no_event_told_of(deployed: Deployed) -> None:
+def test_a_daily_sweep_registers_what_no_event_named(deployed: Deployed) -> None:
     deployed.put("a/1.json")
     # The object is younger than its event may be late.
     found = deployed.swept(reconcile=True)
@@ -174,7 +174,7 @@ def test_a_daily_sweep_registers_what_no_event_told_of(deployed: Deployed) -> No
     assert found["pending_objects"] == 0
 
 
-def test_sweeps_go_on_with_a_round_that_the_daily_one_began(
+def test_sweeps_continue_a_round_that_the_daily_one_began(
     deployed: Deployed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in "abc":

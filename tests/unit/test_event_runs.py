@@ -16,7 +16,7 @@ from tests.support.event_world import EventWorld
 from tests.support.memory_store import Crashed
 
 
-def test_objects_are_compacted_as_their_events_tell_and_marked_after_the_commit() -> None:
+def test_objects_are_compacted_as_their_events_come_and_marked_after_the_commit() -> None:
     world = EventWorld()
     told = [world.put(f"a/{n}.json") for n in range(3)] + [world.put("b/1.json")]
     found = world.deliver(*told, told[0])
@@ -199,7 +199,7 @@ def test_other_settings_look_at_what_was_left_again() -> None:
     assert [item.path for item in other.begin("run-y")] == ["a/"]
 
 
-def test_two_sweeps_at_once_start_one_execution() -> None:
+def test_two_concurrent_sweeps_start_one_execution() -> None:
     world = EventWorld()
     world.deliver(world.put("a/1.json"), world.put("a/2.json"))
     inner: list[bool] = []
@@ -217,7 +217,7 @@ def test_two_sweeps_at_once_start_one_execution() -> None:
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_whoever_dies_after_a_start_starts_no_second_run_of_the_batch(*, ended: bool) -> None:
+def test_a_sweep_that_dies_after_a_start_starts_no_second_run_of_the_batch(*, ended: bool) -> None:
     world = EventWorld(seconds=300)
     world.deliver(world.put("a/1.json"), world.put("a/2.json"))
 
@@ -377,7 +377,7 @@ def test_a_run_that_failed_is_made_up_for_though_nothing_is_pending() -> None:
     world.must_be_finished()
 
 
-def test_while_a_run_goes_on_nobody_need_count() -> None:
+def test_while_a_run_goes_on_nothing_need_be_counted() -> None:
     world = EventWorld()
     world.deliver(world.put("a/1.json"), world.put("a/2.json"))
     assert not is_busy(world.registry.batch("logs"), world.executions, world.clock.now())
@@ -404,7 +404,7 @@ def _noted(world: EventWorld) -> list[str]:
     return [one.source.key for commit in log.every_commit() for one in commit.again]
 
 
-def test_what_came_back_is_noted_though_its_event_comes_behind_another_commit() -> None:
+def test_what_came_back_is_noted_though_its_event_comes_after_another_commit() -> None:
     world = EventWorld(objects=1)
     world.deliver(world.put("a/1.json"))
     world.sweep()

@@ -27,7 +27,7 @@ def test_a_key_comes_out_as_it_is_by_every_way_of_delivery(key: str) -> None:
     assert {one.key for one in told | {only(by_topic(bridged(key)))}} == {key}
 
 
-def test_an_event_tells_all_that_a_listing_would() -> None:
+def test_an_event_has_all_that_a_listing_would() -> None:
     given_: dict[str, Any] = {
         "etag": "abc",
         "size": 2**41,
@@ -120,7 +120,7 @@ def test_sequencers_are_in_the_order_of_s3() -> None:
         json.dumps({"source": "aws.ec2", "detail": {}}),
     ],
 )
-def test_a_message_that_is_none_of_s3s_says_so(body: str) -> None:
+def test_a_message_that_is_not_from_s3_says_so(body: str) -> None:
     with pytest.raises(ForeignMessage) as caught:
         decode(body)
     assert len(str(caught.value)) < 300

@@ -260,7 +260,7 @@ def another_scheme() -> World:
 @pytest.mark.parametrize(
     ("make", "error"), [(no_scheme, IntegrityError), (another_scheme, InvalidInput)]
 )
-def test_in_no_order_is_anything_left_behind_where_sources_were_divided_otherwise(
+def test_in_no_order_is_anything_left_where_sources_were_divided_otherwise(
     make: Callable[[], World], error: type[CompactorError]
 ) -> None:
     orders = 0

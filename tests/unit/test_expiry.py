@@ -24,6 +24,7 @@ from compactor_cli.restoring import restore_all
 from tests.support.cleaning import DAY, LINE, left
 from tests.support.examples import NOW, PARTITION
 from tests.support.examples import settings as settings_of
+from tests.support.format_document import told_keys
 from tests.support.memory_store import Crashed, ManualClock, MemoryStore
 from tests.support.world import World
 
@@ -135,13 +136,11 @@ def example(kind: str) -> str:
 
 
 def test_it_is_decided_of_every_kind_of_object_whether_it_expires() -> None:
-    text = DOCUMENT.read_text("utf-8")
-    (keys,) = re.findall(r"^\| Key \| What \| Written \|\n(.*?)\n\n", text, re.S | re.M)
-    (of_a_run,) = re.findall(r"^\| Key \| What \|\n(.*?)\n\n", text, re.S | re.M)
-    told = re.findall(r"^\| `([^`]+)` \|", keys, re.M)
-    told += [f"runs/<run id>/{name}" for name in re.findall(r"^\| `([^`]+)` \|", of_a_run, re.M)]
-
-    assert set(told) == set(KINDS)
+    keys = told_keys(DOCUMENT.read_text("utf-8"))
+    assert {one.key for one in keys} == set(KINDS)
+    assert {one.key for one in keys if one.deleted == "expiry"} == {
+        key for key, goes in KINDS.items() if goes
+    }
 
 
 def test_of_an_old_state_only_what_a_run_wrote_for_itself_goes() -> None:
@@ -198,7 +197,7 @@ def test_of_a_run_whose_discovery_failed_the_report_goes() -> None:
 
 
 @pytest.mark.parametrize("name", ["listing/index.json", "listing/taken/000000.json"])
-def test_what_a_round_of_reconciling_took_goes_and_last_what_tells_so(name: str) -> None:
+def test_what_a_round_of_reconciling_took_goes_and_its_marker_last(name: str) -> None:
     run = "runs/reconcile-logs-1800000000/"
     others = ("listing/sorted/abc/0/0.json.gz", "listing/pages/abc/0.json.gz")
     names = {run + one: 91.0 for one in (*others, name)}
@@ -263,7 +262,7 @@ def test_a_call_without_time_says_so_and_drops_nothing() -> None:
     assert store.contents("lake", STATE) == before
 
 
-def test_what_the_store_does_not_delete_is_told_and_ends_nothing(
+def test_what_the_store_does_not_delete_is_reported_and_ends_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     store = state_of({"runs/a/discovery.json": 400})

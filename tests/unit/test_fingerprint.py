@@ -81,7 +81,7 @@ def test_where_pages_end_makes_no_difference(sizes: list[int]) -> None:
         replace(ONE, restored_until=1.0),
     ],
 )
-def test_whatever_a_listing_tells_of_an_object_counts(other: SourceObject) -> None:
+def test_whatever_a_listing_says_of_an_object_counts(other: SourceObject) -> None:
     assert seen([other]).digest != seen([ONE]).digest
 
 

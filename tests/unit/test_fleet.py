@@ -56,4 +56,4 @@ def test_no_batch_takes_more_than_two_minutes_by_the_measured_speeds(objects: in
 def test_where_the_account_runs_few_functions_batches_are_for_these() -> None:
     settings = Settings.from_input({**_PLACES, "max_concurrency": 1_000})
     assert Fleet().batch_partitions(1_000, Largest(1, 1), settings) == 1
-    assert Fleet(at_once=50).batch_partitions(1_000, Largest(1, 1), settings) == 20
+    assert Fleet(concurrent=50).batch_partitions(1_000, Largest(1, 1), settings) == 20

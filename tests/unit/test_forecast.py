@@ -94,7 +94,7 @@ def test_plan_leaves_out_what_a_run_finds_to_be_outputs() -> None:
     assert found.objects == 3
 
 
-def test_plan_tells_of_what_was_put_again_after_its_commit() -> None:
+def test_plan_names_what_was_put_again_after_its_commit() -> None:
     world = World()
     for name in ("a.json", "b.json"):
         world.add(name, '{{"id": "{}"}}')

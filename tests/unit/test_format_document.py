@@ -1,4 +1,4 @@
-"""docs/format.md and the code tell the same of every stored document."""
+"""docs/format.md and the code agree on every stored document."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from compactor import layout
 from compactor.cleaning.clean_up_list import read_due
+from compactor.discovery.discovery_pieces import Partitions, Piece, Pieces
 from compactor.discovery.location_checks import NamedLevels
-from compactor.discovery.pieces import Partitions, Piece, Pieces
 from compactor.discovery.work_items import WorkItem
 from compactor.log import identity, schemes
 from compactor.log.identity import LogIdentity
+from compactor.log.left_alone import BY_SETTINGS
 from compactor.log.schemes import Scheme
-from compactor.model import Partition, Skipped
+from compactor.model import PASSING_REASONS, Partition, Skipped
 from compactor.report.run_records import SparkErrorLine
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -34,91 +34,119 @@ from compactor_tables.observations import Look, Maintained
 from compactor_tables.orders import Order, write_order
 from compactor_tables.outcomes import outcome_of, write_outcome
 from compactor_tables.superseded import Live, SupersededFiles
-from tests.support.document_tables import (
-    NUMBERED,
-    OBJECTS,
-    VALUES,
-    sections_of,
-    table_of,
-    told_table,
+from tests.support.document_tables import NUMBERED, OBJECTS, VALUES, parts_of, table_of
+from tests.support.examples import PARTITION
+from tests.support.format_document import (
+    Key,
+    blocks_of,
+    pattern_of,
+    told_keys,
+    told_types,
     told_values,
 )
-from tests.support.examples import PARTITION
 from tests.support.memory_store import MemoryStore
 from tests.support.stored_state import STATE, load, versions
 from tests.support.table_world import Tables
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "format.md"
 TEXT = DOCUMENT.read_text("utf-8")
-SECTIONS = dict(sections_of(TEXT))
-PREFIXES = {
-    "schemes",
-    "scheme-copies",
-    "parquet-schemas",
-    "csv-dialects",
-    "partitions",
-    "manifest",
-    "table",
-    "tables",
-    "reconcile",
-    "readers",
-    "probes",
-    "runs",
-}
+TYPES = told_types(TEXT)
+KEYS = told_keys(TEXT)
+# What the document says of all documents of a run says nothing of one.
+REST = "runs/<run id>/<rest>"
+PATTERNS = [pattern_of(one.key) for one in KEYS if one.key != REST]
 # Documents whose fields no type of the code has.
 WRITTEN_BY_HAND = {"Identity", "Scheme", "ParquetSchema"}
 # Documents that only a discovery of several invocations leaves.
 RESUMED = {"Partitions", "Piece"}
-_EXAMPLE = re.compile(r"^```json( \w+)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Not documents of one type.
+OTHER_EXAMPLES = {"settings", "spark"}
+EXAMPLES = {name: json.loads(body) for name, body in blocks_of(TEXT, "json")}
+MEANING_WORDS = 12
 
 
-def examples(name: str) -> list[Any]:
-    """The documents that a section shows; lists of them count, other kinds do not."""
-    found = _EXAMPLE.findall(SECTIONS[name])
-    return [json.loads(body) for kind, body in found if kind in {"", " list"}]
+def is_key(told: Key, name: str) -> bool:
+    return told.key != REST and pattern_of(told.key).fullmatch(name) is not None
+
+
+def require_ways(store: MemoryStore, state: str = STATE) -> None:
+    """Every object of the state was written as the document says: created, put or swapped."""
+    ways = {"create": {"create"}, "put": {"put"}, "swap": {"create", "replace"}}
+    wrote = [one for one in store.calls if one.name in {"create", "put", "replace"}]
+    compared = 0
+    for call in wrote:
+        name = call.key.removeprefix(state)
+        if name == call.key:
+            continue
+        (found,) = {one.written for one in KEYS if is_key(one, name)}
+        assert call.name in ways[found], (
+            f"{call.name} of {name}, which the document says to {found}"
+        )
+        compared += 1
+    assert compared
 
 
 def keys_of(made: bytes) -> set[str]:
     return set(json.loads(gzip.decompress(made) if made[:2] == b"\x1f\x8b" else made))
 
 
-def test_each_field_is_told_with_its_kind_and_what_its_absence_means() -> None:
+def test_each_field_is_there_with_its_type_and_what_its_absence_means() -> None:
     for name in OBJECTS:
-        assert told_table(SECTIONS[name]) == table_of(name), name
+        assert TYPES[name].fields == table_of(name), name
 
 
-def test_each_value_is_told() -> None:
-    for name, values in VALUES.items():
-        assert told_values(SECTIONS[name]) == [one.value for one in values], name
+def test_each_meaning_is_short() -> None:
+    long = {
+        f"{name}.{field}": meaning
+        for name, one in TYPES.items()
+        for field, meaning in one.meanings.items()
+        if len(meaning.split()) > MEANING_WORDS
+    }
+    assert long == {}
 
 
-def test_nothing_is_told_that_the_code_has_not() -> None:
-    told = {name for name, section in SECTIONS.items() if told_table(section)}
-    assert told == {*OBJECTS, *WRITTEN_BY_HAND}
-    assert {name for name, section in SECTIONS.items() if told_values(section)} == set(VALUES)
+def test_each_value_is_there() -> None:
+    listed = told_values(TEXT)
+    assert listed == {name: [one.value for one in values] for name, values in VALUES.items()}
 
 
-def test_every_kind_that_a_table_names_has_a_table() -> None:
+def test_the_marks_of_reasons_are_those_of_the_code() -> None:
+    marked = {mark: set(re.findall(rf"^  (\w+) +\({mark}\) ", TEXT, re.MULTILINE)) for mark in "ps"}
+    assert marked == {"p": {*PASSING_REASONS}, "s": {*BY_SETTINGS}}
+
+
+def test_nothing_is_there_that_the_code_has_not() -> None:
+    assert set(TYPES) == {*OBJECTS, *WRITTEN_BY_HAND}
+
+
+def test_every_type_that_a_field_names_is_described() -> None:
     kinds = {kind for name in OBJECTS for kind, _ in table_of(name).values()}
-    named = {one for kind in kinds for one in re.findall(r"`(\w+)`", kind)}
+    named = {one for kind in kinds for one in re.findall(r"[A-Z]\w+", kind)}
     assert named <= {*OBJECTS, *VALUES}
 
 
-def test_the_examples_are_such_documents() -> None:
-    for name, kind in OBJECTS.items():
-        shown = examples(name)
-        found = [one for body in shown for one in (body if isinstance(body, list) else [body])]
-        assert found, name
-        known = table_of(name)
-        needed = {field for field, (_, absent) in known.items() if absent == "always there"}
-        for one in found:
-            assert needed <= set(one) <= set(known), name
+def test_every_type_that_a_key_names_is_described() -> None:
+    named = {one for key in KEYS for one in re.findall(r"\b[A-Z][A-Za-z]+\b", key.what)}
+    assert named <= {*OBJECTS, *WRITTEN_BY_HAND, "Spark", "Step", "Functions"}
+
+
+def test_the_examples_are_such_documents_and_every_type_is_in_one() -> None:
+    reached = set()
+    for example, shown in EXAMPLES.items():
+        if example in {*OTHER_EXAMPLES, *WRITTEN_BY_HAND}:
+            continue
+        for one in shown if isinstance(shown, list) else [shown]:
+            for name, body, known in parts_of(example, one):
+                needed = {field for field, (_, absent) in known.items() if absent == "required"}
+                assert needed <= set(body) <= set(known), f"{name} in {example}"
+                reached.add(name)
             # A tuple in memory, and an object where it is written.
-            if name != "DueWork":
-                msgspec.json.decode(json.dumps(one), type=kind)
+            if example != "DueWork":
+                msgspec.json.decode(json.dumps(one), type=OBJECTS[example])
+    assert reached == set(OBJECTS)
 
 
-def test_what_is_versions_hand_has_the_fields_that_are_told() -> None:
+def test_what_is_versions_hand_has_the_fields_that_are_documented() -> None:
     settings = load().settings
     made = {
         "Identity": identity._encode(LogIdentity("a", settings.s3_destination_uri)),
@@ -127,11 +155,10 @@ def test_what_is_versions_hand_has_the_fields_that_are_told() -> None:
     }
     assert made.keys() == WRITTEN_BY_HAND
     for name, body in made.items():
-        (example,) = examples(name)
-        assert keys_of(body) == set(told_table(SECTIONS[name])) == set(example)
+        assert keys_of(body) == set(TYPES[name].fields) == set(EXAMPLES[name])
 
 
-def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
+def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
     stored = load()
     stored.add("json/new.json", b'{"id": 1}\n')
     stored.add("json/new-2.json", b'{"id": 2}\n')
@@ -152,6 +179,7 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     }
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
+    require_ways(stored.store)
     # The others are compared where there is an inventory, in test_inventory and _in_pieces.
     listed = {"InventoryIndex", "TakenPiece"}
     # That of a table where there is one, below; of a round in test_rounds, of maintenance further
@@ -162,7 +190,7 @@ def test_what_a_run_writes_has_the_fields_that_are_told() -> None:
     assert {*others, *RESUMED, *written} >= set(NUMBERED)
 
 
-def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_told() -> None:
+def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_documented() -> None:
     stored = load()
     pieces = Pieces(stored.settings, "today-1", stored.store)
     piece = Piece(0, 1, [], [], 0, NamedLevels(), Skipped(0, 0), {})
@@ -177,11 +205,12 @@ def test_what_a_resumed_discovery_leaves_has_the_fields_that_are_told() -> None:
     assert set(state) == set(written.values())
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
-        assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
+        assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
     assert written.keys() == RESUMED
+    require_ways(stored.store)
 
 
-def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:
+def test_what_maintenance_leaves_has_the_fields_that_are_documented() -> None:
     state, table = parse_location(f"s3://lake/{STATE}"), parse_table("delta:s3://lake/gold/orders/")
     store = MemoryStore()
     store.add_bucket("lake")
@@ -198,12 +227,13 @@ def test_what_maintenance_leaves_has_the_fields_that_are_told() -> None:
     )
     keys = sorted(store.contents("lake", STATE))
     assert len(keys) == 2
+    require_ways(store)
     for name, key in zip(("Looks", "Superseded"), keys, strict=True):
         assert keys_of(store.get("lake", key)) == set(table_of(name)), name
-        assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
+        assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
 
 
-def test_what_a_maintenance_run_leaves_has_the_fields_that_are_told() -> None:
+def test_what_a_maintenance_run_leaves_has_the_fields_that_are_documented() -> None:
     state, store = parse_location(f"s3://lake/{STATE}"), MemoryStore()
     store.add_bucket("lake")
     order = Order(run_id="run-1", table="glue:bronze.events", engine="athena")
@@ -214,6 +244,7 @@ def test_what_a_maintenance_run_leaves_has_the_fields_that_are_told() -> None:
     write_outcome(outcome_of(plan, order, receipt), state, store)
     store.put(*places.list_key(state, "run-1"), b'[{"table": "glue:bronze.events"}]')
     report_on("run-1", "", "", state=state, store=store)
+    require_ways(store)
     for name, find in MAINTENANCE_RUN.items():
         bucket, key = find(state, order.address)
         assert keys_of(store.get(bucket, key)) == set(table_of(name)), name
@@ -231,12 +262,9 @@ _UNITS = ("econds", "US dollars", "DPU-hours")
 
 @pytest.mark.parametrize("name", [*MAINTENANCE_RUN, "RewrittenPartition", "Foretold", "Totals"])
 def test_each_number_of_a_maintenance_run_that_is_no_count_has_its_unit(name: str) -> None:
-    numbers = {field for field, (kind, _) in table_of(name).items() if kind.startswith("number")}
-    rows = dict(_MEANING.findall(SECTIONS[name]))
-    assert [one for one in numbers if not any(unit in rows[one] for unit in _UNITS)] == []
-
-
-_MEANING = re.compile(r"^\| `(\w+)` \|[^|]+\|[^|]+\| ([^|]+) \|$", re.MULTILINE)
+    numbers = {field for field, (kind, _) in table_of(name).items() if kind.startswith("float")}
+    meanings = TYPES[name].meanings
+    assert [one for one in numbers if not any(unit in meanings[one] for unit in _UNITS)] == []
 
 
 class _NoFiles:
@@ -244,7 +272,7 @@ class _NoFiles:
         return Live(0, frozenset())
 
 
-def test_what_a_publisher_leaves_has_the_fields_that_are_told(
+def test_what_a_publisher_leaves_has_the_fields_that_are_documented(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("compactor.sinks.table_log._ENTRIES_A_CHECKPOINT", 1)
@@ -263,7 +291,8 @@ def test_what_a_publisher_leaves_has_the_fields_that_are_told(
     }
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
-        assert any(one.fullmatch(key.removeprefix(STATE)) for one in told_keys())
+        assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS)
+    require_ways(tables.store)
     left = {key for key in state if "/table/" in key}
     assert left == {key for key in written.values() if "/table/" in key}
     entry = json.loads(state[written["TableEntry"]])
@@ -272,45 +301,25 @@ def test_what_a_publisher_leaves_has_the_fields_that_are_told(
 
 
 def test_the_examples_of_lists_settings_and_spark_are_read() -> None:
-    for body in re.findall(r"^```json settings\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL):
-        given = json.loads(body)
-        assert set(given) == set(FIELDS)
-        assert Settings.from_input(given).to_dict() == given
-    lists = re.findall(r"^```json list\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    items, due = (json.loads(body) for body in lists)
+    given = EXAMPLES["settings"]
+    assert set(given) == set(FIELDS)
+    assert Settings.from_input(given).to_dict() == given
+    items, due = EXAMPLES["WorkItem"], EXAMPLES["DueWork"]
     assert [WorkItem.from_dict(item).to_dict() for item in items] == items
     assert [one.to_dict() for one in read_due(json.dumps(due).encode())] == due
-    (spark,) = re.findall(r"^```json spark\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    spark = json.dumps(EXAMPLES["spark"])
     assert msgspec.json.decode(spark, type=SparkErrorLine).error == "IntegrityError"
 
 
-def told_keys() -> list[re.Pattern[str]]:
-    """The keys that the tables tell, below the state's prefix."""
-    rows = re.findall(r"^\| `([^`]+)` \| [^|]+ \|(?: [^|]+ \|)?$", TEXT, re.MULTILINE)
-    wild = {"path": "(?:.*/)?", "number": "[0-9]{20}", "rest": ".+"}
-    found = []
-    for row in rows:
-        key = row if "/" in row and row.split("/")[0] in PREFIXES else f"runs/<run id>/{row}"
-        parts = re.split(r"<([^>]+)>", "identity.json" if row == "identity.json" else key)
-        names = [wild.get(one, "[^/]+") for one in parts[1::2]]
-        text = [re.escape(one) for one in parts[::2]]
-        pattern = "".join(one + two for one, two in zip(text, [*names, ""], strict=True))
-        # What is told of all documents of a run tells nothing of one.
-        if row != "runs/<run id>/<rest>":
-            found.append(re.compile(pattern, re.DOTALL))
-    return found
-
-
 @pytest.mark.parametrize("name", versions())
-def test_every_object_of_a_state_has_a_key_that_is_told(name: str) -> None:
-    told = told_keys()
-    assert len(told) > 20
+def test_every_object_of_a_state_has_a_key_that_is_documented(name: str) -> None:
+    assert len(PATTERNS) > 20
     for key in load(name).store.contents("lake", STATE):
-        assert any(one.fullmatch(key.removeprefix(STATE)) for one in told), key
-    assert not any(one.fullmatch("partitions/a/b/0001.json") for one in told)
+        assert any(one.fullmatch(key.removeprefix(STATE)) for one in PATTERNS), key
+    assert not any(one.fullmatch("partitions/a/b/0001.json") for one in PATTERNS)
 
 
-def test_the_name_of_a_partition_is_the_one_that_is_told() -> None:
-    told = re.search(r"`([^`]+)` is `(\S+-[0-9a-f]{16})`", TEXT)
+def test_the_name_of_a_partition_is_the_one_that_is_shown() -> None:
+    told = re.search(r"`([^`]+)`\s+is\s+`(\S+-[0-9a-f]{16})`", TEXT)
     assert told is not None
     assert Partition("source", "", told[1]).id == told[2]

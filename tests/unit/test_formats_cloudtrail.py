@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
-from compactor.log.slices import facts_of, restore_slice
+from compactor.log.slice_facts import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from tests.support.examples import TOO_DEEP
 
@@ -208,7 +208,7 @@ def test_a_refused_source_leaves_the_output_as_it_was() -> None:
     assert (first.separator, second.separator) == (b"", b",")
 
 
-def test_sources_without_records_leave_no_comma_behind() -> None:
+def test_sources_without_records_leave_no_comma() -> None:
     empty = [b'{"Records":[]}', b"", b" \n", BOM, b'{ "Records" : [ \n ] }']
     sources = [*empty, b'{"Records":[{"a":1}]}', *empty, b'{"Records":[{"a":2}]}', *empty]
     joined, _ = join(framer("document"), sources)

@@ -82,7 +82,7 @@ def refusal(
         (b"https 2018-07-02T22:23:00.186641Z app/lb/50dc 192.0.2.1:2817", "x.log", Format.TEXT),
     ],
 )
-def test_format_is_told_by_the_bytes(head: bytes, key: str, expected: Format) -> None:
+def test_format_is_recognised_by_the_bytes(head: bytes, key: str, expected: Format) -> None:
     complete = len(head) < 65_536 or head.endswith(b"}")
     assert found(head, key, complete=complete) == Detected(expected)
     assert found(BOM + head, key, complete=complete) == Detected(expected)
@@ -98,7 +98,7 @@ def test_format_is_told_by_the_bytes(head: bytes, key: str, expected: Format) ->
         ("a/x.tsv.gzip", Format.TSV),
     ],
 )
-def test_delimited_formats_are_told_by_the_key(key: str, expected: Format) -> None:
+def test_delimited_formats_are_recognised_by_the_key(key: str, expected: Format) -> None:
     content = b"name,city\tage\r\nx,y\tz\r\n"
     dialect = b"\t0 crlf" if expected is Format.TSV else b",0 crlf"
     assert found(content, key, csv_header="present") == Detected(
@@ -147,7 +147,7 @@ def test_what_the_data_set_decides_is_the_header_or_none() -> None:
         assert refusal(other, "x.csv", decide=decide) == QuarantineReason.AMBIGUOUS_HEADER
 
 
-def test_no_source_tells_by_itself_whether_it_has_a_header() -> None:
+def test_no_source_shows_by_itself_whether_it_has_a_header() -> None:
     for content in (b"id,name\n1,x\n2,y\n", b"1,x\n2,y\n", b"a,b\nc,d\n", b",,\na,b,c\n"):
         assert refusal(content, "x.csv") == QuarantineReason.AMBIGUOUS_HEADER
         plain = found(content, "x.csv", csv_header="absent")
@@ -163,7 +163,7 @@ def test_a_header_longer_than_the_head_is_refused_unless_the_head_is_all() -> No
     assert found(header + row, "x.csv", complete=False, csv_header="present").header == header
 
 
-def test_flow_logs_are_told_by_their_field_names_in_any_order() -> None:
+def test_flow_logs_are_recognised_by_their_field_names_in_any_order() -> None:
     shuffled = FLOW_HEADER.split()
     random.Random(1).shuffle(shuffled)
     for header in (FLOW_HEADER, b" ".join(shuffled), b"srcaddr dstaddr traffic-path"):
@@ -173,7 +173,7 @@ def test_flow_logs_are_told_by_their_field_names_in_any_order() -> None:
             assert found(content) == Detected(Format.VPC_FLOW, header)
 
 
-def test_flow_logs_with_unknown_fields_are_told_by_the_key_and_the_known_ones() -> None:
+def test_flow_logs_with_unknown_fields_are_recognised_by_the_key_and_the_known_ones() -> None:
     header = b"version resource-type tgw-id tgw-new-field"
     key = "AWSLogs/1/vpcflowlogs/us-east-1/2024/01/01/1_vpcflowlogs_us-east-1_fl-1_x.log.gz"
     content = header + b"\n6 TransitGateway tgw-1 x\n"
@@ -276,7 +276,7 @@ def test_a_compression_that_is_not_read_is_named(content: bytes, name: str) -> N
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
-def test_wide_encodings_are_told_by_their_mark_or_their_nuls(encoding: str) -> None:
+def test_wide_encodings_are_recognised_by_their_mark_or_their_nuls(encoding: str) -> None:
     text = "2026-01-31T12:00:00Z INFO a line of a log\n" * 3
     assert refusal(text.encode(encoding)) == QuarantineReason.ENCODING
 

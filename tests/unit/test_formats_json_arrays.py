@@ -12,7 +12,7 @@ from compactor.errors import UnreadableSource
 from compactor.formats import detect, framer_for
 from compactor.formats.framing import Framed, Framer
 from compactor.formats.json_arrays import JsonArrayFramer
-from compactor.log.slices import facts_of, restore_slice
+from compactor.log.slice_facts import facts_of, restore_slice
 from compactor.model import Compression, Format, Signature
 from compactor_cli.commands import verify
 from tests.support.world import World

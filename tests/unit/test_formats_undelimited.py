@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from compactor.errors import UnreadableSource
 from compactor.formats import framer_for
 from compactor.formats.framing import Framed, Framer
-from compactor.log.slices import facts_of, restore_slice
+from compactor.log.slice_facts import facts_of, restore_slice
 from compactor.model import Compression, Format, QuarantineReason, Signature
 from tests.support.examples import TOO_DEEP
 
@@ -95,7 +95,7 @@ def test_a_source_without_newlines_needs_no_edits() -> None:
         assert b"".join(framed.slice) == b'{"a":1}\n{"a":2} \n{"a":3}\n'
 
 
-def test_newlines_of_the_source_are_told_from_inserted_ones() -> None:
+def test_newlines_of_the_source_are_distinguished_from_inserted_ones() -> None:
     content = b'{"a":1}{"a":2}\n{"a":3}{"a":4}'
     (framed,) = join(framer(), [content])[1]
     assert b"".join(framed.slice) == b'{"a":1}\n{"a":2}\n{"a":3}\n{"a":4}\n'
@@ -142,7 +142,7 @@ def test_a_source_that_does_not_start_and_end_with_an_object_is_refused(content:
     assert caught.value.reason == QuarantineReason.MALFORMED
 
 
-def test_blank_sources_leave_nothing_behind() -> None:
+def test_blank_sources_leave_nothing() -> None:
     contents = [b"", b" \r\n", BOM, BOM + b"\n"]
     joined, framed = join(framer(), contents)
     assert joined == b""

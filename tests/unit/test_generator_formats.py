@@ -214,7 +214,7 @@ def test_empty_objects_are_valid_too(log_format: LogFormat) -> None:
         (LogFormat.VPC, ".log", ".log.gz"),
     ],
 )
-def test_the_suffix_tells_the_compression(
+def test_the_suffix_decides_the_compression(
     log_format: LogFormat, plain_end: str, gzip_end: str
 ) -> None:
     found = Counter[bool]()

@@ -179,7 +179,7 @@ def test_arrivals_stay_within_the_window() -> None:
     assert arrivals.at(math.nextafter(1.0, 0.0)) == arrivals.first + 86_399
 
 
-def test_a_late_object_is_hours_behind_its_events() -> None:
+def test_a_late_object_is_hours_after_its_events() -> None:
     rng = Random(1)
     late = [delay_seconds(rng, late=True) for _ in range(2_000)]
     on_time = [delay_seconds(rng, late=False) for _ in range(2_000)]

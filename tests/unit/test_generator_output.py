@@ -126,7 +126,7 @@ def test_progress_counts_up_to_the_total(tmp_path: Path) -> None:
     assert seen[-1] == written
 
 
-def test_a_failing_worker_ends_the_others_and_is_told(tmp_path: Path) -> None:
+def test_a_failing_worker_ends_the_others_and_is_reported(tmp_path: Path) -> None:
     def broken() -> Iterator[GeneratedObject]:
         yield from generate(GeneratorSpec(objects=40))
         raise RuntimeError("the source broke")
@@ -185,12 +185,12 @@ def test_a_wrong_endpoint_is_refused() -> None:
         write(generate(SPEC), "s3://bucket/logs", endpoint_url="localhost")
 
 
-def test_an_endpoint_that_does_not_answer_is_told_as_such() -> None:
+def test_an_endpoint_that_does_not_answer_is_reported_as_such() -> None:
     with pytest.raises(TransientStoreError, match="does not answer"):
         write(generate(SPEC), "s3://b-1/logs", endpoint_url=f"http://127.0.0.1:{free_port()}")
 
 
-def test_missing_credentials_are_told_as_such(
+def test_missing_credentials_are_reported_as_such(
     endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")

@@ -93,7 +93,7 @@ def test_of_the_files_that_a_process_may_open_reads_take_half(
     assert S3Store(make_client(s3.url), threads=256).limiter.limit == most
 
 
-def test_sources_of_no_bytes_tell_nothing_of_how_quick_the_store_is(s3: ScriptedS3) -> None:
+def test_sources_of_no_bytes_say_nothing_of_how_quick_the_store_is(s3: ScriptedS3) -> None:
     store = store_on(s3)
     empty = [SourceObject("bucket", f"logs/{n}", "e-2", 0, 0.0) for n in range(100)]
     assert {body.content for body in store.read_sources(empty)} == {b""}
@@ -181,7 +181,7 @@ def test_a_process_ends_when_all_is_read_though_its_main_thread_has_ended(s3: Sc
     assert run(_MAIN_ENDS_FIRST, s3).stdout == f"b'hello'\n{40 * 99 - 1}\n"
 
 
-def test_a_process_ends_though_sources_that_nobody_takes_are_under_way(s3: ScriptedS3) -> None:
+def test_a_process_ends_though_sources_that_are_not_taken_are_under_way(s3: ScriptedS3) -> None:
     assert run(_GIVEN_UP, s3).stdout == "b'hello'\n"
 
 

@@ -16,7 +16,7 @@ from compactor.errors import AlreadyExists, InvalidInput, TransientStoreError
 from compactor.readers.formats import SYMLINK_INPUT, Reading, descriptor_of, table_descriptor
 from compactor.readers.reader_catalog import CatalogChange
 from compactor.readers.states import Shown
-from compactor.settings.readers import parse_reader_table
+from compactor.settings.reader_table import parse_reader_table
 
 TABLE = parse_reader_table("glue:lake.logs")
 WHERE = {"DatabaseName": "lake", "TableName": "logs"}
@@ -58,7 +58,7 @@ def change(day: str, *, new: bool, shown: Shown = Shown.COMPACTED) -> CatalogCha
     return CatalogChange((day,), descriptor_of(DESCRIPTOR, shown, location), {"x": day}, new=new)
 
 
-def test_partitions_are_changed_in_hundreds_and_each_error_is_told(stubber: Stubber) -> None:
+def test_partitions_are_changed_in_hundreds_and_each_error_is_reported(stubber: Stubber) -> None:
     changes = [change(f"{n:03}", new=n % 2 == 0) for n in range(402)]
     expected = {
         "batch_create_partition": ("PartitionInputList", [one for one in changes if one.new]),
@@ -131,7 +131,7 @@ def test_what_stays_unprocessed_is_for_later(stubber: Stubber) -> None:
         ("EntityNotFoundException", InvalidInput),
     ],
 )
-def test_what_glue_refuses_is_told_by_what_helps(
+def test_what_glue_refuses_is_reported_by_what_helps(
     stubber: Stubber, code: str, error: type[Exception]
 ) -> None:
     stubber.add_client_error("batch_update_partition", code, "no", 400)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from compactor.errors import TransientStoreError, UnreadableSource
-from compactor.outputs import inflation as inflating
-from compactor.outputs.inflation import inflated
+from compactor.outputs import plain_content as inflating
+from compactor.outputs.plain_content import inflated
 from compactor.ports import SourceBody
 from tests.support.examples import settings, source
 
@@ -42,7 +42,7 @@ def test_contents_are_those_of_their_sources_in_order(processors: int) -> None:
     assert found == [(one.source, text) for one, text in zip(bodies, TEXTS, strict=True)]
 
 
-def test_what_ends_the_bodies_comes_behind_the_last_of_them(processors: int) -> None:
+def test_what_ends_the_bodies_comes_after_the_last_of_them(processors: int) -> None:
     def failing() -> Iterator[SourceBody]:
         yield from (body(number) for number in range(3))
         raise TransientStoreError("the store is gone")
@@ -57,7 +57,7 @@ def test_what_ends_the_bodies_comes_behind_the_last_of_them(processors: int) -> 
         next(pairs)
 
 
-def test_damage_is_told_where_the_content_is_asked_for(processors: int) -> None:
+def test_damage_is_reported_where_the_content_is_asked_for(processors: int) -> None:
     torn = gzip.compress(TEXTS[7])[:-30]
     bodies = [body(1), SourceBody(source("raw/torn.json", size=len(torn)), torn), body(2)]
     asked = [plain for _, plain in list(inflated(bodies, SETTINGS))]
@@ -79,7 +79,7 @@ def test_few_are_held_ahead_of_the_one_that_is_placed(processors: int) -> None:
         assert len(taken) <= placed + 1 + 4
 
 
-def test_no_thread_is_left_when_nobody_wants_more() -> None:
+def test_no_thread_is_left_when_no_more_is_wanted() -> None:
     pairs = inflated([body(number) for number in (1, 2, 4, 7, 8, 11)], SETTINGS)
     next(pairs)
     del pairs

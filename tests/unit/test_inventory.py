@@ -149,7 +149,7 @@ def level_of(lists: Any, prefix: str) -> tuple[list[str], list[str]]:
     return objects, sorted(chain.from_iterable(page.prefixes for page in found))
 
 
-def test_no_more_rows_than_told_are_held_while_an_inventory_is_taken(tmp_path: Path) -> None:
+def test_no_more_rows_than_the_limit_are_held_while_an_inventory_is_taken(tmp_path: Path) -> None:
     names = [f"{number % 7}/{number:04}" for number in range(500)]
     listing = taken(inventory_of(sources_of(*names), NOW, files=9), tmp_path, held_rows=100)
 
@@ -185,7 +185,7 @@ def test_of_a_configuration_the_newest_inventory_that_was_delivered_is_taken(
     assert listing.index.manifest_uri == f"s3://{BUCKET}/{PLACE}2027-01-02T01-00Z/manifest.json"
 
 
-def test_a_configuration_that_nothing_was_delivered_for_is_told(tmp_path: Path) -> None:
+def test_a_configuration_that_nothing_was_delivered_for_is_reported(tmp_path: Path) -> None:
     store = MemoryStore(ManualClock(NOW))
     store.add_bucket(BUCKET)
     given = {"listing": f"inventory:s3://{BUCKET}/{PLACE}"}
@@ -216,7 +216,7 @@ def test_an_inventory_that_cannot_be_used_is_refused_in_one_line(
     assert says in str(error.value)
 
 
-def test_a_manifest_that_is_not_there_is_told() -> None:
+def test_a_manifest_that_is_not_there_is_reported() -> None:
     store = MemoryStore(ManualClock(NOW))
     store.add_bucket(BUCKET)
     with pytest.raises(InvalidInput, match=r"manifest\.checksum beside it"):
@@ -267,7 +267,7 @@ def test_an_inventory_that_is_not_what_its_checksums_say_is_not_taken(
     assert pages.read_index(shelf) is None
 
 
-def test_a_page_that_is_gone_damaged_or_another_is_told(tmp_path: Path) -> None:
+def test_a_page_that_is_gone_damaged_or_another_is_reported(tmp_path: Path) -> None:
     listing = taken(inventory_of(sources_of("a"), NOW), tmp_path)
     path = tmp_path / pages.page_name(listing.index.manifest_md5, 0)
     # Whatever was listed twice would be in an output twice.
@@ -281,7 +281,7 @@ def test_a_page_that_is_gone_damaged_or_another_is_told(tmp_path: Path) -> None:
         listed(listing)
 
 
-def test_calls_at_once_that_take_different_inventories_spoil_no_listing(tmp_path: Path) -> None:
+def test_concurrent_calls_that_take_different_inventories_spoil_no_listing(tmp_path: Path) -> None:
     store = MemoryStore(ManualClock(NOW))
     settings, shelf = settings_of(**INVENTORY), DirectoryShelf(tmp_path)
     inventory_of(sources_of("a", "b"), NOW).deliver(store)
@@ -351,7 +351,7 @@ def test_a_run_with_an_inventory_asks_no_list_of_the_source() -> None:
     assert world.lists_of_the_source() == 0
 
 
-def test_whoever_carries_out_orders_reads_the_listing_of_the_run() -> None:
+def test_a_worker_reads_the_listing_of_the_run() -> None:
     world = Listed(depth=3)
     world.add("a.json", LINE)
     world.add("b.json", LINE)

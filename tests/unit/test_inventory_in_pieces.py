@@ -226,7 +226,7 @@ def test_a_file_is_not_read_twice_by_calls_that_run_out_of_time() -> None:
     assert len(opened) == len(set(opened)) == 6
 
 
-def test_calls_go_on_with_the_inventory_that_was_begun_though_a_newer_one_is_there() -> None:
+def test_calls_continue_the_inventory_that_was_begun_though_a_newer_one_is_there() -> None:
     given = {"listing": f"inventory:s3://{BUCKET}/{PLACE}"}
     settings = settings_of(**given)
     store = delivered(inventory_of([source(name) for name in "abc"], NOW))
@@ -241,7 +241,7 @@ def every(listing: InventoryListing) -> list[SourceObject]:
     return list(chain.from_iterable(listing.list_objects("source", "logs/")))
 
 
-def test_an_inventory_that_changes_between_two_calls_is_told() -> None:
+def test_an_inventory_that_changes_between_two_calls_is_reported() -> None:
     store = delivered(inventory_of([source(name) for name in "abc"], NOW))
     assert take_on(SETTINGS, store, shelf_of(store), at_once()) is None
     inventory_of([source("d")], NOW + 9).deliver(store)
@@ -249,7 +249,7 @@ def test_an_inventory_that_changes_between_two_calls_is_told() -> None:
         take_on(SETTINGS, store, shelf_of(store), NoDeadline())
 
 
-def test_a_piece_that_is_damaged_is_told(tmp_path: Path) -> None:
+def test_a_piece_that_is_damaged_is_reported(tmp_path: Path) -> None:
     store, shelf = delivered(inventory_of([source("a")], NOW)), DirectoryShelf(tmp_path)
     assert take_on(SETTINGS, store, shelf, at_once()) is None
     (piece,) = (tmp_path / "taken").iterdir()

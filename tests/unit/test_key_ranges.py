@@ -46,7 +46,7 @@ class Pages:
         objects, token = self(listing._Place(""))
         found = [objects]
         if token:
-            found += listing._Ranges(self, fixed=fixed).behind(objects, token)
+            found += listing._Ranges(self, fixed=fixed).after(objects, token)
         return [one.key for page in found for one in page]
 
 
@@ -95,9 +95,7 @@ MANY = {
 
 @pytest.mark.parametrize("keys", MANY.values(), ids=MANY)
 @pytest.mark.parametrize("page", [20, 50, 500])
-def test_listing_ranges_at_once_costs_at_most_a_tenth_more_pages_than_the_keys_fill(
-    keys, page
-) -> None:
+def test_concurrent_ranges_list_at_most_a_tenth_more_pages_than_the_keys_fill(keys, page) -> None:
     pages = Pages(keys, page)
     assert pages.listed(fixed=len("logs/")) == sorted(keys)
     # One that is not full comes last.
@@ -120,7 +118,7 @@ def test_few_pages_are_listed_one_after_the_other_and_none_in_vain(name) -> None
 
 
 @pytest.mark.parametrize("name", ["numbers", "UUIDs", "times"])
-def test_evenly_spread_keys_are_listed_from_several_places_at_once(name) -> None:
+def test_evenly_spread_keys_are_listed_from_several_places_concurrently(name) -> None:
     pages = Pages(MANY[name], 50)
     running = most = 0
     changed = threading.Condition()
@@ -140,7 +138,7 @@ def test_evenly_spread_keys_are_listed_from_several_places_at_once(name) -> None
                 running -= 1
 
     objects, token = pages(listing._Place(""))
-    for _ in listing._Ranges(counted, fixed=len("logs/")).behind(objects, token):
+    for _ in listing._Ranges(counted, fixed=len("logs/")).after(objects, token):
         pass
     assert 3 <= most <= listing.MOST_RANGES
 
@@ -148,7 +146,7 @@ def test_evenly_spread_keys_are_listed_from_several_places_at_once(name) -> None
 def test_a_listing_that_is_given_up_asks_for_nothing_more() -> None:
     pages = Pages(SPREADS["numbers"])
     objects, token = pages(listing._Place(""))
-    ahead = listing._Ranges(pages, fixed=len("logs/")).behind(objects, token)
+    ahead = listing._Ranges(pages, fixed=len("logs/")).after(objects, token)
     with contextlib.closing(ahead):  # type: ignore[type-var]  # it is a generator
         assert list(itertools.islice(ahead, 3))
     asked = len(pages.asked)
@@ -156,15 +154,15 @@ def test_a_listing_that_is_given_up_asks_for_nothing_more() -> None:
     assert len(pages.asked) == asked < 60
 
 
-def test_a_store_that_does_not_start_where_it_is_told_is_refused() -> None:
+def test_a_store_that_does_not_list_from_the_given_key_is_refused() -> None:
     pages = Pages(SPREADS["UUIDs"])
     objects, token = pages(listing._Place(""))
     deaf = listing._Ranges(lambda place: pages(listing._Place("")), fixed=len("logs/"))
     with pytest.raises(IntegrityError, match="does not list keys in order"):
-        list(deaf.behind(objects, token))
+        list(deaf.after(objects, token))
 
 
-def test_an_error_behind_the_first_page_reaches_the_caller() -> None:
+def test_an_error_after_the_first_page_reaches_the_caller() -> None:
     pages = Pages(SPREADS["UUIDs"])
 
     def failing(place):
@@ -174,7 +172,7 @@ def test_an_error_behind_the_first_page_reaches_the_caller() -> None:
 
     objects, token = pages(listing._Place(""))
     with pytest.raises(OSError, match="gone"):
-        list(listing._Ranges(failing, fixed=len("logs/")).behind(objects, token))
+        list(listing._Ranges(failing, fixed=len("logs/")).after(objects, token))
 
 
 @pytest.mark.parametrize(
@@ -197,7 +195,7 @@ def test_a_cut_is_as_far_ahead_as_two_pages_reach(first, last, start, expected) 
 
 
 @given(st.text(max_size=8), st.text(max_size=8), st.text(max_size=8), st.integers(0, 3))
-def test_a_cut_lies_behind_its_start_and_keeps_the_prefix(first, last, start, fixed) -> None:
+def test_a_cut_lies_after_its_start_and_keeps_the_prefix(first, last, start, fixed) -> None:
     first, last = sorted((first, last))
     cut = key_ahead(first, last, start, 2, fixed=fixed)
     assert cut is None or (cut > start and cut[:fixed] == start[:fixed])

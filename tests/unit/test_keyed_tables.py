@@ -19,7 +19,7 @@ from compactor.model import SourceObject
 from compactor.planning.packing import pack
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.tables import parse_table
-from compactor.sinks.merged_tables import is_behind
+from compactor.sinks.merged_tables import lags
 from compactor.sinks.table_catalog import TableState
 from compactor.sinks.table_publisher import Publishing, record_publish
 from compactor.sinks.table_receipts import TableReceipt, read_receipt, write_receipt
@@ -89,7 +89,7 @@ def test_a_key_reads_back_as_it_was_and_can_be_given_as_json() -> None:
         ),
     ],
 )
-def test_a_setting_that_does_not_fit_a_key_is_told(given: dict[str, Any], said: str) -> None:
+def test_a_setting_that_does_not_fit_a_key_is_reported(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         settings(**given)
 
@@ -128,7 +128,7 @@ def test_rows_that_get_columns_of_their_origin_are_never_copied_as_they_are() ->
 # What Spark of this machine needs.
 
 
-def test_spark_is_given_the_archives_of_its_table_or_those_of_a_directory(tmp_path: Path) -> None:
+def test_spark_is_given_the_jars_of_its_table_or_those_of_a_directory(tmp_path: Path) -> None:
     assert packages_environment(settings(table=ADDRESS)) == {}
     assert jar_settings({}) == {}
     given = packages_environment(settings(**KEYED))
@@ -137,7 +137,7 @@ def test_spark_is_given_the_archives_of_its_table_or_those_of_a_directory(tmp_pa
     assert "sqlite" not in found["spark.jars.packages"]
     here = packages_environment(settings(**{**KEYED, "table": "sql:sqlite:////c.db#lake.people"}))
     assert "sqlite-jdbc" in jar_settings(here)["spark.jars.packages"]
-    with pytest.raises(InvalidInput, match="a directory with the archives of org"):
+    with pytest.raises(InvalidInput, match="a directory with the jars of org"):
         jar_settings({**given, JARS_VARIABLE: str(tmp_path)})
     (tmp_path / "a.jar").touch()
     (tmp_path / "b.jar").touch()
@@ -263,7 +263,7 @@ class KeyedRun(TableRun):
         return self.go(run_id=f"run-{self.runs}", spark=self.spark)
 
 
-def test_spark_is_started_where_the_table_is_behind_and_nowhere_else() -> None:
+def test_spark_is_started_where_the_table_lags_and_nowhere_else() -> None:
     world = KeyedRun("a/", "b/")
     # This run's own commits come after its discovery; here no partition is Spark's.
     first = world.next()
@@ -300,11 +300,11 @@ def test_a_job_that_dies_before_it_merges_fails_the_run_and_the_next_one_merges(
     assert (found.status, found.table.outputs) == ("succeeded", 1)
 
 
-def test_a_table_is_behind_while_something_is_committed_that_it_was_not_seen_with() -> None:
+def test_a_table_lags_while_something_is_committed_that_it_was_not_seen_with() -> None:
     tables = Tables("iceberg")
-    assert not is_behind(tables.world.settings, tables.store)
+    assert not lags(tables.world.settings, tables.store)
     tables.compact("a.json")
-    assert is_behind(tables.world.settings, tables.store)
+    assert lags(tables.world.settings, tables.store)
 
     def nobody(name: str, request: Any) -> Any:
         if name == "table_commit":
@@ -316,10 +316,10 @@ def test_a_table_is_behind_while_something_is_committed_that_it_was_not_seen_wit
         tables.publish()
     # Named, and not merged.
     assert tables.load().last == 1
-    assert is_behind(tables.world.settings, tables.store)
+    assert lags(tables.world.settings, tables.store)
     tables.catalog.ask = lambda _, request: request()
     tables.publish()
-    assert not is_behind(tables.world.settings, tables.store)
+    assert not lags(tables.world.settings, tables.store)
 
 
 def test_another_key_is_refused_before_a_run_begins() -> None:
@@ -357,7 +357,7 @@ def test_the_function_leaves_such_a_table_to_spark_and_says_whether_it_is_merged
     assert (answer["status"], answer["outputs"], answer["last"]) == ("done", 3, 1)
 
 
-def test_a_summary_tells_what_became_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_summary_shows_what_became_of_the_records(capsys: pytest.CaptureFixture[str]) -> None:
     counts = UpsertCounts(records=5, inserted=1, updated=2, deleted=1, stale=1)
     receipt = TableReceipt(table=ADDRESS, outputs=1, rows=5, commits=1, upserts=counts)
     summary._print_table_commits(msgspec.to_builtins(receipt))

@@ -61,7 +61,7 @@ def test_a_table_is_taken_once(leases: Leases) -> None:
     assert leases.take(OTHER, "two", engine="athena").run_id == "two"
 
 
-def test_the_same_run_goes_on_with_its_lease(leases: Leases, clock: ManualClock) -> None:
+def test_the_same_run_keeps_its_lease(leases: Leases, clock: ManualClock) -> None:
     leases.take(TABLE, "one", engine="spark")
     clock.advance(100)
 
@@ -85,10 +85,10 @@ def another_process() -> Iterator[tuple[subprocess.Popen[bytes], Holder]]:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells")
-def test_a_run_whose_process_has_ended_here_keeps_nobody_out(leases: Leases) -> None:
+def test_a_run_whose_process_has_ended_here_blocks_no_run(leases: Leases) -> None:
     with another_process() as (process, holder):
         leases.take(TABLE, "dead", engine="spark", holder=holder)
-        said = rf"with spark, process {process.pid} on .*; if it has ended, --name dead goes on"
+        said = rf"with spark, process {process.pid} on .*; if it has ended, --name dead resumes"
         with pytest.raises(LeaseHeld, match=said):
             leases.take(TABLE, "two", engine="spark")
         process.kill()
@@ -124,7 +124,7 @@ def test_another_machines_process_keeps_a_table_until_its_lease_ends(
     assert leases.take(TABLE, "two", engine="spark").run_id == "two"
 
 
-def test_the_functions_of_a_run_here_tell_of_its_process(monkeypatch) -> None:
+def test_the_functions_of_a_run_here_report_its_process(monkeypatch) -> None:
     assert given_holder() is None
     monkeypatch.setenv(HOLDER_VARIABLE, msgspec.json.encode(this_process()).decode())
     assert given_holder() == this_process()
@@ -144,7 +144,7 @@ def test_a_dead_runs_lease_ends_by_itself(leases: Leases, clock: ManualClock) ->
     leases.require(TABLE, "two")
 
 
-def test_a_lease_tells_of_runs_that_died_with_the_table_until_they_are_told(
+def test_a_lease_names_runs_that_died_with_the_table_until_they_are_recorded(
     leases: Leases, clock: ManualClock
 ) -> None:
     for run_id in ("first", "second"):
@@ -157,35 +157,35 @@ def test_a_lease_tells_of_runs_that_died_with_the_table_until_they_are_told(
     assert leases.dead(TABLE, "other") == ()
     clock.advance(100)
     assert leases.dead(TABLE, "other") == ("first", "second", "third")
-    assert leases.release(TABLE, "other", told=["first", "third"]) is True
+    assert leases.release(TABLE, "other", recorded=["first", "third"]) is True
     lease = leases.look(TABLE)
     assert lease is not None
     assert (lease.run_id, lease.died) == ("", ("second",))
     assert leases.take(TABLE, "second", engine="spark").died == ()
 
 
-def test_a_lease_that_was_taken_meanwhile_is_not_freed_by_who_tells_of_the_dead(
+def test_a_lease_that_was_taken_meanwhile_is_not_freed_by_a_run_that_records_the_dead(
     leases: Leases, clock: ManualClock
 ) -> None:
     leases.take(TABLE, "dead", engine="spark", seconds=1)
     clock.advance(100)
     assert leases.dead(TABLE, "idle") == ("dead",)
     leases.take(TABLE, "two", engine="spark")
-    assert leases.release(TABLE, "idle", told=["dead"]) is False
+    assert leases.release(TABLE, "idle", recorded=["dead"]) is False
     leases.require(TABLE, "two")
 
 
-def test_what_was_given_back_is_free_at_once(leases: Leases) -> None:
+def test_what_was_given_back_is_free_immediately(leases: Leases) -> None:
     leases.take(TABLE, "one", engine="spark")
 
     assert leases.release(TABLE, "one") is True
     assert leases.release(TABLE, "one") is False
-    with pytest.raises(LeaseLost, match="nobody has it"):
+    with pytest.raises(LeaseLost, match="no run has it"):
         leases.require(TABLE, "one")
     assert leases.take(TABLE, "two", engine="athena").engine == "athena"
 
 
-def test_a_table_that_nobody_took_is_nobodys(leases: Leases) -> None:
+def test_a_table_that_was_not_taken_belongs_to_no_run(leases: Leases) -> None:
     assert leases.look(TABLE) is None
     assert leases.release(TABLE, "one") is False
     with pytest.raises(LeaseLost):
@@ -205,7 +205,7 @@ def _between(store: MemoryStore, verb: str, act: Callable[[], object]) -> None:
 
 
 @pytest.mark.parametrize(("held", "verb"), [(False, "create"), (True, "replace")])
-def test_of_two_runs_that_take_it_at_once_one_has_it(
+def test_of_two_runs_that_take_it_concurrently_one_has_it(
     store: MemoryStore, clock: ManualClock, leases: Leases, held: bool, verb: str
 ) -> None:
     if held:
@@ -229,7 +229,7 @@ def test_a_lease_that_was_taken_between_is_not_given_back(
     leases.require(TABLE, "two")
 
 
-def test_many_at_once_and_one_has_it(store: MemoryStore, clock: ManualClock) -> None:
+def test_of_many_concurrent_takers_one_has_it(store: MemoryStore, clock: ManualClock) -> None:
     taken: list[Lease] = []
 
     def take(run_id: str) -> None:
@@ -286,7 +286,7 @@ def test_what_is_started_by_hand_needs_no_lease(leases: Leases, clock: ManualClo
 
 
 @pytest.mark.parametrize("run_id", ["one", "by-hand"])
-def test_that_no_other_run_has_a_table_is_told_by_one_look(
+def test_that_no_other_run_has_a_table_is_reported_by_one_look(
     leases: Leases, store: MemoryStore, run_id: str
 ) -> None:
     leases.take(TABLE, "one", engine="spark")

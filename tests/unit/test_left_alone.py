@@ -81,7 +81,7 @@ def test_a_source_left_alone_is_tried_again_when_the_settings_that_decide_change
     assert len(outputs(world)) == 2, "what is committed stays committed"
 
 
-def test_a_setting_that_decides_nothing_asks_nobody_again() -> None:
+def test_a_setting_that_decides_nothing_asks_nothing_again() -> None:
     world = World()
     world.put("a.log", UNKNOWN)
     world.run()
@@ -91,7 +91,7 @@ def test_a_setting_that_decides_nothing_asks_nobody_again() -> None:
     assert world.store.count("read_source") == reads
 
 
-def test_damage_hangs_on_no_setting_of_formats() -> None:
+def test_damage_depends_on_no_setting_of_formats() -> None:
     world = World()
     world.put("a.log.gz", gzip.compress(b"never read " * 50, mtime=0)[:-9])
     assert reasons(world.run()) == ["truncated"]
@@ -259,7 +259,7 @@ def test_a_report_adds_up_what_was_left_alone_and_shows_it(
     assert "left alone: 4 sources, unknown_format, such as" in out
 
 
-def test_counts_of_replaced_commits_are_not_told() -> None:
+def test_counts_of_replaced_commits_are_not_reported() -> None:
     assert added_up([{"open_end": LeftAlone(0, 0, "k")}]) == {}
 
 

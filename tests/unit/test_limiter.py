@@ -59,7 +59,7 @@ def test_a_lone_refusal_is_weather():
     assert limiter.limit == 2 * START
 
 
-def test_when_all_are_refused_the_limit_is_halved_at_once_but_never_below_the_least():
+def test_when_all_are_refused_the_limit_is_halved_immediately_but_never_below_the_least():
     watch = Stopwatch()
     limiter = Limiter(256, clock=watch)
     for _ in range(START):
@@ -83,7 +83,7 @@ def test_a_failed_read_teaches_nothing_but_gives_its_permit_back():
         assert limiter.limit >= 1
 
 
-def test_no_more_than_the_limit_run_at_once():
+def test_no_more_than_the_limit_run_concurrently():
     limiter = Limiter(3)
     at_once = most = 0
     lock = threading.Lock()

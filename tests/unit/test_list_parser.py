@@ -71,7 +71,7 @@ def test_a_token_counts_only_on_a_page_that_is_cut():
     assert page(rest=f"<IsTruncated>false</IsTruncated>{token}").token == ""
 
 
-def test_common_prefixes_are_told_apart_from_objects():
+def test_common_prefixes_are_distinguished_from_objects():
     level = "<CommonPrefixes><Prefix>a/</Prefix></CommonPrefixes>"
     both = page(AWS.format(key="x", etag="e"), level + level.replace("a/", "b/"))
     assert both.prefixes == ("a/", "b/")
@@ -101,7 +101,7 @@ def test_an_etag_with_what_xml_does_not_know_is_an_error(written):
         page(AWS.replace("&quot;{etag}&quot;", written).format(key="k")).objects("logs")
 
 
-def test_of_archived_objects_the_page_tells_which_have_a_restored_copy_and_until_when():
+def test_of_archived_objects_the_page_shows_which_have_a_restored_copy_and_until_when():
     under_way = RESTORED.replace(">false<", ">true<").replace(
         "<RestoreExpiryDate>2026-03-02T00:00:00.000Z</RestoreExpiryDate>", ""
     )
@@ -130,7 +130,7 @@ def test_objects_are_made_when_they_are_looked_at_and_summed_up_without():
 
 
 @pytest.mark.parametrize("moment", ["2026-02-30T00:00:00.000Z", "2026-13-01T00:00:00.000Z", "soon"])
-def test_a_time_that_is_none_is_told_at_once_not_when_its_object_is_looked_at(moment):
+def test_a_time_that_is_invalid_is_reported_immediately_not_when_its_object_is_looked_at(moment):
     entry = AWS.replace("2026-01-02T03:04:05.000Z", moment).format(key="k", etag="e")
     with pytest.raises(TransientStoreError, match="the listing of logs cannot be read"):
         page(entry).objects("logs")

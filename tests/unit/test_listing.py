@@ -11,7 +11,7 @@ from compactor.errors import IntegrityError, TransientStoreError
 from compactor.limits import WorkerLimits
 from compactor.model import Listing, SourceObject
 from compactor.planning.partition_listing import Onward, take_listing
-from compactor.runs.planning_window import Window
+from compactor.runs.listings import Window
 from tests.support.examples import PARTITION
 from tests.support.memory_store import ManualClock, MemoryStore
 
@@ -49,7 +49,7 @@ def test_a_listing_ends_at_the_same_object_however_the_store_cuts_its_pages(
 
 @pytest.mark.parametrize("page_size", [1, 3, 7, 8, 20, 1_000])
 @pytest.mark.parametrize("most", [1, 2, 5, 8, 19, 20, 21])
-def test_windows_one_behind_the_other_are_listed_once(page_size: int, most: int) -> None:
+def test_consecutive_windows_are_listed_once(page_size: int, most: int) -> None:
     store, anew = store_of(page_size), store_of(page_size)
     lists, limits = Onward(store), WorkerLimits(window_objects=most)
     last_key, complete = "", False
@@ -147,6 +147,6 @@ def test_a_listing_up_to_a_key_holds_all_before_it_and_is_not_the_end() -> None:
     assert found.newest == 896.0, "that of its own objects"
 
 
-def test_only_a_window_that_was_cut_has_another_behind_it() -> None:
+def test_only_a_window_that_was_cut_has_another_after_it() -> None:
     assert Window("a", "m", listed=True).following() == Window("m")
     assert Window("a", None, listed=True).following() is None

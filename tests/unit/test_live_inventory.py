@@ -167,7 +167,7 @@ def test_a_row_without_a_time_gives_way_to_one_that_has_it(live: Live) -> None:
     assert sources_in(live.take()) == [one]
 
 
-def test_rows_that_a_delete_file_takes_away_are_none(live: Live) -> None:
+def test_rows_that_a_delete_file_takes_away_do_not_count(live: Live) -> None:
     kept, overwritten = live.put("a", "b")
     live.table.add([live_row(overwritten), live_row(kept)])
     inventory = open_live(live.settings, live.store, "")
@@ -289,7 +289,7 @@ def test_a_plan_of_a_live_inventory_writes_nothing(
     assert before == {bucket: live.store.contents(bucket) for bucket in before}
 
 
-def test_reconciling_by_a_live_inventory_registers_what_no_event_told_of(
+def test_reconciling_by_a_live_inventory_registers_what_no_event_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world = EventWorld()
@@ -363,7 +363,7 @@ def test_the_table_of_a_table_bucket_is_read_by_where_s3_tables_says_its_metadat
         ("InternalServerErrorException", TransientStoreError, "told by S3 Tables"),
     ],
 )
-def test_what_s3_tables_answers_is_told_as_what_it_means(
+def test_what_s3_tables_answers_is_reported_as_what_it_means(
     live: Live, monkeypatch: pytest.MonkeyPatch, code: str, kind: type[Exception], said: str
 ) -> None:
     def refuse(*_: str) -> str:
@@ -390,7 +390,7 @@ def test_a_table_without_a_snapshot_is_refused(live: Live) -> None:
         live.take()
 
 
-def test_a_name_that_is_none_is_refused(live: Live) -> None:
+def test_a_name_that_is_invalid_is_refused(live: Live) -> None:
     given = replace(live.settings, listing=f"inventory:{live.table.address}s")
     with pytest.raises(InvalidInput, match="there is none of this name"):
         open_live(given, live.store, "")

@@ -335,7 +335,7 @@ def test_checkpoints_of_other_entries_and_of_other_partitions_are_damage() -> No
         CommitLog(world.store, world.settings, other).load()
 
 
-def test_an_output_that_another_worker_commits_meanwhile_stops_nobody() -> None:
+def test_an_output_that_another_worker_commits_meanwhile_stops_nothing() -> None:
     world = compacted("a")
     world.add("b.json", LINE)
     world.add("c.log", "2026-01-02T03:04:05Z {}")
@@ -416,7 +416,7 @@ def test_states_may_not_contain_each_other() -> None:
         find_due(replace(below, clean_up=CleanUpMode.DELETE), above.store, NOW)
 
 
-def test_nested_states_of_versions_before_go_on_where_their_logs_do_not_meet() -> None:
+def test_nested_states_of_earlier_versions_go_on_where_their_logs_do_not_meet() -> None:
     world = compacted("a")
     inner = settings(s3_destination_uri="s3://lake/compacted/app/")
     scheme = world.store.contents("lake")[SCHEME].replace(b"compacted/", b"compacted/app/")
@@ -561,7 +561,15 @@ def test_other_levels_and_markers_are_no_columns(name: str) -> None:
     assert discover(settings(depth=1), world.store, NOW, committed=lambda _: ()).items
 
 
-def test_a_few_keys_in_such_levels_are_left_alone_and_stop_nobody() -> None:
+@pytest.mark.parametrize("given", [{}, {"policies": [{"match": ["*"], "leave": True}]}])
+def test_what_no_run_takes_is_no_reason_to_refuse(given: dict[str, Any]) -> None:
+    world = World()
+    name = "a.json" if given else "_a.json"
+    world.store.seed("source", f"logs/d/region=eu/{name}", b'{"id": 1}\n')
+    discover(settings(depth=1, **given), world.store, NOW, committed=lambda _: ())
+
+
+def test_a_few_keys_in_such_levels_are_left_alone_and_stop_nothing() -> None:
     world = World()
     world.add("a.json", LINE)
     world.put("region=eu/b.json", b'{"id": 1}\n')

@@ -81,7 +81,7 @@ def test_only_databases_that_may_match_are_looked_into(store):
         found(store, catalog, glue_tables=["gold.*"])
 
 
-def test_a_table_that_no_address_can_name_is_told(store):
+def test_a_table_that_no_address_can_name_is_reported(store):
     request = read_request({"s3_state_uri": STATE, "glue_tables": ["silver.*"]})
     assert find_tables(request, store, Databases(**CATALOG)).unnamed == ("silver.odd name",)
 
@@ -253,7 +253,7 @@ def test_tables_are_listed_planned_and_ordered(aws, tmp_path: Path):
     )
 
 
-def test_a_request_at_fault_ends_at_once(aws):
+def test_a_request_at_fault_ends_immediately(aws):
     from compactor_tables.handlers import list_tables
 
     with pytest.raises(InvalidInput, match="tabels"):

@@ -161,7 +161,7 @@ class _Times:
         return [one for one in self.found if start < one.began <= end]
 
 
-def test_a_look_tells_the_average_of_what_ran_since_the_look_before() -> None:
+def test_a_look_shows_the_average_of_what_ran_since_the_look_before() -> None:
     times = _Times(RunTime(NOW - 3, 30.0), RunTime(NOW - 9, 10.0), RunTime(NOW - DAY, 99.0))
     looks = History((compacted(NOW - 3_600),))
     told = with_latency(look_of(table(), NOW, "r"), table(), JOB, looks, times)

@@ -161,7 +161,7 @@ def test_a_fold_that_is_killed_anywhere_loses_and_doubles_nothing(
     assert sum(one.looks for one in read_history(STATE, TABLE, store).looks) == len(looks)
 
 
-def test_two_that_fold_at_once_lose_and_double_nothing(store: MemoryStore) -> None:
+def test_two_that_fold_concurrently_lose_and_double_nothing(store: MemoryStore) -> None:
     looks = filled(store, FOLDED_AT + 1)
     done: list[int] = []
 
@@ -181,7 +181,7 @@ def test_two_that_fold_at_once_lose_and_double_nothing(store: MemoryStore) -> No
         fold_history(STATE, TABLE, NOW, store)
 
 
-def test_who_reads_while_somebody_folds_sees_all(store: MemoryStore) -> None:
+def test_who_reads_during_a_fold_sees_all(store: MemoryStore) -> None:
     looks = filled(store, FOLDED_AT + 1)
     done: list[int] = []
 

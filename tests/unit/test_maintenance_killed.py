@@ -106,7 +106,7 @@ def check_report(world: World, run_id: str) -> None:
     assert (report.status, report.totals.files) == ("succeeded", files)
 
 
-def test_a_run_that_nobody_kills_does_all_of_it(world: World) -> None:
+def test_a_run_that_is_not_killed_does_all_of_it(world: World) -> None:
     assert world.run("one")["status"] == "succeeded"
 
     check_table(world)
@@ -135,7 +135,7 @@ def killed_worlds(monkeypatch: pytest.MonkeyPatch) -> list[World]:
     raise AssertionError("it does not end")
 
 
-def test_begun_again_by_its_name_it_goes_on_and_all_is_told_once(
+def test_begun_again_by_its_name_it_goes_on_and_all_is_recorded_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     worlds = killed_worlds(monkeypatch)
@@ -168,7 +168,7 @@ def test_the_next_run_leaves_the_table_while_the_lease_goes_on(
             check_table(world)
 
 
-def test_the_next_run_after_the_lease_ends_it_and_tells_of_the_dead_one(
+def test_the_next_run_after_the_lease_ends_it_and_reports_the_dead_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for world in killed_worlds(monkeypatch):
@@ -203,7 +203,7 @@ def job_writes(world: World) -> int:
     return found[0]
 
 
-def test_a_driver_that_dies_is_told_and_the_next_run_does_the_rest(
+def test_a_driver_that_dies_is_reported_and_the_next_run_does_the_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     writes = job_writes(World(monkeypatch))
@@ -249,7 +249,7 @@ def untagged(world: World) -> bool:
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_a_write_whose_answer_is_an_error_is_done_once_or_told(
+def test_a_write_whose_answer_is_an_error_is_done_once_or_reported(
     monkeypatch: pytest.MonkeyPatch, stored: bool
 ) -> None:
     every = World(monkeypatch)

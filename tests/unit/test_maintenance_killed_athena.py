@@ -69,7 +69,7 @@ def check_end(world: AthenaWorld, run_id: str) -> None:
     assert (report.status, report.totals.files) == ("succeeded", _FILES)
 
 
-def test_begun_again_by_its_name_it_does_and_tells_what_it_would_have(
+def test_begun_again_by_its_name_it_does_and_records_what_it_would_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = AthenaWorld(monkeypatch)
@@ -85,7 +85,7 @@ def test_begun_again_by_its_name_it_does_and_tells_what_it_would_have(
         assert noted(world) == {"one": _FILES}
 
 
-def test_the_next_run_after_the_lease_tells_of_the_dead_one(
+def test_the_next_run_after_the_lease_reports_the_dead_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for world in killed_worlds(monkeypatch):

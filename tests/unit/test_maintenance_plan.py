@@ -102,7 +102,7 @@ def test_what_is_closed_and_small_is_rewritten_and_what_is_written_now_is_left()
     assert (ordered.files, ordered.bytes, ordered.into) == (10, 10 * MIB, 1)
 
 
-def test_a_partition_whose_last_change_nobody_knows_changed_with_the_last_commit():
+def test_a_partition_whose_last_change_is_unknown_changed_with_the_last_commit():
     unknown = partition("day=1", *small(), age=None)
     assert named(plan(table(unknown))) == ["day=1"]
     assert named(plan(table(unknown, commits=[NOW - 60]))) == []
@@ -458,7 +458,7 @@ def test_an_order_carries_what_the_rule_says():
     assert (twice.below_floor, twice.keep_seconds) == (True, DAY)
 
 
-def test_a_plan_is_told_as_json():
+def test_a_plan_is_reported_as_json():
     measure = table(partition("day=1", *small()), partition("day=2", DataFile(GIB, 5), age=None))
     told = json.loads(json.dumps(plan(measure).to_dict()))
     assert told["rewrite"] == {"files": 11, "bytes": 10 * MIB + GIB, "into": 3}

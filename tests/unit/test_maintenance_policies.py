@@ -83,7 +83,7 @@ def test_a_quiet_time_may_pass_midnight() -> None:
         ({"match": ["*"], "orphan_days": 2}, "policies[1].orphan_days"),
     ],
 )
-def test_a_rule_that_makes_no_sense_is_told_by_its_field(rule: object, field: str) -> None:
+def test_a_rule_that_makes_no_sense_is_reported_by_its_field(rule: object, field: str) -> None:
     with pytest.raises(InvalidInput) as told:
         read_policies([rule])
     assert told.value.field == field

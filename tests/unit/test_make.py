@@ -87,7 +87,7 @@ def test_nothing_that_make_test_runs_is_silent(arguments: str) -> None:
     assert [line for line in silent if not any(known in line for known in TELLING)] == []
 
 
-def test_a_server_that_is_not_to_be_had_is_told_with_what_follows(
+def test_a_server_that_is_not_to_be_had_is_reported_with_what_follows(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def ministack() -> Path:
@@ -145,6 +145,6 @@ def test_a_jar_that_is_not_the_pinned_one_is_not_taken(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     _maven_that_brings("wrong", monkeypatch, tmp_path)
-    with pytest.raises(server_builds.Unavailable, match=r"a\.group:name:1\.0 has the SHA-256"):
+    with pytest.raises(server_builds.Unavailable, match=r"a\.group:name:1\.0 with SHA-256"):
         server_builds.table_jars()
     assert not list((tmp_path / "built").glob("*/finished"))

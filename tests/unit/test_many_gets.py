@@ -117,7 +117,7 @@ def test_small_and_large_sources_are_read_beside_each_other(
         (refusal(403, "InvalidObjectState"), UnreadableSource),
     ],
 )
-def test_what_is_wrong_with_one_source_is_told_of_it_and_no_other(
+def test_what_is_wrong_with_one_source_is_reported_with_it_and_no_other(
     s3: ScriptedS3, store: S3Store, answer: Answer, kind: type[Exception]
 ) -> None:
     wanted = sources(30)
@@ -226,7 +226,7 @@ def test_a_store_with_etags_of_its_own_is_asked_once_for_each(
     assert len(s3.asked) == sum(one.size > 0 for one in wanted)
 
 
-def test_a_connection_that_is_closed_behind_an_answer_is_left(
+def test_a_connection_that_is_closed_after_an_answer_is_left(
     s3: ScriptedS3, store: S3Store
 ) -> None:
     def answer(asked: Asked) -> Answer:
@@ -240,14 +240,14 @@ def test_a_connection_that_is_closed_behind_an_answer_is_left(
     assert len(s3.asked) == sum(one.size > 0 for one in wanted)
 
 
-def test_a_server_that_is_not_there_is_told_as_ever(s3: ScriptedS3) -> None:
+def test_a_server_that_is_not_there_is_reported_as_before(s3: ScriptedS3) -> None:
     store = S3Store(make_client("http://127.0.0.1:9"), threads=4, patience=NoTime().patience(1.0))
     with pytest.raises(TransientStoreError, match=r"tries|try"):
         list(store.read_sources(sources(3)))
     assert not readers()
 
 
-def test_an_iteration_given_up_leaves_no_thread_behind(s3: ScriptedS3, store: S3Store) -> None:
+def test_an_iteration_given_up_leaves_no_thread(s3: ScriptedS3, store: S3Store) -> None:
     bodies = store.read_sources(sources(300))
     next(bodies)
     del bodies
@@ -273,7 +273,7 @@ def test_reads_that_are_given_up_leave_their_permits_and_are_counted(
     assert None not in taken
 
 
-def test_an_error_that_nobody_expected_reaches_who_waits(
+def test_an_error_that_was_not_expected_reaches_who_waits(
     s3: ScriptedS3, store: S3Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> SourceBody:

@@ -178,14 +178,14 @@ def test_a_partition_is_named_as_its_engine_writes_it(lake):
         ("void", 3, None, None),
     ],
 )
-def test_a_value_is_told_in_the_form_of_its_transform(lake, transform, source, value, text):
+def test_a_value_is_reported_in_the_form_of_its_transform(lake, transform, source, value, text):
     table = lake.create("events", SCHEMA, spec((source, transform, "p")))
     lake.name(table, [Named(5, partition=(value,))])
     (only,) = measured(lake).partitions
     assert only.where == (PartitionValue({3: "kind", 4: "at"}[source], transform, text),)
 
 
-def test_files_of_an_older_division_are_told_apart(lake):
+def test_files_of_an_older_division_are_distinguished(lake):
     table = lake.create("events", SCHEMA, spec((2, "identity", "day"), (3, "identity", "kind")))
     lake.name(table, [Named(5, partition=(DAY, "a"))])
     with table.update_spec() as update:
@@ -204,7 +204,7 @@ def test_files_of_an_older_division_are_told_apart(lake):
     assert [each.column for each in found.partitions[1].where] == ["date", "kind"]
 
 
-def test_a_division_by_a_column_that_no_schema_has_any_more_is_told_by_its_own_name(lake):
+def test_a_division_by_a_column_that_no_schema_has_any_more_is_reported_by_its_own_name(lake):
     table = lake.create("events", SCHEMA, spec((3, "identity", "by_kind")))
     lake.name(table, [Named(5, partition=("a",))])
     with table.update_spec() as update:
@@ -358,7 +358,7 @@ def test_a_delta_log_says_what_delta_rs_finds_in_it(written, store):
     assert len(found.superseded) == 1
 
 
-def test_a_checkpoint_says_the_same_as_the_versions_before_it(written, store, tmp_path):
+def test_a_checkpoint_says_the_same_as_the_entries_before_it(written, store, tmp_path):
     shelve(written, store, "events/")
     before = measure_table(DELTA, store, 5.0)
     DeltaTable(written).create_checkpoint()
@@ -377,7 +377,7 @@ def test_a_checkpoint_says_the_same_as_the_versions_before_it(written, store, tm
     assert sizes_and_rows(after) == by_delta_rs(written)
 
 
-def test_delta_partitions_are_told_by_the_texts_of_the_log(written, store):
+def test_delta_partitions_are_recognised_by_the_texts_of_the_log(written, store):
     shelve(written, store, "events/")
     nulls, named = measure_table(DELTA, store, 5.0).partitions
     assert named.name == "kind=a%2Fb%3Dc é/day=2023-11-01"
@@ -429,7 +429,7 @@ def vacuum(operation: str, at: int, **parameters: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("number", [int, str])
-def test_what_a_vacuum_was_told_to_keep_stays_superseded(store, number):
+def test_what_a_vacuum_was_asked_to_keep_stays_superseded(store, number):
     log = DeltaLines(store)
     for day in (1, 5, 9):
         log.commit({"remove": {"path": f"of{day}", "deletionTimestamp": day * DAY_MILLIS}})
@@ -454,12 +454,12 @@ def test_a_vacuum_that_began_before_the_checkpoint_kept_what_delta_keeps(store):
 @pytest.mark.parametrize(
     ("text", "size"), [("134217728", 128 * MIB), ("128mb", 128 * MIB), ("1 GB", GIB), ("much", GIB)]
 )
-def test_the_size_that_a_delta_table_asks_for_is_told(store, text, size):
+def test_the_size_that_a_delta_table_asks_for_is_reported(store, text, size):
     DeltaLines(store, **{"delta.targetFileSize": text})
     assert measure_table(DELTA, store, 0.0).target_bytes == size
 
 
-def test_columns_that_are_mapped_are_told_by_their_names(store):
+def test_columns_that_are_mapped_are_reported_by_their_names(store):
     log = DeltaLines(store, "events/", ["k"])
     schema = (
         '{"type":"struct","fields":[{"name":"k","type":"string","nullable":true,"metadata":'

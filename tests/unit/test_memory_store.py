@@ -132,7 +132,7 @@ def test_a_chunked_body_cannot_be_read_after_the_next_was_asked_for() -> None:
         next(late)
 
 
-def test_a_source_that_changed_or_went_is_told_as_such() -> None:
+def test_a_source_that_changed_or_went_is_reported_as_such() -> None:
     store = a_store()
     changed, gone, kept = (store.seed(B, key, b"old") for key in "abc")
     store.seed(B, "a", b"new")
@@ -176,7 +176,7 @@ def test_create_refuses_a_taken_key_and_put_overwrites_it() -> None:
     assert store.get_range(B, "a", 0, 9) == b"3"
 
 
-def test_of_many_creators_at_once_exactly_one_wins() -> None:
+def test_of_many_creators_concurrently_exactly_one_wins() -> None:
     store = a_store()
     start = threading.Barrier(8, timeout=60)
     won: list[int] = []

@@ -73,7 +73,7 @@ def test_an_upload_aborted_while_it_is_being_completed_is_gone() -> None:
     assert store.contents(B) == {}
 
 
-def test_uploads_for_two_keys_are_completed_at_once() -> None:
+def test_uploads_for_two_keys_are_completed_concurrently() -> None:
     store = a_store()
     both = threading.Barrier(2, timeout=60)
     uploads = {key: upload(store, key.encode(), key) for key in ("a", "b")}

@@ -17,6 +17,7 @@ from compactor.settings.settings import Settings
 from compactor_cli.chosen import named
 from compactor_cli.commands import (
     clean_up,
+    explain,
     locate,
     ls,
     main,
@@ -41,7 +42,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """Two sources in one output."""
     made = World()
     monkeypatch.setattr("time.time", lambda: made.clock.time)
-    for module in (clean_up, locate, ls, manifest, query, restore, verify):
+    for module in (clean_up, explain, locate, ls, manifest, query, restore, verify):
         monkeypatch.setattr(module, "open_store", lambda *_: made.store)
     made.put("a.json", LINE)
     made.put("b.json", LINE * 2)
@@ -70,18 +71,19 @@ def command(capfd: pytest.CaptureFixture[str]) -> Command:
         ("manifest", NOWHERE),
         ("restore", NOWHERE, "--all", "-o", "back"),
         ("restore", NOWHERE, KEY),
+        ("explain", NOWHERE, KEY),
         ("locate", NOWHERE, f"{NOWHERE}a.json", "--record", "1"),
         ("query", NOWHERE, "SELECT 1"),
     ],
     ids=lambda words: " ".join(words[::2]),
 )
-def test_a_destination_without_a_run_is_told_as_that(world, command, words):
+def test_a_destination_without_a_run_is_reported_as_that(world, command, words):
     code, out, err = command(*words)
     assert (code, out) == (2, "")
     assert err == (
-        "compactor: no run has left its state at s3://lake/_compactor/compcated/: is this the"
-        " destination of a run? One with an s3_state_uri of its own needs the same --state-uri"
-        " here\n"
+        "compactor: there is no state of a run at s3://lake/_compactor/compcated/\n"
+        "  check that it is the destination of a run; a run with its own s3_state_uri needs the"
+        " same --state-uri here\n"
     )
 
 
@@ -101,18 +103,19 @@ def test_what_is_missing_is_said_to_be_and_not_called_none(world, command, words
     assert "None" not in err
 
 
-def test_a_field_that_is_null_is_told_with_what_it_takes():
+def test_a_field_that_is_null_is_reported_with_what_it_takes():
     given = {"s3_source_uri": SOURCE, "s3_destination_uri": DEST, "settle_seconds": None}
     with pytest.raises(InvalidInput, match="settle_seconds: no value; expected a whole number"):
         Settings.from_input(given)
 
 
 @pytest.mark.parametrize("name", ["clean-up", "adopt"])
-def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name):
+def test_where_there_is_no_terminal_the_options_that_go_on_are_reported(command, name):
     code, out, err = command(name, SOURCE, DEST)
     assert (code, out) == (2, "")
     assert err == (
-        "compactor: nobody can be asked here: give --yes, or --dry-run to see what would be done\n"
+        "compactor: confirmation is needed, and there is no terminal to ask on\n"
+        "  give --yes, or --dry-run to see what would be done\n"
     )
 
 
@@ -126,7 +129,7 @@ def test_where_nobody_can_be_asked_the_options_that_go_on_are_told(command, name
     ],
     ids=" ".join,
 )
-def test_a_switch_with_a_value_is_told_how_it_is_switched(command, words):
+def test_a_switch_with_a_value_gets_an_error_that_says_how_it_is_switched(command, words):
     code, out, err = command("plan", SOURCE, DEST, *words)
     assert (code, out) == (2, "")
     option = words[0].partition("=")[0]
@@ -182,7 +185,7 @@ def test_a_key_of_another_bucket_than_its_uri_says_is_not_given_back(world, comm
     ],
     ids=["another version", "a prefix", "another key"],
 )
-def test_what_no_commit_names_is_told_by_what_was_asked_for(world, command, words, told):
+def test_what_no_commit_names_is_reported_by_what_was_asked_for(world, command, words, told):
     code, out, err = command("restore", DEST, *words)
     assert (code, out) == (2, "")
     assert told in err
@@ -191,7 +194,7 @@ def test_what_no_commit_names_is_told_by_what_was_asked_for(world, command, word
 def test_ls_of_nothing_says_so_and_is_no_failure(world, command):
     code, out, err = command("ls", DEST, "lgos/")
     assert (code, out) == (0, "")
-    assert "no commit below s3://lake/_compactor/compacted/ names a source like that" in err
+    assert "no commit below s3://lake/_compactor/compacted/ names a matching source" in err
     assert command("ls", DEST, "lgos/", "--json")[1:] == ("[]\n", "")
 
 
@@ -201,10 +204,12 @@ def test_what_was_restored_is_summed_up_where_it_is_more_than_one(world, command
 
 
 @pytest.mark.parametrize("name", ["scan", "plan"])
-def test_where_no_table_is_like_a_pattern_the_pattern_is_told(world, command, monkeypatch, name):
+def test_where_no_table_is_like_a_pattern_the_pattern_is_reported(
+    world, command, monkeypatch, name
+):
     monkeypatch.setattr(table_input, "open_store", lambda *_: world.store)
     code, out, _ = command("tables", name, "--delta-prefixes", "s3://lake/gold/")
-    assert (code, out) == (0, "there is no table like s3://lake/gold/\n")
+    assert (code, out) == (0, "no table matches s3://lake/gold/\n")
 
 
 @pytest.mark.parametrize("statement", ["selct 1", "", ";"])
@@ -217,20 +222,20 @@ def test_sql_that_cannot_be_parsed_is_refused_before_anything_is_read(world, com
     assert len(world.store.calls) == asked
 
 
-def test_an_output_that_somebody_deleted_is_named_with_the_way_out(world, command, tmp_path: Path):
+def test_an_output_that_was_deleted_is_named_with_the_way_out(world, command, tmp_path: Path):
     (output,) = world.store.contents("lake", "compacted/")
     world.store.remove("lake", output)
     code, out, err = command("restore", DEST, "--all", "-o", tmp_path)
     assert (code, out) == (1, "")
     assert f"the output of commit 1, s3://lake/{output}, is gone: bring it back" in err
-    assert "compactor verify --sources tells which of its sources still stand" in err
+    assert "compactor verify --sources shows which of its sources still stand" in err
 
 
 def test_verify_of_another_source_asks_whether_it_is_the_right_one(world, command):
     code, _, err = command("verify", "s3://source/lgos/*/", DEST)
     assert code == 2
     assert "s3_source_uri: 's3://source/lgos/*/' is not accepted; expected the source of" in err
-    assert "1 commit of other sources not judged, such as that of s3://source/logs/" in err
+    assert "1 commit of other sources not verified, such as that of s3://source/logs/" in err
     assert command("verify", SOURCE, DEST)[0] == 0
 
 
@@ -244,7 +249,7 @@ def test_verify_of_a_shared_destination_judges_one_source_and_names_the_others(w
     assert (code, err) == (0, "")
     assert out == (
         "sound: 1 commit, 1 output, 2 sources, 3 records\n"
-        "1 commit of other sources not judged, such as that of"
+        "1 commit of other sources not verified, such as that of"
         " s3://source/other/2026/01/02/c.json\n"
         "sources now: 2 equal, 0 changed, 0 deleted by clean-up, 0 missing\n"
     )
@@ -260,9 +265,9 @@ def test_verify_of_a_shared_destination_judges_one_source_and_names_the_others(w
     [
         (
             ("s3://source/lgos/", DEST),
-            "none of 1 commit past retention is of s3://source/lgos/; is this the source of these",
+            "none of 1 commit past retention is of s3://source/lgos/; check that it is the source",
         ),
-        ((SOURCE, NOWHERE), "no run has left its state at s3://lake/_compactor/compcated/"),
+        ((SOURCE, NOWHERE), "there is no state of a run at s3://lake/_compactor/compcated/"),
     ],
     ids=["another source", "another destination"],
 )

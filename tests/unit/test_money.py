@@ -61,7 +61,7 @@ def test_by_the_bill_s_own_gb_the_same_costs_a_twentieth_less() -> None:
     assert shown(month(SMALL, "STANDARD_IA")) == "$15.26"
 
 
-def test_a_thousand_prefixes_cost_22_cents_only_without_what_hangs_on_their_objects() -> None:
+def test_a_thousand_prefixes_cost_22_cents_only_without_what_depends_on_their_objects() -> None:
     # The example is not told with objects, memory and seconds of a prefix. Of a run of this
     # project, all that hangs on the number of prefixes alone is below it: four transitions, a
     # call, and 11 requests of 5 cents ten thousand.
@@ -178,7 +178,7 @@ def judged(**given: Any) -> Verdict:
     return verdict(SMALL, OUTPUTS, RUN, PRICES, **given)
 
 
-def test_what_storage_never_pays_is_told_and_from_which_scan_on_it_pays() -> None:
+def test_what_storage_never_pays_is_reported_and_from_which_scan_on_it_pays() -> None:
     found = judged(scans_per_month=0)
     assert (found.payback_days, found.storage_days, found.payback_scans) == (None, None, 2)
     assert found.lines()[-1] == (
@@ -202,7 +202,7 @@ def test_with_scans_it_pays_after_so_many_and_in_so_many_days() -> None:
     assert not found.pays_within(0.5)
 
 
-def test_sources_that_nobody_deletes_cost_month_by_month() -> None:
+def test_sources_that_are_never_deleted_cost_month_by_month() -> None:
     kept = judged(retention_days=None, scans_per_month=0)
     assert kept.saved_by_storage == pytest.approx(-month(SMALL, "STANDARD"))
     assert kept.payback_days is None
@@ -237,7 +237,7 @@ def test_where_lifecycle_alone_would_save_compaction_is_compared_with_that() -> 
     assert found.saved_by_storage == pytest.approx(0, abs=1e-6)
     # It pays at once, for what lifecycle would take: $10 of transitions, not $0.40 of GETs.
     assert found.once == pytest.approx(0.4 + 0.08 - 10)
-    assert found.lines()[-1] == "payback: at once: without compaction more would be spent"
+    assert found.lines()[-1] == "payback: immediately: without compaction more would be spent"
 
 
 def test_of_outputs_that_shrink_storage_pays() -> None:
@@ -253,12 +253,12 @@ def test_of_outputs_that_shrink_storage_pays() -> None:
     assert "by storage alone" in found.lines()[-1]
 
 
-def test_nothing_to_compact_is_told_as_that() -> None:
+def test_nothing_to_compact_is_reported_as_that() -> None:
     found = verdict(Shape(), Shape(), RunWork(), PRICES)
     assert found.lines() == ("nothing would be compacted, so nothing is spent and nothing saved",)
 
 
-def test_a_region_and_a_class_without_prices_are_told() -> None:
+def test_a_region_and_a_class_without_prices_are_reported() -> None:
     held = Shape.alike(10, 10, storage_class="OUTPOSTS")
     lines = verdict(held, Shape.alike(1, 100), RunWork(), prices_for("eu-nowhere-9")).lines()
     assert lines[-2:] == (

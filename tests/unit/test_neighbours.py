@@ -10,7 +10,7 @@ import pytest
 
 from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
-from compactor.outputs import lone_documents as neighbours
+from compactor.outputs import neighbours
 from tests.support.examples import PARTITION
 from tests.support.memory_store import Call, MemoryStore
 from tests.support.world import World
@@ -109,7 +109,7 @@ def test_a_declared_format_is_not_questioned():
     assert joined(SETTINGS, format="json_lines") == ({0, 1, 2}, set())
 
 
-def test_other_formats_wait_in_their_order_behind_an_object_that_does():
+def test_other_formats_wait_in_their_order_after_an_object_that_does():
     world = World()
     world.put("0.json", SETTINGS[0])
     world.put("1.json", b'{"Records":[{"a":1}]}')
@@ -127,7 +127,7 @@ def test_other_formats_wait_in_their_order_behind_an_object_that_does():
 
 
 @pytest.mark.parametrize("first", ["small", "large"])
-def test_a_large_source_that_is_copied_tells_what_members_lines_have(first):
+def test_a_large_source_that_is_copied_shows_what_members_lines_have(first):
     lines = b'{"id":1,"text":"%b"}\n' % (b"x" * 200) * 2_000
     limits = WorkerLimits(copy_slice_bytes=200_000, min_part_bytes=1)
     world = World(limits=limits)

@@ -29,7 +29,7 @@ TYPED = {
     " --min-objects 1",
     SkipReason.ARCHIVED: "restore them first",
     SkipReason.NOT_INCLUDED: "no pattern of include (*.log, *.gz); patterns are of keys below",
-    SkipReason.EXCLUDED: "excluded by exclude (tmp/*); mend exclude if they should be compacted",
+    SkipReason.EXCLUDED: "excluded by exclude (tmp/*); correct exclude if they should be compacted",
     SkipReason.RULE: "left by a rule of policies; compactor plan names the rule",
     SkipReason.QUIET: "quiet hours of a rule of policies; run outside of them",
     SkipReason.OWN_STATE: "give a source that no run wrote",
@@ -52,20 +52,20 @@ TYPED = {
 
 
 @pytest.mark.parametrize("reason", SkipReason)
-def test_each_reason_that_can_be_the_only_one_is_told_with_its_way_out(reason):
+def test_each_reason_that_can_be_the_only_one_is_reported_with_its_way_out(reason):
     given = settings(include=["*.log", "*.gz"], exclude=["tmp/*"])
     line = nothing_to_do(given, {reason.value: Skipped(5_000, 1)}, typed=True)
     assert line.startswith("nothing to compact: 5,000 objects left: ")
     assert TYPED[reason] in line
 
 
-def test_a_deployed_run_is_told_settings_and_not_options():
+def test_a_deployed_run_names_settings_and_not_options():
     line = nothing_to_do(settings(), {"quarantined": Skipped(1, 1)})
     assert line.startswith("nothing to compact: 1 object left: ")
     assert line.endswith("give other settings, or retry_quarantined: true")
 
 
-def test_what_waits_is_told_with_its_age_and_the_time_from_which_on_a_run_takes_it():
+def test_what_waits_is_reported_with_its_age_and_the_time_from_which_on_a_run_takes_it():
     waiting = Waiting(NOW - 40, NOW - 20, NOW + 560, NOW)
     given = settings(open_partition_seconds=0)
     line = nothing_to_do(given, {"too_young": Skipped(5_000, 1)}, waiting=waiting, typed=True)
@@ -75,7 +75,7 @@ def test_what_waits_is_told_with_its_age_and_the_time_from_which_on_a_run_takes_
     )
 
 
-def test_what_somebody_can_change_comes_before_what_is_done_already():
+def test_what_a_user_can_change_comes_before_what_is_done_already():
     skipped = {
         "already_committed": Skipped(9_000, 1),
         "too_young": Skipped(3, 1),
@@ -87,7 +87,7 @@ def test_what_somebody_can_change_comes_before_what_is_done_already():
     assert line.endswith("; 9,001 objects for other reasons, see below")
 
 
-def test_partitions_too_large_for_a_worker_are_told_where_there_is_no_spark():
+def test_partitions_too_large_for_a_worker_are_reported_where_there_is_no_spark():
     line = nothing_to_do(settings(spark_engine="none"), {}, oversized=2)
     assert "2 partitions are larger than one worker may take, and spark_engine is none" in line
 
@@ -97,7 +97,7 @@ def test_partitions_too_large_for_a_worker_are_told_where_there_is_no_spark():
     [
         ({}, "no object below s3://source/logs/"),
         (WINDOW, "no object of the window below s3://source/logs/"),
-        ({"listing": "events:table/logs"}, "no event told of an object"),
+        ({"listing": "events:table/logs"}, "no event named an object"),
     ],
 )
 def test_where_there_is_nothing_at_all_that_is_said(given, line):
@@ -108,7 +108,7 @@ def test_where_there_is_nothing_at_all_that_is_said(given, line):
     ("seconds", "text"),
     [(-3, "0 s"), (119, "119 s"), (120, "2 min"), (7_200, "2 h"), (172_800, "2 days")],
 )
-def test_ages_are_told_as_a_person_says_them(seconds, text):
+def test_ages_are_reported_as_a_person_says_them(seconds, text):
     assert age_text(seconds) == text
 
 
@@ -159,14 +159,14 @@ def test_a_source_with_nothing_below_it_is_refused_with_what_the_bucket_has():
     with pytest.raises(InvalidInput) as caught:
         require_source(settings(), store)
     assert str(caught.value) == (
-        "nothing below s3://source/logs/: is the prefix right? the bucket has lost+found/, raw/,"
-        " note.txt"
+        "there are no objects below s3://source/logs/: check the prefix; the bucket source has"
+        " lost+found/, raw/, note.txt"
     )
 
 
 def test_the_deepest_level_of_the_prefix_that_exists_is_shown():
     store = a_store("logs/app/2026/a", "logs/web/2026/a", "other/a")
-    with pytest.raises(InvalidInput, match=r"the bucket has logs/app/, logs/web/$"):
+    with pytest.raises(InvalidInput, match=r"the bucket source has logs/app/, logs/web/$"):
         require_source(settings(s3_source_uri="s3://source/logs/ap/2026/"), store)
 
 
@@ -182,7 +182,7 @@ def test_sources_that_clean_up_deleted_are_no_mistake():
     (page,) = world.store.list_objects("source", PARTITION.prefix)
     assert not world.store.delete_sources(page).refused
     require_source(world.settings, world.store)
-    with pytest.raises(InvalidInput, match="nothing below s3://source/lgos/"):
+    with pytest.raises(InvalidInput, match="no objects below s3://source/lgos/"):
         require_source(
             settings(s3_source_uri="s3://source/lgos/", s3_state_uri=world.settings.s3_state_uri),
             world.store,
@@ -196,12 +196,12 @@ def warned(store: MemoryStore, **given: Any) -> str:
     return window_warning(settings(**{**WINDOW, **given}), store, NOW)
 
 
-def test_a_window_without_objects_is_told_what_there_is_and_the_last_date():
+def test_a_window_without_objects_is_reported_with_what_there_is_and_the_last_date():
     days = ["2025/12/31", "2026/02/28", "2026/05/02", "2026/04/30"]
     store = a_store(*(f"logs/{day}/a" for day in days))
     assert warned(store) == (
         "no object from 2026-03-10 to 2026-03-12 (%Y/%m/%d); below s3://source/logs/ there is"
-        " 2025/, 2026/, and last 2026/05/02/"
+        " 2025/, 2026/; the last is 2026/05/02/"
     )
     assert store.count("list_level") == 3
 
@@ -209,21 +209,21 @@ def test_a_window_without_objects_is_told_what_there_is_and_the_last_date():
 def test_of_many_prefixes_the_first_are_shown():
     store = a_store(*(f"logs/dt=2026-04-{day:02}/a" for day in range(1, 9)))
     line = warned(store, date_format="dt=%Y-%m-%d")
-    assert line.endswith(", dt=2026-04-05/, ..., and last dt=2026-04-08/")
+    assert line.endswith(", dt=2026-04-05/, ...; the last is dt=2026-04-08/")
 
 
 def test_where_nothing_looks_like_a_date_wildcards_are_named():
     line = warned(a_store("logs/app/2026/01/01/a", "logs/web/a"))
     assert line.endswith(
-        "there is app/, web/; levels above the dates are given as wildcards, such as"
+        "there is app/, web/; give the levels above the dates as wildcards, such as"
         " s3://source/logs/*/"
     )
 
 
 def test_a_source_without_prefixes_may_be_the_wrong_one():
-    assert warned(a_store("logs/a")).endswith("is the source right?")
+    assert warned(a_store("logs/a")).endswith("check the source")
 
 
 def test_wildcards_that_match_nothing_are_said_to():
     line = warned(a_store("logs/app/a"), s3_source_uri="s3://source/logs/x*/")
-    assert line.endswith("for no prefix matches s3://source/logs/x*/")
+    assert line.endswith("no prefix matches s3://source/logs/x*/")

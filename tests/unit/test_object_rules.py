@@ -242,7 +242,7 @@ def test_a_plan_shows_which_rule_matched(rules_file, capsys):
     assert shown["totals"]["skipped"]["left_by_a_rule"] == 2
 
 
-def test_rules_that_cannot_be_read_are_told_in_one_line(rules_file, capsys, tmp_path):
+def test_rules_that_cannot_be_read_are_reported_in_one_line(rules_file, capsys, tmp_path):
     assert "policies: '/no/such' is not" in told(capsys, "--policies", "/no/such", code=2)
     assert "policies[1].leave" in told(
         capsys, "--policies", '[{"match": ["*"], "leave": 1}]', code=2

@@ -168,7 +168,7 @@ def test_those_that_are_right_are_left_alone_with_what_else_they_say(bench: Benc
     assert all(holds(bench.glue.found[kind], wanted(order(), ROLE)[kind]) for kind in given)
 
 
-def test_runs_are_told_of_once(bench: Bench) -> None:
+def test_runs_are_reported_once(bench: Bench) -> None:
     bench.glue.history = {
         "compaction": [run(20), run(10, hours=0.5)],
         "retention": [
@@ -200,7 +200,7 @@ def test_runs_are_told_of_once(bench: Bench) -> None:
     assert bench.receipt("r2").steps["compaction"] == "1 runs, 0.25 DPU-hours"
 
 
-def test_a_call_that_is_made_twice_keeps_what_the_first_one_told(bench: Bench) -> None:
+def test_a_call_that_is_made_twice_keeps_what_the_first_one_reported(bench: Bench) -> None:
     bench.glue.history = {"compaction": [run(20)]}
     bench.look()
     first = bench.receipt()
@@ -224,7 +224,7 @@ def test_a_run_that_goes_on_is_not_waited_for_when_time_is_over(bench: Bench) ->
     assert bench.look(0, until=bench.clock.now()) == "done"
 
 
-def test_a_failure_is_told_with_its_reason(bench: Bench) -> None:
+def test_a_failure_is_reported_with_its_reason(bench: Bench) -> None:
     bench.glue.history = {"compaction": [run(20, "failed", error="no s3:PutObject")]}
     bench.look()
 
@@ -242,7 +242,7 @@ def test_a_failure_before_a_success_is_no_failure_now(bench: Bench) -> None:
     assert "1 failed: throttled" in bench.receipt().steps["compaction"]
 
 
-def test_one_that_glue_suspended_stays_so_and_is_told(bench: Bench) -> None:
+def test_one_that_glue_suspended_stays_so_and_is_reported(bench: Bench) -> None:
     bench.glue.found = wanted(order(), ROLE)
     bench.glue.found["compaction"]["enabled"] = False
     bench.glue.history = {
@@ -257,7 +257,7 @@ def test_one_that_glue_suspended_stays_so_and_is_told(bench: Bench) -> None:
     assert receipt.cause.endswith("no right 40")
 
 
-def test_one_that_somebody_switched_off_is_switched_on_as_the_rule_says(bench: Bench) -> None:
+def test_one_that_was_switched_off_is_switched_on_as_the_rule_says(bench: Bench) -> None:
     bench.glue.found = wanted(order(), ROLE)
     bench.glue.found["compaction"]["enabled"] = False
     bench.glue.history = {"compaction": [run(n, "failed", error="x") for n in (40, 30, 20)]}
@@ -285,7 +285,7 @@ def test_one_that_another_made_meanwhile_is_taken_as_it_is(
     assert bench.glue.found["compaction"]["roleArn"] == ROLE
 
 
-def test_a_call_that_dies_before_it_remembers_tells_again(
+def test_a_call_that_dies_before_it_remembers_reports_again(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.glue.history = {"compaction": [run(20)]}

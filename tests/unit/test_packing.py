@@ -12,11 +12,12 @@ from compactor.encoding.output_encoding import (
     ASSUMED_RATIO,
     COMPRESSED_TARGET_BYTES,
     PLAIN_TARGET_BYTES,
-    output_compression,
+    PackingClass,
+    output_form,
+    packing_class,
     stored_bytes,
     target_bytes,
 )
-from compactor.encoding.source_class import PackingClass, packing_class
 from compactor.limits import WorkerLimits
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.planning.packing import copied, make_group, pack
@@ -52,7 +53,7 @@ def names(group: ObjectGroup) -> list[str]:
         ("a/.gz", "unknown", Compression.GZIP),
     ],
 )
-def test_the_key_tells_the_class(key: str, kind: str, compression: Compression) -> None:
+def test_the_key_decides_the_class(key: str, kind: str, compression: Compression) -> None:
     assert packing_class(key) == PackingClass(kind, compression)
 
 
@@ -85,10 +86,13 @@ def test_default_targets_depend_on_whether_the_output_is_compressed() -> None:
     assert target_bytes(settings(target_bytes=SMALL), Compression.NONE) == SMALL
 
 
-def test_the_output_has_the_sources_compression_unless_told_otherwise() -> None:
-    assert output_compression(settings(), Compression.ZSTD) is Compression.ZSTD
-    assert output_compression(settings(compression="gzip"), Compression.ZSTD) is Compression.GZIP
-    assert output_compression(settings(compression="none"), Compression.GZIP) is Compression.NONE
+def test_the_output_has_the_sources_compression_by_default() -> None:
+    def encoding(source: Compression, **given: str) -> Compression:
+        return output_form(settings(**given)).encoding_of(source)
+
+    assert encoding(Compression.ZSTD) is Compression.ZSTD
+    assert encoding(Compression.ZSTD, compression="gzip") is Compression.GZIP
+    assert encoding(Compression.GZIP, compression="none") is Compression.NONE
 
 
 def test_a_group_is_closed_when_the_next_source_would_not_fit() -> None:
@@ -190,12 +194,12 @@ def test_every_source_with_bytes_is_in_one_group_in_key_order(
         assert len(classes) == 1
         if len(group.sources) > 1:
             (cls,) = classes
-            output = output_compression(given_, cls.compression)
+            output = group.form.encoding_of(cls.compression)
             total = sum(stored_bytes(one.size, cls.compression, output) for one in group.sources)
             assert total <= SMALL
 
 
-def test_the_id_hangs_on_the_sources_their_order_and_every_option_that_shapes_the_bytes() -> None:
+def test_the_id_depends_on_the_sources_their_order_and_every_option_that_shapes_the_bytes() -> None:
     one, two = source("a.json"), source("b.json")
     other_etag = source("b.json", etag="other")
     other_bucket = SourceObject("elsewhere", two.key, two.etag, two.size, two.last_modified)
@@ -216,7 +220,7 @@ def test_the_id_hangs_on_the_sources_their_order_and_every_option_that_shapes_th
     assert all(len(one_id) == 32 for one_id in ids)
 
 
-def test_the_id_does_not_hang_on_what_leaves_the_bytes_alone() -> None:
+def test_the_id_does_not_depend_on_what_leaves_the_bytes_alone() -> None:
     one = source("a.json")
     later = SourceObject(one.bucket, one.key, one.etag, one.size, 0.0, "STANDARD_IA")
     same = {

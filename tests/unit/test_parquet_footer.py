@@ -20,7 +20,7 @@ def renamed(name: bytes) -> bytes:
     return PARQUET.replace(b"\x02id", b"\x02" + name).replace(b'"id"', b'"' + name + b'"')
 
 
-def test_a_footer_tells_rows_row_groups_and_codec() -> None:
+def test_a_footer_shows_rows_row_groups_and_codec() -> None:
     footer = read(PARQUET)
     assert (footer.rows, footer.row_groups, footer.codec) == (3, 1, "gzip")
 

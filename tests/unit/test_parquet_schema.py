@@ -80,7 +80,7 @@ def test_lists_of_writers_that_know_no_level_in_between_are_lists() -> None:
         (pa.struct([("a-b", pa.int32())]), "c0 has a member named 'a-b', which no type can name"),
     ],
 )
-def test_what_hive_has_no_type_for_is_told_by_name(kind: pa.DataType, told: str) -> None:
+def test_what_hive_has_no_type_for_is_reported_by_name(kind: pa.DataType, told: str) -> None:
     with pytest.raises(NoHiveType, match=told):
         columns_of(kind)
 

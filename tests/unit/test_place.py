@@ -85,7 +85,7 @@ def test_the_receipt_of_many_calls_says_what_that_of_one_says(groups: int) -> No
     assert whole.skipped["excluded"].objects == 17
 
 
-def test_a_receipt_tells_how_far_a_call_came() -> None:
+def test_a_receipt_shows_how_far_a_call_came() -> None:
     world = many(60)
     places = [one.place for one in to_its_end(world)]
     assert places[-1] is None

@@ -7,7 +7,7 @@ import pytest
 from compactor.errors import UnreadableSource
 from compactor.formats import detect
 from compactor.model import Format
-from compactor.outputs.shared_lines import SharedLines
+from compactor.outputs.neighbours import SharedLines
 from tests.support.examples import source
 from tests.support.world import World
 

@@ -54,7 +54,7 @@ def test_a_partition_that_went_quiet_gives_up_everything():
 
 
 @pytest.mark.parametrize("key", ["_compactor/other/identity.json", "_compactor/x/runs/1/a.json"])
-def test_where_logs_lie_nothing_is_a_source_whoever_wrote_it(key):
+def test_where_logs_lie_nothing_is_a_source_of_any_writer(key):
     kept = replace(source("a"), key="logs/compactor/kept.json")
     decision = decide(replace(source("a"), key=key), kept, s3_source_uri="s3://source/")
     assert names(decision) == [["kept.json"]]
@@ -123,7 +123,7 @@ def test_quarantined_sources_are_tried_again_only_when_asked():
     assert names(decide(bad, known=known, retry_quarantined=True)) == [["a.json"]]
 
 
-def test_formats_told_by_the_key_never_share_a_group():
+def test_formats_known_by_the_key_never_share_a_group():
     decision = decide(source("a.csv"), source("b.json"), source("c.csv"), source("d.json.gz"))
     assert sorted(names(decision)) == [["a.csv", "c.csv"], ["b.json"], ["d.json.gz"]]
 

@@ -56,7 +56,7 @@ def test_fewer_objects_never_take_longer_as_long_as_all_readers_share_them(
     assert seconds(engine, few) <= seconds(engine, many) + 1e-9
 
 
-def test_one_object_that_nobody_can_split_may_take_longer_than_many_small_ones() -> None:
+def test_one_object_that_cannot_be_split_may_take_longer_than_many_small_ones() -> None:
     engine = replace(TWO, readers=32)
     whole = 50_000_000
     assert seconds(engine, Stored(1, whole, 1)) > seconds(engine, Stored(500, whole, 500))
@@ -72,8 +72,11 @@ def test_compressed_outputs_are_one_part_each_and_plain_ones_many() -> None:
     ]
     assert sources_of(packed) == Stored(6, 12 * MIB, 6)
     assert outputs_of(packed, settings()) == Stored(3, 12 * MIB, 3)
-    plain = [make_group([source("a.json", GIB)], settings())]
-    assert outputs_of(plain, settings()) == Stored(1, GIB, 16)
-    assert outputs_of(plain, settings(compression="gzip")).parts == 1
-    rows = settings(output_format="parquet")
-    assert outputs_of(plain, rows).parts == 4
+
+    def plain(**given: str) -> Stored:
+        wanted = settings(**given)
+        return outputs_of([make_group([source("a.json", GIB)], wanted)], wanted)
+
+    assert plain() == Stored(1, GIB, 16)
+    assert plain(compression="gzip").parts == 1
+    assert plain(output_format="parquet").parts == 4

@@ -44,11 +44,13 @@ def test_what_this_program_asks_for_is_there_in_us_east_1() -> None:
     assert usual >= {*names, costs.ATHENA_TIB, costs.GLUE_DPU_HOUR}
 
 
-def test_a_region_that_is_not_there_is_told_and_us_east_1_is_taken() -> None:
+def test_a_region_that_is_not_there_is_reported_and_us_east_1_is_taken() -> None:
     found = prices_for("eu-nowhere-9")
-    assert found.told == ("no prices of eu-nowhere-9 are known here: costs are those of us-east-1")
+    assert found.warning == (
+        "no prices of eu-nowhere-9 are known here: costs are those of us-east-1"
+    )
     assert found.of(costs.GET) == prices_for().of(costs.GET) == pytest.approx(4e-7)
-    assert (prices_for("").region, prices_for(None).told) == (DEFAULT_REGION, "")
+    assert (prices_for("").region, prices_for(None).warning) == (DEFAULT_REGION, "")
 
 
 REGIONS = ("us-east-1", "us-west-2", "eu-west-1", "eu-central-1", "ap-northeast-1")
@@ -62,7 +64,7 @@ def test_five_regions_have_every_price_of_a_run_and_of_storage() -> None:
     wanted = {name for name in names["us-east-1"] if not name.startswith(beside)}
     assert len(wanted) >= 38
     for region in REGIONS:
-        assert prices_for(region).told == ""
+        assert prices_for(region).warning == ""
         assert wanted <= names[region]
 
 
@@ -87,7 +89,7 @@ def test_a_file_of_prices_replaces_those_that_are_shipped(tmp_path: Path) -> Non
     assert own.of("s3.get") == pytest.approx(3e-7)
     assert own.of("s3.put") == prices_for().of("s3.put")
     far = prices_from(_file(tmp_path, region="eu-nowhere-9"), "eu-nowhere-9")
-    assert (far.region, far.told) == ("eu-nowhere-9", "")
+    assert (far.region, far.warning) == ("eu-nowhere-9", "")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_what_a_region_has_no_price_of_its_own_for_is_that_of_us_east_1() -> None:
     oregon = prices_for("us-west-2")
-    assert (oregon.region, oregon.told) == ("us-west-2", "")
+    assert (oregon.region, oregon.warning) == ("us-west-2", "")
     assert oregon.of("athena.scanned_tib") == 5.0
     assert oregon.of(costs.PUT) == prices_for().of(costs.PUT)
 

@@ -151,7 +151,7 @@ def test_buckets_and_endpoints_have_records_of_their_own(store: MemoryStore) -> 
     assert ask(store)[Condition.COPY] is Verdict.IGNORED
 
 
-def test_a_record_that_cannot_be_read_is_none(store: MemoryStore) -> None:
+def test_a_record_that_cannot_be_read_does_not_count(store: MemoryStore) -> None:
     store.put(*probe_key(STATE, ENDPOINT), b"{broken")
     assert ask(store) == dict.fromkeys(Condition, Verdict.HONOURED)
 

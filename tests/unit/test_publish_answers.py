@@ -74,7 +74,7 @@ def test_a_conflict_that_passes_is_asked_again_and_published(
 
 @pytest.mark.parametrize("first", [CONFLICT, Answer(0), refusal(500, "InternalError")])
 @pytest.mark.parametrize("then", [refusal(412, "PreconditionFailed"), refusal(404, "NoSuchUpload")])
-def test_whoever_finds_the_output_published_meanwhile_is_done(
+def test_a_publisher_that_finds_the_output_published_meanwhile_is_done(
     s3: ScriptedS3, store: S3Store, first: Answer, then: Answer
 ) -> None:
     s3.answer = answering(PUBLISHED, first, then)

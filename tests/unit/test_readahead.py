@@ -103,7 +103,7 @@ def test_a_slow_consumer_does_not_make_the_readers_run_ahead() -> None:
     bodies.close()  # type: ignore[attr-defined] # a generator behind the Iterator
 
 
-def test_several_sources_are_read_at_once_but_no_more_than_threads() -> None:
+def test_several_sources_are_read_concurrently_but_no_more_than_threads() -> None:
     sources = sized(*[10] * 200)
     ledger = Ledger(sources)
     list(read_ahead(sources, ledger.fetch, threads=4, budget_bytes=1_000_000))
@@ -161,7 +161,7 @@ def test_runs_are_of_one_source_first_and_longer_once_many_were_read() -> None:
     assert runs == [1] * START + [2] * START + [4] * START + [RUN_OBJECTS] * 3
 
 
-def test_few_sources_are_all_read_at_once() -> None:
+def test_few_sources_are_all_read_concurrently() -> None:
     sources = sized(*[10] * RUN_OBJECTS)
     together = threading.Barrier(RUN_OBJECTS)
 
@@ -206,7 +206,7 @@ def test_an_error_in_one_fetch_surfaces_in_its_place_and_ends_every_thread(bad: 
     assert not readers()
 
 
-def test_an_iteration_given_up_leaves_no_thread_behind() -> None:
+def test_an_iteration_given_up_leaves_no_thread() -> None:
     sources = sized(*[1_000] * 200)
     ledger = Ledger(sources)
     bodies = read_ahead(sources, ledger.fetch, threads=8, budget_bytes=50_000)
@@ -220,7 +220,7 @@ def test_an_iteration_given_up_leaves_no_thread_behind() -> None:
     assert fetched < 200_000, "what was not begun is not fetched any more"
 
 
-def test_what_waits_for_a_thread_is_not_read_once_nobody_wants_it() -> None:
+def test_what_waits_for_a_thread_is_not_read_once_it_is_not_wanted() -> None:
     sources = sized(*[1_000] * 200)
     ledger = Ledger(sources)
     bodies = read_ahead(sources, ledger.fetch, threads=1, budget_bytes=100_000)
@@ -229,7 +229,7 @@ def test_what_waits_for_a_thread_is_not_read_once_nobody_wants_it() -> None:
     assert ledger.fetched < 50_000, "only the run under way is read to its end"
 
 
-def test_an_error_of_the_consumer_leaves_no_thread_behind() -> None:
+def test_an_error_of_the_consumer_leaves_no_thread() -> None:
     sources = sized(*[1_000] * 200)
 
     def consume() -> None:

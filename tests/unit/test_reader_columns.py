@@ -16,10 +16,10 @@ import pytest
 from compactor.errors import InvalidInput
 from compactor.formats import Detected
 from compactor.model import Format, SourceObject
-from compactor.readers.columns import found_in
 from compactor.readers.ddl import create_table
 from compactor.readers.files import as_polars, as_text
 from compactor.readers.formats import LOGS, Reading, log_of, require_exact, table_descriptor
+from compactor.readers.inferred_columns import found_in
 from compactor.readers.states import Held
 from compactor.readers.table_creation import table_input
 from tests.support.examples import PARTITION, settings
@@ -166,7 +166,7 @@ def test_what_no_engine_reads_is_refused(format: Format) -> None:
         found(format, "[]")
 
 
-def test_a_sample_without_a_record_is_told() -> None:
+def test_a_sample_without_a_record_is_reported() -> None:
     with pytest.raises(InvalidInput, match="no record with members"):
         found(Format.JSON_LINES, "1", "[]")
 

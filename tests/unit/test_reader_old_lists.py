@@ -70,7 +70,7 @@ def test_all_lists_go_where_outputs_are_shown_again() -> None:
     assert lake.refresh().fault == ""
 
 
-def test_a_list_that_somebody_is_about_to_show_stays() -> None:
+def test_a_list_that_is_about_to_be_shown_stays() -> None:
     lake = listed()
     lake.clock.advance(GRACE)
     lake.add("later.json")
@@ -93,7 +93,7 @@ def test_nothing_goes_where_it_is_not_known_since_when_something_else_is_shown()
     assert expire(lake) == OldLists(PARTITION.path, 1, 0)
 
 
-def test_a_partition_that_somebody_changed_or_dropped_keeps_its_lists() -> None:
+def test_a_partition_that_was_changed_or_dropped_keeps_its_lists() -> None:
     lake = listed()
     lake.clock.advance(GRACE)
     ((values, entry),) = lake.catalog.partitions.items()
@@ -105,7 +105,7 @@ def test_a_partition_that_somebody_changed_or_dropped_keeps_its_lists() -> None:
     assert len(lists_of(lake)) == 2
 
 
-def test_a_list_that_is_damaged_is_told_and_nothing_goes() -> None:
+def test_a_list_that_is_damaged_is_reported_and_nothing_goes() -> None:
     lake = listed()
     lake.clock.advance(GRACE)
     (shown,) = [one.location for one in lake.catalog.partitions.values()]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactor.errors import InvalidInput
-from compactor.readers.partitions import NoColumn, PartitionColumns, end_of
+from compactor.readers.partition_columns import NoColumn, PartitionColumns, end_of
 from compactor.settings.windows import expand
 from tests.support.examples import settings
 

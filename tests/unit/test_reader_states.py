@@ -181,7 +181,7 @@ def test_nothing_is_listed_twice() -> None:
 @pytest.mark.parametrize(
     "body", [b"s3://lake/a", b"\n", b"s3://lake/a\n\n", b"lake/a\n", b"s3://lake\n", b"\xff\n"]
 )
-def test_a_damaged_list_is_told(body: bytes) -> None:
+def test_a_damaged_list_is_reported(body: bytes) -> None:
     with pytest.raises(IntegrityError, match="damaged"):
         decode_manifest(body, "s3://lake/manifest")
     with pytest.raises(IntegrityError, match="twice"):

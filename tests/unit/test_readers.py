@@ -122,7 +122,7 @@ def test_the_command_line_says_that_clean_up_waits_for_the_grace(capsys) -> None
     assert (decision.due, decision.waiting) == ([], 1)
     clean_up._show([decision], lake.world.settings, lake.store)
     out = capsys.readouterr().out
-    assert "nothing to delete yet: readers of 1 commit past retention are waited for" in out
+    assert "nothing to delete yet: 1 commit past retention may still have readers" in out
     assert "warning: sources that are past retention wait" in out
 
 
@@ -151,7 +151,7 @@ def test_a_source_that_a_list_names_is_not_deleted_though_it_is_compacted() -> N
     assert lake.each_once()
 
 
-def test_a_switch_that_nobody_wrote_down_counts_from_when_it_is_seen() -> None:
+def test_a_switch_that_was_not_recorded_counts_from_when_it_is_seen() -> None:
     lake = closed()
     lake.clock.advance(8 * DAY)
     lake.store.hooks.crash("before", "create", prefix=SWITCHES)
@@ -283,7 +283,7 @@ def test_a_refresh_that_slept_does_not_switch() -> None:
     assert lake.refresh().switched
 
 
-def test_what_glue_refuses_of_one_partition_is_told_and_the_next_refresh_tries_again() -> None:
+def test_what_glue_refuses_of_one_partition_is_reported_and_the_next_refresh_tries_again() -> None:
     lake = late()
     lake.catalog.refuse[VALUES] = "ConcurrentModificationException: no"
     assert lake.refresh().fault == "ConcurrentModificationException: no"
@@ -327,7 +327,7 @@ def test_what_else_lies_below_the_outputs_is_not_shown() -> None:
     assert lake.each_once()
 
 
-def test_a_list_that_is_gone_keeps_all_sources_and_is_made_anew() -> None:
+def test_a_list_that_is_gone_keeps_all_sources_and_is_made_again() -> None:
     lake = late()
     lake.refresh()
     lake.clock.advance(DAY)

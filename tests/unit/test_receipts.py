@@ -147,7 +147,7 @@ def test_a_failed_call_does_not_forget_what_earlier_calls_did() -> None:
     assert receipts.decode(stored).counts.objects_in == 1
 
 
-def test_even_an_error_nobody_foresaw_leaves_a_receipt_with_its_cause() -> None:
+def test_even_an_error_that_was_not_foreseen_leaves_a_receipt_with_its_cause() -> None:
     world = various()
     call(world, Counts(), None)
     bucket, prefix = layout.commits_prefix(world.settings, PARTITION)
@@ -162,7 +162,7 @@ def test_even_an_error_nobody_foresaw_leaves_a_receipt_with_its_cause() -> None:
     assert receipt.cause == str(caught.value)
 
 
-def test_a_log_with_a_gap_is_told_as_an_integrity_error() -> None:
+def test_a_log_with_a_gap_is_reported_as_an_integrity_error() -> None:
     world = various()
     call(world, Counts(), None)
     bucket, prefix = layout.commits_prefix(world.settings, PARTITION)

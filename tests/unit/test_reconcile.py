@@ -18,7 +18,7 @@ def reconciled(world: EventWorld, **given: Any) -> Reconciled:
     return reconcile(replace(whole, **given))
 
 
-def test_what_no_event_told_of_is_registered_and_compacted() -> None:
+def test_what_no_event_named_is_registered_and_compacted() -> None:
     world = EventWorld()
     told = [world.put("a/1.json"), world.put("a/2.json"), world.put("b/1.json")]
     world.put("a/lost.json")
@@ -59,7 +59,7 @@ def test_an_object_that_is_there_again_comes_back() -> None:
     world.must_be_finished()
 
 
-def test_what_is_put_again_after_its_commit_goes_to_a_run_though_no_event_told_of_it() -> None:
+def test_what_is_put_again_after_its_commit_goes_to_a_run_though_no_event_named_it() -> None:
     world = EventWorld(objects=1)
     world.deliver(world.put("a/1.json"))
     world.sweep()

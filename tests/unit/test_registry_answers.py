@@ -165,7 +165,7 @@ def test_the_arn_of_an_execution_that_is_over_is_known_by_its_name() -> None:
         refusal("ValidationException"),
     ],
 )
-def test_where_many_cannot_be_inserted_at_once_they_are_put_one_by_one(refused: Any) -> None:
+def test_where_many_cannot_be_inserted_together_they_are_put_one_by_one(refused: Any) -> None:
     found, client = registry(refused, *[{}] * 16)
     assert len(found.register("logs", [item(str(n)) for n in range(8)]).new) == 8
     # It is not asked for a second time.

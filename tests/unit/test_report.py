@@ -84,7 +84,7 @@ def test_a_run_that_found_no_work_list_can_be_reported() -> None:
     assert Desk().report().status == "succeeded"
 
 
-def test_only_the_first_causes_are_told_and_the_others_counted() -> None:
+def test_only_the_first_causes_are_reported_and_the_others_counted() -> None:
     found = Desk(*(f"{n}/" for n in range(9))).report()
     assert found.cause.count("WorkerLost") == 3
     assert found.cause.endswith("; and 6 more")
@@ -99,7 +99,9 @@ def _tells_three(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_tells_three")
-def test_of_very_many_partitions_the_failed_and_the_largest_are_told_and_all_are_summed() -> None:
+def test_of_very_many_partitions_the_failed_and_the_largest_are_reported_and_all_are_summed() -> (
+    None
+):
     desk = Desk(*(f"{n}/" for n in range(9)))
     for n in range(8):
         counts = Counts(objects_in=n, bytes_in=n * 10, requests={"GET": n})
@@ -119,7 +121,7 @@ def test_of_very_many_partitions_the_failed_and_the_largest_are_told_and_all_are
 
 
 @pytest.mark.usefixtures("_tells_three")
-def test_failures_that_are_not_told_one_by_one_are_counted() -> None:
+def test_failures_that_are_not_reported_one_by_one_are_counted() -> None:
     found = Desk(*(f"{n}/" for n in range(9))).report()
     assert (len(found.failed), found.failed_count) == (3, 9)
     assert found.cause.endswith("; and 6 more")
@@ -203,7 +205,7 @@ def test_the_jobs_own_line_is_the_cause_of_its_failure() -> None:
     assert [one.path for one in found.failed] == ["b/"]
 
 
-def test_failures_beside_spark_are_told_beside_it() -> None:
+def test_failures_beside_spark_are_reported_beside_it() -> None:
     desk = Desk("a/", oversized=("b/",))
     found = desk.report(spark_failure="States.TaskFailed: no subnet")
     assert found.cause.startswith("Spark: States.TaskFailed: no subnet; a/: WorkerLost")
@@ -256,7 +258,7 @@ def test_a_failure_as_the_workflow_keeps_it_becomes_one_line(
     assert failure_text(failure) == text
 
 
-def test_the_page_tells_what_went_to_spark_and_why_it_failed() -> None:
+def test_the_page_shows_what_went_to_spark_and_why_it_failed() -> None:
     desk = Desk("a/", oversized=("b/",))
     desk.receipt("a/")
     desk.receipt("b/", "failed", error="E", cause="why")

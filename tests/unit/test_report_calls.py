@@ -89,7 +89,7 @@ def test_a_report_in_several_calls_is_that_of_one(
     assert msgspec.to_builtins(found) == msgspec.to_builtins(whole)
 
 
-def test_a_call_goes_on_behind_what_was_read_and_reads_no_receipt_twice_but_those_ahead() -> None:
+def test_a_call_goes_on_after_what_was_read_and_reads_no_receipt_twice_but_those_ahead() -> None:
     desk = a_desk()
     assert desk.report_on(Looks(30)) is None
     desk.store.calls.clear()
@@ -98,7 +98,7 @@ def test_a_call_goes_on_behind_what_was_read_and_reads_no_receipt_twice_but_thos
     assert 0 < len(read) <= 10
 
 
-def test_a_report_that_begins_anew_takes_nothing_of_one_that_was_left() -> None:
+def test_a_report_that_restarts_takes_nothing_of_one_that_was_left() -> None:
     desk = a_desk()
     assert desk.report_on(Looks(10)) is None
     for path in PATHS:
@@ -113,7 +113,7 @@ def test_what_was_gathered_and_is_damaged_ends_the_report() -> None:
         desk.report_on(Looks(10), goes_on=True)
 
 
-def test_without_what_was_gathered_the_report_begins_anew() -> None:
+def test_without_what_was_gathered_the_report_restarts() -> None:
     found = a_desk().report_on(Looks(100), goes_on=True)
     assert found is not None
     assert found.partition_count == 40

@@ -51,7 +51,7 @@ def test_nothing_from_outside_becomes_part_of_the_pages_markup(text: str) -> Non
     assert [name for name, _ in hostile.attributes] == [name for name, _ in harmless.attributes]
 
 
-def test_the_page_has_no_script_and_asks_nobody_for_anything() -> None:
+def test_the_page_has_no_script_and_asks_for_nothing() -> None:
     page = page_with("harmless")
     assert not {"script", "iframe", "img", "object", "form"} & set(page.tags)
     links = [value for name, value in page.attributes if name in {"src", "href", "action"}]
@@ -207,7 +207,7 @@ def test_a_reason_that_only_a_later_version_knows_is_shown_without_a_text() -> N
     assert "of_tomorrow 4,000 1 B" in Page(render(later)).text
 
 
-def test_settings_that_an_earlier_report_lacks_are_told_at_their_defaults() -> None:
+def test_settings_that_an_earlier_report_lacks_are_reported_at_their_defaults() -> None:
     desk = Desk("a/")
     desk.receipt("a/", skipped={"too_young": Skipped(4_000, 1)})
     desk.report()
@@ -293,7 +293,7 @@ def test_the_command_for_checking_takes_names_that_a_shell_would_not() -> None:
     ("seconds", "text"),
     [(0.04, "0.04 s"), (1.44, "1.4 s"), (12, "12 s"), (200, "3 min 20 s"), (7_500, "2 h 5 min")],
 )
-def test_seconds_are_told_as_a_person_says_them(seconds: float, text: str) -> None:
+def test_seconds_are_reported_as_a_person_says_them(seconds: float, text: str) -> None:
     assert human_seconds(seconds) == text
 
 

@@ -94,7 +94,7 @@ def test_the_newest_content_of_a_key_comes_back_unless_an_etag_is_asked_for() ->
     assert give_back(world, Wanted(frozenset({key("a.json")}), etag=etag)) == [b'{"v": 1}\n']
 
 
-def test_a_source_nobody_committed_is_not_found() -> None:
+def test_a_source_without_a_commit_is_not_found() -> None:
     world = world_of(CONTENTS)
     world.run()
     assert give_back(world, one("never.json")) == []
@@ -155,7 +155,7 @@ def test_damaged_content_is_never_given_back_as_if_it_were_sound(
         give_back(world, one("b.json"))
 
 
-def test_an_output_that_is_gone_is_told() -> None:
+def test_an_output_that_is_gone_is_reported() -> None:
     world = world_of({"a.json": b"{}\n"})
     world.run()
     (commit,) = newest_first(world)

@@ -185,8 +185,8 @@ def test_damage_in_the_range_is_never_given_back() -> None:
     [((50, 10), (40, 20)), ((50, 20), (60, 20)), ((10**9, 500),)],
     ids=["back", "not on", "behind the end"],
 )
-def test_points_that_cannot_be_are_told(points: tuple[tuple[int, int], ...]) -> None:
+def test_points_that_cannot_be_are_reported(points: tuple[tuple[int, int], ...]) -> None:
     world, commit = compacted([lines(1, 90_000), lines(2, 90_000)], compression="gzip")
     wrong = replace(commit, output=replace(output_of(commit), points=points))
-    with pytest.raises(IntegrityError, match="is no point behind"):
+    with pytest.raises(IntegrityError, match="is no point after"):
         given_back(world, wrong, [1])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from compactor.discovery import joined
 from compactor.discovery.discover import discover, write_work
+from compactor.discovery.discovery_pieces import Partitions, Piece, Pieces
 from compactor.discovery.location_checks import NamedLevels
-from compactor.discovery.pieces import Partitions, Piece, Pieces
 from compactor.discovery.resume import Ask, Part, discover_on
 from compactor.discovery.work_items import Discovery, Joined
 from compactor.errors import IntegrityError, InvalidInput

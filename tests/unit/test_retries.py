@@ -77,7 +77,7 @@ def test_waits_double_up_to_ten_seconds_and_end_before_the_deadline(time: NoTime
     assert 110.0 < sum(time.waits) < 120.0
 
 
-def test_the_error_tells_what_was_asked_how_often_how_long_and_what_came(time: NoTime) -> None:
+def test_the_error_shows_what_was_asked_how_often_how_long_and_what_came(time: NoTime) -> None:
     with pytest.raises(TransientStoreError) as caught:
         ask(retries_on(time, 5.0), Server(time, busy()))
     assert type(caught.value) is TransientStoreError, "the state machine matches the name"
@@ -113,13 +113,13 @@ def test_a_clock_that_stands_still_ends_the_tries_too(time: NoTime) -> None:
     assert len(server.left) == MOST_TRIES
 
 
-def test_who_is_told_when_to_come_back_does_not_come_sooner(time: NoTime) -> None:
+def test_with_a_retry_after_no_try_comes_sooner(time: NoTime) -> None:
     with pytest.raises(TransientStoreError):
         ask(retries_on(time), Server(time, busy(replace(SLOW_DOWN, after_seconds=30.0))))
     assert time.waits == pytest.approx([30.1, 30.2, 30.4])
 
 
-def test_who_is_told_to_come_back_too_late_gives_up_at_once(time: NoTime) -> None:
+def test_a_retry_after_that_is_too_late_ends_the_tries_immediately(time: NoTime) -> None:
     server = Server(time, busy(replace(SLOW_DOWN, after_seconds=3_600.0)))
     with pytest.raises(TransientStoreError, match=r"1 try in 0\.0 s"):
         ask(retries_on(time), server)
@@ -127,7 +127,7 @@ def test_who_is_told_to_come_back_too_late_gives_up_at_once(time: NoTime) -> Non
 
 
 @pytest.mark.parametrize("error", [InvalidInput("permission", "", ""), IntegrityError("x")])
-def test_an_error_that_another_try_cannot_help_is_told_at_once(
+def test_an_error_that_another_try_cannot_help_is_reported_immediately(
     time: NoTime, error: Exception
 ) -> None:
     server = Server(time, error)
@@ -143,7 +143,7 @@ def test_nothing_is_waited_for_beyond_the_end_of_the_invocation(time: NoTime) ->
     assert 15.0 < time.now - began < 30.0 - retries.RESERVE_SECONDS
 
 
-def test_a_try_is_told_how_much_of_the_invocation_is_left(time: NoTime) -> None:
+def test_a_try_knows_how_much_of_the_invocation_is_left(time: NoTime) -> None:
     server = Server(time, "sound")
     ask(retries_on(time).within(Left(30.0)), server)
     assert server.left == [30.0 - retries.RESERVE_SECONDS]
@@ -163,7 +163,7 @@ def test_an_invocation_without_end_is_never_over(time: NoTime) -> None:
     assert not retries_on(time).reads_over
 
 
-def test_a_wait_ends_when_nobody_wants_the_answer_any_more() -> None:
+def test_a_wait_ends_when_the_answer_is_not_wanted_any_more() -> None:
     asked, stopped = threading.Event(), threading.Event()
     ended: list[Exception] = []
 

@@ -54,12 +54,12 @@ def refusing(*refused: tuple[str, str], said: str) -> Callable[[Call], None]:
 
 
 @pytest.mark.parametrize("refused", ALL, ids="-".join)
-def test_each_right_that_is_missing_alone_is_told_alone(refused):
+def test_each_right_that_is_missing_alone_is_reported_alone(refused):
     world = a_world(refused)
     assert missing_rights(world.settings, world.store, writes=True) == [ALL[refused]]
 
 
-def test_rights_that_are_missing_together_are_told_together():
+def test_rights_that_are_missing_together_are_reported_together():
     refused = [one for one in ALL if one[0] in ("list_objects", "head", "create_upload")]
     world = a_world(*refused)
     told = missing_rights(world.settings, world.store, writes=True)
@@ -77,14 +77,14 @@ def test_a_source_is_read_where_sources_may_be_listed(reason, told):
     assert missing_rights(world.settings, world.store, writes=False) == told
 
 
-def test_the_right_that_s3_names_is_told_and_not_the_one_that_was_thought_of():
+def test_the_right_that_s3_names_is_reported_and_not_the_one_that_was_thought_of():
     said = "403 AccessDenied: not authorized to perform: kms:GenerateDataKey on resource: k"
     world = a_world(("create_upload", "compacted/"), said=said)
     told = missing_rights(world.settings, world.store, writes=True)
     assert told == [f"kms:GenerateDataKey on {DESTINATION}"]
 
 
-def test_a_role_with_all_rights_lacks_none_and_nothing_is_left_behind():
+def test_a_role_with_all_rights_lacks_none_and_nothing_is_left():
     world = a_world()
     before = {bucket: world.store.contents(bucket) for bucket in ("source", "lake")}
     assert missing_rights(world.settings, world.store, writes=True) == []
@@ -116,24 +116,24 @@ def test_what_an_inventory_or_events_list_need_not_be_listed():
     assert missing_rights(given, world.store, writes=False) == []
 
 
-def test_a_single_missing_right_is_told_by_its_error_alone(s3, capsys):
+def test_a_single_missing_right_is_reported_by_its_error_alone(s3, capsys):
     s3.answer = refused_where(lambda asked: asked.path.startswith("/my-logs"))
     line = ended(capsys, s3, "plan")
     assert "not allowed: list s3://my-logs/raw/" in line
-    assert "rights are missing" not in line
+    assert "permissions are missing" not in line
 
 
 @pytest.mark.parametrize("name", ["plan", "run"])
-def test_a_command_that_meets_one_missing_right_tells_all(s3, capsys, name):
+def test_a_command_that_meets_one_missing_right_names_all(s3, capsys, name):
     s3.always(refusal(403, "AccessDenied", "Access Denied"))
     line = ended(capsys, s3, name)
     reads = "s3:ListBucket on s3://my-logs/raw/, s3:ListBucket on s3://my-lake/compacted/"
     assert "not allowed: list s3://my-logs/raw/: 403" in line
-    assert f" rights are missing: {reads}" in line
+    assert f" permissions are missing: {reads}" in line
     assert ("s3:PutObject on s3://my-lake/compacted/" in line) == (name == "run")
 
 
-def test_a_run_that_fails_in_its_partitions_for_a_right_tells_all_that_are_missing(
+def test_a_run_that_fails_in_its_partitions_for_a_right_names_all_that_are_missing(
     monkeypatch, capsys
 ):
     refused = [("create_upload", "compacted/"), ("create_upload", "_compactor/")]
@@ -144,7 +144,7 @@ def test_a_run_that_fails_in_its_partitions_for_a_right_tells_all_that_are_missi
     monkeypatch.setattr(run, "execute_here", lambda *_: EndedRun("run-1", end, None))
     assert main(["run", SOURCE, DESTINATION]) == 1
     assert capsys.readouterr().err == (
-        f"compactor: PartitionsFailed: {cause}; 2 rights are missing:"
+        f"compactor: PartitionsFailed: {cause}; 2 permissions are missing:"
         f" {', '.join(ALL[one] for one in refused)}\n"
     )
 

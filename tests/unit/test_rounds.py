@@ -30,7 +30,7 @@ BATCH = 10
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> EventWorld:
     """Nothing that events told of; objects in three partitions, one with more than a batch."""
-    monkeypatch.setattr("compactor.orchestration.reconcile._COMPARED_AT_ONCE", BATCH)
+    monkeypatch.setattr("compactor.orchestration.reconcile._BATCH", BATCH)
     made = EventWorld()
     for name in ("a/1.json", "a/2.json", "c/1.json", "c/2.json"):
         made.put(name)
@@ -84,7 +84,7 @@ def test_calls_that_go_on_find_together_what_one_finds(world: EventWorld) -> Non
 
 
 @pytest.mark.parametrize("workers", [1, 4])
-def test_a_call_may_begin_behind_any_key(world: EventWorld, workers: int) -> None:
+def test_a_call_may_begin_after_any_key(world: EventWorld, workers: int) -> None:
     listed = sorted(world.store.contents("source"))
     for number in (0, 1, 2, 7, BATCH + 6, BATCH + 8):
         found = reconcile(given(world, start_after=listed[number], workers=workers))
@@ -126,7 +126,7 @@ def test_nothing_is_begun_while_another_call_is_at_work_or_by_a_call_that_may_no
     assert (again.objects, again.known) == (BATCH + 9, BATCH + 9)
 
 
-def test_a_round_that_failed_is_gone_on_with_by_the_next_that_begins_one(
+def test_a_round_that_failed_is_resumed_by_the_next_that_begins_one(
     world: EventWorld,
 ) -> None:
     assert go_on(given(world, stop=lambda: True), 60, begin=True) is not None
@@ -180,7 +180,7 @@ def inventoried(world: EventWorld, directory: Path) -> Callable[..., Reconciled]
     return work
 
 
-def test_an_inventory_tells_what_list_tells_and_is_asked_instead(
+def test_an_inventory_has_what_list_has_and_is_asked_instead(
     world: EventWorld, tmp_path: Path
 ) -> None:
     work = inventoried(world, tmp_path)
@@ -226,7 +226,7 @@ def test_what_happened_since_the_inventory_is_not_taken_back(tmp_path: Path) -> 
     assert reconcile(given(world)).registered == 1
 
 
-def test_an_inventory_brings_back_what_was_put_again_behind_a_deletion(tmp_path: Path) -> None:
+def test_an_inventory_brings_back_what_was_put_again_after_a_deletion(tmp_path: Path) -> None:
     world = EventWorld()
     told = [world.put("a/1.json"), world.remove("a/1.json")]
     world.deliver(*told)
@@ -312,7 +312,7 @@ def test_an_inventory_may_take_several_calls_before_anything_is_compared(
     assert daily.go_on() is None
 
 
-def test_a_round_whose_inventory_cannot_be_taken_begins_anew_the_next_day(
+def test_a_round_whose_inventory_cannot_be_taken_restarts_the_next_day(
     world: EventWorld,
 ) -> None:
     daily = Daily(world)

@@ -12,7 +12,7 @@ from compactor.errors import SourceChanged
 from compactor.log.columnar import Columnar
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, ObjectGroup, SourceObject
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.row_recount import read_rows_again

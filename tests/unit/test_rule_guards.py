@@ -20,19 +20,18 @@ import pytest
 from compactor.formats import (
     characters,
     cloudfront,
-    columns,
     csv_evidence,
     ends,
     first_record,
     json_lines,
     log_lines,
+    separated_values,
     vpc_flow,
 )
 from compactor.formats import text as plain_text
 from compactor.formats.first_record import Begin
-from compactor.formats.registry import spec_of
-from compactor.outputs.lone_documents import Neighbours
-from compactor.outputs.shared_lines import SharedLines
+from compactor.formats.known_formats import spec_of
+from compactor.outputs.neighbours import Neighbours, SharedLines
 from tests.support.world import World
 
 Reader = Callable[[bytes], list[Any]]
@@ -153,7 +152,7 @@ class Guard(NamedTuple):
 
 
 def _no_quote_is_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(columns, "ends_within_quotes", lambda *_: False)
+    patch.setattr(separated_values, "ends_within_quotes", lambda *_: False)
 
 
 def _no_line_is_shared(patch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""After a run its report says what it really cost, beside what its plans reckoned."""
+"""After a run its report says what it really cost, beside what its plans estimated."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_all_that_is_charged_is_counted_and_nothing_that_is_free() -> None:
     assert found.prices_of == "eu-central-1"
 
 
-def test_beside_it_stands_what_the_plans_reckoned() -> None:
+def test_beside_it_stands_what_the_plans_estimated() -> None:
     found = cost()
     # What follows a receipt is part of what a plan reckons for its partition.
     assert found.expected_requests == {"GET": 1_028, "LIST": 5, "PUT": 24}
@@ -81,10 +81,10 @@ def test_a_run_without_lambda_pays_for_none_of_it_and_for_no_transition() -> Non
     assert found.expected_dollars == found.dollars
 
 
-def test_it_is_told_in_a_line() -> None:
+def test_it_is_reported_in_a_line() -> None:
     assert cost().line.startswith(
         "cost about $0.18: 1,053 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of Spark;"
-        " its plans reckoned $0.18 and 1,057 requests"
+        " estimated $0.18 and 1,057 requests"
     )
 
 
@@ -147,7 +147,7 @@ def test_a_function_s_time_is_counted_with_its_memory_and_its_share_of_the_call(
     assert worked(world, counts, Paid(2.0, 0.5)).invocations == 0.75
 
 
-def test_a_receipt_says_what_its_plan_reckoned_once_however_often_it_is_called() -> None:
+def test_a_receipt_says_what_its_plan_estimated_once_however_often_it_is_called() -> None:
     world = World()
     world.add("a.json", '{{"id": "{}"}}')
     world.add("b.json", '{{"id": "{}"}}')
@@ -159,7 +159,7 @@ def test_a_receipt_says_what_its_plan_reckoned_once_however_often_it_is_called()
     assert worked(world, counts, Paid()).expected == expected
 
 
-def test_the_dashboard_is_told_of_spark_alone_where_it_used_something(
+def test_the_dashboard_has_spark_only_where_it_used_something(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = Desk("a/", oversized=("b/",), spark_engine="emr_serverless")

@@ -44,7 +44,7 @@ def job_run(before: float, seconds: int, state: str = "SUCCEEDED") -> dict[str, 
 
 
 @pytest.mark.parametrize("stubbed", ["glue"], indirect=True)
-def test_the_runs_of_a_glue_job_that_succeeded_are_told_newest_first(stubbed: Any) -> None:
+def test_the_runs_of_a_glue_job_that_succeeded_are_reported_newest_first(stubbed: Any) -> None:
     client, stub = stubbed
     asked = {"JobName": "nightly", "MaxResults": 200}
     first = [job_run(10, 5, "RUNNING"), job_run(100, 40), job_run(200, 9, "FAILED")]
@@ -107,7 +107,7 @@ def test_the_runs_with_a_name_of_an_application_are_asked_one_by_one(stubbed: An
 
 
 @pytest.mark.parametrize("stubbed", ["emr"], indirect=True)
-def test_the_steps_with_a_name_of_a_cluster_are_told(stubbed: Any) -> None:
+def test_the_steps_with_a_name_of_a_cluster_are_returned(stubbed: Any) -> None:
     client, stub = stubbed
 
     def step(name: str, before: float, seconds: float) -> dict[str, Any]:
@@ -161,7 +161,7 @@ PASSED_OVER = [
 
 
 @pytest.mark.parametrize("stubbed", ["athena"], indirect=True)
-def test_the_queries_of_a_workgroup_that_read_the_table_are_told(stubbed: Any) -> None:
+def test_the_queries_of_a_workgroup_that_read_the_table_are_reported(stubbed: Any) -> None:
     client, stub = stubbed
     ids = [f"q{n}" for n in range(len(COUNTED) + len(PASSED_OVER))]
     stub.add_response(

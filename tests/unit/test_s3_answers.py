@@ -178,7 +178,7 @@ REFUSED_READS = (
 
 
 @pytest.mark.parametrize(("status", "code", "message", "reason"), REFUSED_READS)
-def test_what_is_wrong_with_one_source_is_told_of_that_source(
+def test_what_is_wrong_with_one_source_is_reported_with_that_source(
     s3: ScriptedS3, reader: S3Store, status: int, code: str, message: str, reason: str
 ) -> None:
     s3.always(refusal(status, code, message))
@@ -236,7 +236,7 @@ def test_a_source_of_another_size_than_listed_has_changed(s3: ScriptedS3, reader
     assert isinstance(only(reader.read_sources([SOURCE])).error, SourceChanged)
 
 
-def test_an_endpoint_that_nobody_listens_on_is_a_reason_to_call_again_later() -> None:
+def test_an_endpoint_without_a_listener_is_a_reason_to_call_again_later() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"

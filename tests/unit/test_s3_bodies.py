@@ -32,7 +32,7 @@ def served(asked: Asked, sent: int | None = None) -> Answer:
 
 
 @pytest.mark.parametrize("cuts", [(), (0,), (1,), (PIECE_BYTES,), (MIB + 7, 0, 0, 3, MIB)])
-def test_a_body_is_gone_on_with_where_it_broke_off(
+def test_a_body_is_resumed_where_it_broke_off(
     s3: ScriptedS3, store: S3Store, cuts: tuple[int, ...]
 ) -> None:
     lengths = iter(cuts)
@@ -130,7 +130,7 @@ def test_a_body_that_comes_too_slowly_is_given_up() -> None:
     assert body.pieces == 3
 
 
-def test_a_body_goes_out_in_pieces_that_are_neither_small_nor_slow() -> None:
+def test_a_body_is_sent_in_pieces_that_are_neither_small_nor_slow() -> None:
     content = CONTENT[: 2 * MIB + 5]
     body = SentBody(content, lambda: False)
     pieces = list(iter(lambda: body.read(128 * 1024), b""))
@@ -139,7 +139,7 @@ def test_a_body_goes_out_in_pieces_that_are_neither_small_nor_slow() -> None:
     assert SentBody(content, lambda: False).read() == content
 
 
-def test_a_body_that_goes_out_too_slowly_is_given_up() -> None:
+def test_a_body_that_is_sent_too_slowly_is_given_up() -> None:
     body = SentBody(CONTENT, lambda: body.tell() > MIB)
     assert len(body.read(1)) + len(body.read(1)) == 2 * MIB
     with pytest.raises(TimeoutError):

@@ -30,7 +30,7 @@ def with_heads(
     return lambda asked: heads[asked.path[-1]] if asked.method == "HEAD" else answer(asked)
 
 
-def test_head_tells_a_source_that_changed_from_one_that_is_gone(
+def test_head_distinguishes_a_source_that_changed_from_one_that_is_gone(
     s3: ScriptedS3, store: S3Store
 ) -> None:
     codes = dict.fromkeys("abc", "PreconditionFailed")
@@ -181,7 +181,7 @@ def test_delete_markers_are_counted(s3: ScriptedS3, store: S3Store) -> None:
     ("date", "expected"),
     [("Fri, 02 Jan 2026 00:00:00 GMT", 1_767_312_000.0), ("yesterday", None), ("", None)],
 )
-def test_head_tells_the_time_of_the_store(
+def test_head_returns_the_time_of_the_store(
     s3: ScriptedS3, store: S3Store, date: str, expected: float | None
 ) -> None:
     headers = {**there("e").headers, "Date": date}
@@ -191,7 +191,7 @@ def test_head_tells_the_time_of_the_store(
     assert head.answered_at == expected
 
 
-def test_a_checksum_of_checksums_is_none_of_the_whole_even_without_its_type(
+def test_a_checksum_of_checksums_is_not_that_of_the_whole_even_without_its_type(
     s3: ScriptedS3, store: S3Store
 ) -> None:
     s3.always(Answer(headers={**there("e").headers, "x-amz-checksum-crc32": "AAAABQ==-2"}))

@@ -100,7 +100,7 @@ def test_a_request_is_signed_as_botocore_signs_it(
     assert s3.last.headers.get("x-amz-security-token") == token
 
 
-def test_the_same_request_goes_out_either_way(s3: ScriptedS3) -> None:
+def test_the_same_request_is_sent_either_way(s3: ScriptedS3) -> None:
     about_the_client = {"amz-sdk-invocation-id", "amz-sdk-request", "authorization", "expect"}
     about_the_client |= {"accept", "accept-encoding", "x-amz-date", "user-agent"}
 
@@ -301,7 +301,7 @@ def test_no_header_breaks_into_two(s3: ScriptedS3) -> None:
     assert s3.asked == []
 
 
-def test_nobody_there_is_asked_again_and_told_at_last() -> None:
+def test_a_server_that_is_not_there_is_asked_again_and_reported_at_last() -> None:
     time = NoTime()
     with pytest.raises(TransientStoreError, match=r"(?i)could not connect"):
         store_on("http://127.0.0.1:9", time=time).get("bucket", "k")

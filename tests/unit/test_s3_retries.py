@@ -155,7 +155,7 @@ def test_what_another_try_cannot_help_is_asked_once(
     assert len(s3.asked) == 1 or name == "ranges" or (name, status) == ("head", 400)
 
 
-def test_a_range_behind_the_end_of_an_object_is_missing_and_asked_once(s3: ScriptedS3) -> None:
+def test_a_range_past_the_end_of_an_object_is_missing_and_asked_once(s3: ScriptedS3) -> None:
     s3.always(refusal(416, "InvalidRange"))
     with pytest.raises(ObjectMissing):
         REQUESTS["range"][0](store_on(s3.url))
@@ -296,7 +296,7 @@ def test_a_clock_that_is_wrong_must_be_set_first(s3: ScriptedS3) -> None:
         ("soon", "Fri, 02 Jan 2026 00:00:00 GMT", 0.1),
     ],
 )
-def test_a_store_that_tells_when_to_come_back_is_obeyed(
+def test_a_retry_after_of_the_store_is_obeyed(
     s3: ScriptedS3, after: str, date: str, wait: float
 ) -> None:
     time = NoTime()
@@ -323,7 +323,7 @@ def test_a_source_refused_for_good_is_read_once(s3: ScriptedS3) -> None:
     assert (caught.value.field, len(s3.asked)) == ("credentials", 1)
 
 
-def test_a_source_that_changed_between_two_tries_is_told_so(s3: ScriptedS3) -> None:
+def test_a_source_that_changed_between_two_tries_is_reported_so(s3: ScriptedS3) -> None:
     answers = [refusal(503, "SlowDown"), refusal(412, "PreconditionFailed")]
     s3.answer = lambda asked: answers[len(s3.asked) - 1]
     with pytest.raises(SourceChanged):

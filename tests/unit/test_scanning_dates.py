@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from compactor.scanning.dates import is_unpadded, readings, stamped
+from compactor.scanning.date_levels import is_unpadded, readings, stamped
 from compactor.settings.windows import expand, parse_date_format
 
 
@@ -51,11 +51,11 @@ def test_levels_are_read_as_the_date_they_have(path: str, lead: str, date_format
     ["", "raw/orders", "2026", "part=01/chunk=02", "v2026", "8080/11/25", "2026x11x25", "12/31",
      "00/11/22", "218007301253", "shard=2026-13-45", "2026%m/11", "2026*/11"],
 )  # fmt: skip
-def test_what_is_no_date_is_none(path: str) -> None:
+def test_what_is_no_date_is_not_read_as_one(path: str) -> None:
     assert read(path) == []
 
 
-def test_day_and_month_that_may_be_either_are_both_told_the_usual_one_first():
+def test_day_and_month_that_may_be_either_are_both_reported_the_usual_one_first():
     assert [one for _, one in read("2026/05/04")] == ["%Y/%m/%d", "%Y/%d/%m"]
     assert sorted(one for _, one in read("05/04/2026")) == ["%d/%m/%Y", "%m/%d/%Y"]
 
@@ -72,7 +72,7 @@ def test_a_run_with_the_format_expands_the_period_to_the_very_levels(path: str) 
     assert expand(one.format, begin, end) == (f"{path}/",)
 
 
-def test_dates_without_zeros_in_front_are_told_apart():
+def test_dates_without_zeros_in_front_are_distinguished():
     assert is_unpadded(["2026", "1", "5"])
     assert is_unpadded(["web", "year=2026", "month=11", "day=5"])
     assert not is_unpadded(["2026", "11", "05", "7"])
@@ -92,5 +92,5 @@ def test_the_time_in_a_name_is_found(name: str, moment: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["events-00001.json", "2026-11-25.log", "20269999T9999", "", "a"])
-def test_a_name_without_a_time_tells_none(name: str) -> None:
+def test_a_name_without_a_time_has_none(name: str) -> None:
     assert stamped(name) is None

@@ -10,8 +10,8 @@ import pytest
 from compactor.model import SourceObject
 from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
-from compactor.scanning.figures import Arrivals, Quantiles, Sizes
 from compactor.scanning.layouts import Keys
+from compactor.scanning.listing_sums import Arrivals, Quantiles, Sizes
 
 BEGIN = datetime(2026, 10, 1, tzinfo=UTC)
 DAYS = [BEGIN + timedelta(days=n) for n in range(30)]
@@ -90,7 +90,7 @@ def test_names_like_hours_among_others_are_no_hours():
     assert (choice.clear, told(choice)) == (True, [("", "%Y/%m/%d", 0, 1_200)])
 
 
-def test_a_day_above_twelve_tells_day_and_month_apart():
+def test_a_day_above_twelve_separates_day_and_month():
     assert told(chosen("%d/%m/%Y/", late=1e9)) == [("", "%d/%m/%Y", 0, 300)]
 
 
@@ -102,13 +102,13 @@ def first_days(date_format: str, late: float) -> Choice:
     return choose(keys_of(found), whole_bucket=False)
 
 
-def test_where_the_values_do_not_tell_the_arrivals_do():
+def test_where_the_values_do_not_decide_the_arrivals_do():
     choice = first_days("%d/%m/%Y/", late=3_600.0)
     assert (choice.clear, told(choice)) == (True, [("", "%d/%m/%Y", 0, 90)])
     assert told(first_days("%m/%d/%Y/", late=3_600.0)) == [("", "%m/%d/%Y", 0, 90)]
 
 
-def test_where_nothing_tells_day_and_month_apart_both_are_shown():
+def test_where_nothing_separates_day_and_month_both_are_shown():
     choice = first_days("%d/%m/%Y/", late=1e9)
     assert (choice.clear, choice.either) == (False, True)
     assert sorted(one[1] or "" for one in told(choice)) == ["%d/%m/%Y", "%m/%d/%Y"]
@@ -217,7 +217,7 @@ def test_late_objects_keep_their_partition_open_for_as_long():
     assert lateness(4 * _DAY, share=0.001) == [600, 3_600]
 
 
-def test_copies_tell_nothing_of_lateness_and_change_no_setting():
+def test_copies_say_nothing_of_lateness_and_change_no_setting():
     keys = keys_of(objects(["%Y/%m/%d/"], late=400 * _DAY))
     choice = choose(keys, whole_bucket=False)
     settle, still_open = advise(choice.layouts[0], keys.stamps, keys.total, 30 * _DAY)
@@ -225,7 +225,7 @@ def test_copies_tell_nothing_of_lateness_and_change_no_setting():
     assert "copies" in still_open.reason
 
 
-def test_what_was_put_there_at_once_for_many_dates_changes_no_setting():
+def test_what_was_put_there_together_for_many_dates_changes_no_setting():
     now = (BEGIN + timedelta(days=3)).timestamp()
     found = [
         SourceObject("mine", f"logs/{at:%Y/%m/%d}/x-{at:%Y-%m-%d-%H-%M-%S}.json", "0" * 32, 1, now)
@@ -238,7 +238,7 @@ def test_what_was_put_there_at_once_for_many_dates_changes_no_setting():
     assert all("arrived within 2 s" in one.reason for one in advice)
 
 
-def test_names_with_a_time_tell_how_long_objects_take_to_settle():
+def test_names_with_a_time_show_how_long_objects_take_to_settle():
     found = []
     for n in range(1_000):
         written = BEGIN + timedelta(minutes=n)

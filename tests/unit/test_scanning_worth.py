@@ -11,8 +11,8 @@ from compactor.model import SourceObject
 from compactor.money import Shape
 from compactor.ports import KeyPage
 from compactor.scanning.choosing import Choice, choose
+from compactor.scanning.savings import shapes_of, work_of
 from compactor.scanning.scan import Rest, Seen, scan
-from compactor.scanning.worth import shapes_of, work_of
 from compactor.settings.settings import Settings
 
 NOW = 1_800_000_000.0

@@ -20,7 +20,7 @@ from compactor.log.log import CommitLog
 from compactor.model import Format, StoredPart, TableDialect
 from compactor.outputs import compact
 from compactor.outputs.detection import Detector, detector
-from compactor.outputs.pending import OutputWriter
+from compactor.outputs.output_writer import OutputWriter
 from compactor.second_reading import (
     Declared,
     Difference,
@@ -36,7 +36,7 @@ from compactor.second_reading import (
     read,
     sampling,
 )
-from compactor.second_reading.json_text import squeezed
+from compactor.second_reading.json_values import squeezed
 from compactor.settings.settings import Settings
 from compactor.verification.deep import examine
 from tests.support.examples import PARTITION
@@ -199,12 +199,12 @@ def test_the_delimiter_is_the_one_that_every_line_has(content: bytes, delimiter:
         lambda body: b"\x50\x2a\x4d\x18\x03\0\0\0abc" + zstandard.compress(body),
     ],
 )
-def test_stored_bytes_are_decompressed_anew(encode) -> None:
+def test_stored_bytes_are_decompressed_again(encode) -> None:
     stored = encode(b"one\ntwo\n")
     assert b"".join(plain_pieces(stored[n : n + 1] for n in range(len(stored)))) == b"one\ntwo\n"
 
 
-def test_what_does_not_decompress_is_told() -> None:
+def test_what_does_not_decompress_is_reported() -> None:
     with pytest.raises(NotReadable):
         list(plain_pieces((gzip.compress(b"cut off")[:-3],)))
 

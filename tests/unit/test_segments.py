@@ -26,7 +26,7 @@ from compactor.encoding.encoders import Encoder, SegmentEncoder, encoder
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Compression
 from compactor.outputs import segments
-from compactor.outputs.pending import OutputWriter
+from compactor.outputs.output_writer import OutputWriter
 from tests.support.memory_store import ManualClock, MemoryStore
 
 SMALL = WorkerLimits(segment_bytes=4_000, point_bytes=300)

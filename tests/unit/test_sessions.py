@@ -55,7 +55,7 @@ def test_every_service_that_botocore_knows_is_known() -> None:
     assert known == sorted(known)
 
 
-def test_a_service_that_nobody_knows_is_refused_by_name() -> None:
+def test_a_service_that_is_unknown_is_refused_by_name() -> None:
     with pytest.raises(UnknownServiceError, match="no-such-service"):
         loader(new_session()).load_service_model("no-such-service", "service-2")
 
@@ -125,7 +125,7 @@ def test_a_session_is_kept_no_longer_than_its_client() -> None:
         ("one.pem", "nowhere.pem", "one.pem"),
     ],
 )
-def test_whom_to_trust_is_what_botocore_is_told(
+def test_whom_to_trust_is_what_botocore_is_set_to(
     given: str,
     of_requests: str,
     found: str | None,
@@ -141,7 +141,7 @@ def test_whom_to_trust_is_what_botocore_is_told(
 
 
 @pytest.mark.parametrize("told", ["nowhere.pem", "."])
-def test_whom_to_trust_has_to_be_a_file_where_somebody_has_to_be_trusted(
+def test_whom_to_trust_has_to_be_a_file_where_a_server_has_to_be_trusted(
     told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -147,7 +147,7 @@ def test_a_publisher_may_die_at_any_request_while_it_sets_aside_and_takes_back(k
     raise AssertionError("it never comes through")
 
 
-def test_of_two_publishers_that_take_it_back_at_once_one_does(tables):
+def test_of_two_publishers_that_take_it_back_concurrently_one_does(tables):
     with_poison(tables)
     tables.publish()
     tables.table.takes_all = True
@@ -203,8 +203,8 @@ def test_the_command_line_shows_what_was_set_aside(tables, monkeypatch, capsys):
     tables.compact("d.json")
     assert show(tables, monkeypatch) == 0
     out = capsys.readouterr().out
-    assert "glue:lake.events: 2 outputs given" in out
-    assert "1 output for the next run" in out
+    assert "glue:lake.events: 2 outputs added" in out
+    assert "1 output waiting for the next run" in out
     assert "1 output set aside; their sources are kept" in out
     assert "a column is of another type" in out
     assert show(tables, monkeypatch, "--json") == 0

@@ -110,7 +110,7 @@ def test_sizes_and_environments_of_a_cluster_are_left_out(name: str) -> None:
     assert name not in confs(command("--conf", f"{name}=1"))
 
 
-def test_executors_import_from_the_checkout_instead_of_the_archives() -> None:
+def test_executors_import_from_the_checkout_instead_of_the_jars() -> None:
     words = command("--conf", "spark.executorEnv.PYTHONPATH=./deps")
     roots = confs(words)["spark.executorEnv.PYTHONPATH"].split(os.pathsep)
     assert roots == list(import_roots())
@@ -135,7 +135,7 @@ def test_arguments_that_are_not_spark_submits_are_refused(arguments: list[str], 
         local_command(arguments, HERE)
 
 
-def test_the_job_gets_the_engines_way_to_s3_and_this_python() -> None:
+def test_the_job_gets_the_engines_transport_to_s3_and_this_python() -> None:
     base = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:1", "AWS_PROFILE": "", "SPARK_HOME": "/old"}
     found = local_environment(base, HERE)
     assert found["AWS_ENDPOINT_URL_S3"] == "http://127.0.0.1:1"
@@ -177,19 +177,19 @@ def test_spark_is_here_with_pyspark_and_a_new_enough_java(machine: Path, told: s
 @pytest.mark.parametrize(
     ("told", "what"),
     [
-        ('java version "1.8.0_292"', "Java 8 here, and Spark runs on 17 and 21"),
-        ('openjdk version "11.0.2" 2019-01-15', "Java 11 here, and Spark runs on 17 and 21"),
-        ('openjdk version "25.0.1" 2025-10-21', "Java 25 here, and Spark runs on 17 and 21"),
-        ("what is a version?", "no version to be had"),
+        ('java version "1.8.0_292"', "Java 8 found, but Spark runs on 17 and 21"),
+        ('openjdk version "11.0.2" 2019-01-15', "Java 11 found, but Spark runs on 17 and 21"),
+        ('openjdk version "25.0.1" 2025-10-21', "Java 25 found, but Spark runs on 17 and 21"),
+        ("what is a version?", "cannot determine the version"),
     ],
 )
-def test_an_old_java_is_told_with_what_to_install(machine: Path, told: str, what: str) -> None:
+def test_an_old_java_is_reported_with_what_to_install(machine: Path, told: str, what: str) -> None:
     java(machine, told)
     with pytest.raises(SparkMissing, match=rf"{what}.*: install pyspark .*Java 17"):
         find_spark()
 
 
-def test_no_java_is_told_with_where_it_was_looked_for(
+def test_no_java_is_reported_with_where_it_was_looked_for(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(machine / "elsewhere"))
@@ -201,7 +201,7 @@ def test_no_java_is_told_with_where_it_was_looked_for(
         find_spark()
 
 
-def test_no_pyspark_is_told_with_what_to_install(
+def test_no_pyspark_is_reported_with_what_to_install(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
@@ -211,7 +211,7 @@ def test_no_pyspark_is_told_with_what_to_install(
         find_spark()
 
 
-def test_a_pyspark_without_spark_submit_is_none(machine: Path) -> None:
+def test_a_pyspark_without_spark_submit_does_not_count(machine: Path) -> None:
     (machine / "pyspark" / "bin" / "spark-submit").unlink()
     with pytest.raises(SparkMissing, match="no spark-submit"):
         find_spark()

@@ -149,7 +149,7 @@ def test_without_time_for_a_partition_the_answer_is_more_and_names_what_is_left(
 DISCOVERY_OF_ONE, DISCOVERY_OF_THREE = 2 + 3, 2 + 3 * 3
 
 
-def test_a_call_in_which_not_all_could_be_counted_is_gone_on_with(place: Place) -> None:
+def test_a_call_in_which_not_all_could_be_counted_is_resumed(place: Place) -> None:
     first = call(place.input(), *[PLENTY] * 4, 79_000)
     assert (first["status"], first["left_count"]) == ("more", 0)
     assert outputs(place) == []
@@ -165,7 +165,7 @@ def names(place: Place, run_id: str) -> list[str]:
     return [key.removeprefix(home) for key in place.contents(place.lake, home)]
 
 
-def test_a_call_with_the_answer_goes_on_with_the_same_run_and_reports_all_of_it(
+def test_a_call_with_the_answer_continues_the_same_run_and_reports_all_of_it(
     place: Place,
 ) -> None:
     first = call(place.input(), *[PLENTY] * (4 + DISCOVERY_OF_THREE), 79_000)
@@ -263,7 +263,7 @@ def test_an_oversized_partition_is_refused_with_its_size_and_a_remedy(
     ("given", "field"),
     [
         ({"spark_engine": "emr"}, "spark_engine"),
-        ({"emr_cluster_id": "j-2AXXXXXXGAPLF"}, "emr_cluster_id"),
+        ({"spark_engine": "j-2AXXXXXXGAPLF"}, "spark_engine"),
         ({"output_format": "parquet"}, "output_format"),
         ({"format": "parquet"}, "format"),
         ({"colour": "red"}, "colour"),

@@ -48,7 +48,7 @@ def test_of_documents_left_once_the_first_stands(store: MemoryStore) -> None:
     assert find_document(store, PLACE, _decode, 1) == Kept("first")
 
 
-def test_a_document_that_tells_its_version_itself_tells_it_once(store: MemoryStore) -> None:
+def test_a_document_that_has_its_version_itself_has_it_once(store: MemoryStore) -> None:
     leave_first(store, PLACE, Told(name="it"), 1)
     assert store.get(*PLACE) == b'{"version":1,"name":"it"}'
 

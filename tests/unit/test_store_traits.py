@@ -81,7 +81,7 @@ def test_markers_and_refusals_of_single_deletes_are_added_up(s3: ScriptedS3) -> 
     assert [one.key for one in deletion.refused] == ["locked"]
 
 
-def test_what_head_tells_to_be_another_object_is_not_deleted(s3: ScriptedS3) -> None:
+def test_what_head_shows_to_be_another_object_is_not_deleted(s3: ScriptedS3) -> None:
     def answer(asked: Asked) -> Answer:
         key = asked.path.rpartition("/")[2]
         if asked.method == "HEAD" and key == "gone":
@@ -107,7 +107,7 @@ def test_the_traits_of_a_store_are_its_own() -> None:
     assert other.endpoint_url == "http://127.0.0.1:9"
 
 
-def test_the_checksum_of_a_copied_part_is_the_one_that_the_store_tells(s3: ScriptedS3) -> None:
+def test_the_checksum_of_a_copied_part_is_the_one_that_the_store_returns(s3: ScriptedS3) -> None:
     told = "<ETag>e</ETag><ChecksumCRC32>AAAAKg==</ChecksumCRC32>"
     s3.always(Answer(body=f"<CopyPartResult>{told}</CopyPartResult>".encode()))
     assert store_on(s3.url).copy_part("lake", "out", "id", 1, SOURCE, 0, 5).crc32 == 42

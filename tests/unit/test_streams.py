@@ -130,7 +130,7 @@ def test_a_stream_may_name_the_inventory_that_it_is_reconciled_by(inventory: str
         [{"name": "logs", "input": {**URIS, "date_format": "%Y", "duration": 3}}],
     ],
 )
-def test_streams_that_are_none_are_refused_in_one_line(given_: object) -> None:
+def test_streams_that_are_invalid_are_refused_in_one_line(given_: object) -> None:
     with pytest.raises(InvalidInput):
         parse_streams(json.dumps(given_), "tab")
     with pytest.raises(InvalidInput, match="STREAMS"):

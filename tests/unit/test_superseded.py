@@ -72,7 +72,7 @@ def test_a_repeated_step_changes_nothing(lake: DeltaLake) -> None:
     assert lake.store.count("put_tags") == puts
 
 
-def test_what_somebody_deleted_is_not_ours_to_tag(lake: DeltaLake) -> None:
+def test_what_another_writer_deleted_is_not_ours_to_tag(lake: DeltaLake) -> None:
     lake.rewrite()
     lake.delete(0)
     receipt = lake.rewrite()

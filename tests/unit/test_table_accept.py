@@ -270,7 +270,7 @@ def test_a_rollback_to_before_an_acceptance_is_judged_by_what_was_true_there(tab
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("again", [True, False])
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_whoever_accepts_may_die_at_any_request_to_the_store(kind, moment, again):
+def test_an_acceptance_may_die_at_any_request_to_the_store(kind, moment, again):
     for request in range(1, 80):
         tables = rolled_back(kind)
         if again:
@@ -390,7 +390,7 @@ def test_others_who_append_meanwhile_are_no_reason_to_ask_again(tables):
 
 
 @pytest.mark.parametrize("first", ["add", "as is"])
-def test_of_two_who_accept_at_once_one_counts(tables, first):
+def test_of_two_concurrent_acceptances_one_counts(tables, first):
     stale = look(tables)
     if first == "add":
         add_missing(tables)
@@ -403,7 +403,9 @@ def test_of_two_who_accept_at_once_one_counts(tables, first):
     finish(tables)
 
 
-def test_of_two_who_accept_at_once_one_may_be_first_with_its_entry_and_last_at_the_table(tables):
+def test_of_two_concurrent_acceptances_one_may_be_first_with_its_entry_and_last_at_the_table(
+    tables,
+):
     once = iter([True])
 
     def overtake(name: str, request: Callable[[], object]) -> object:
@@ -534,17 +536,17 @@ def test_the_command_shows_what_is_missing_and_changes_nothing(tables, monkeypat
     assert tables.log_keys == before
 
 
-def test_the_command_asks_unless_it_is_told_yes(tables, monkeypatch, capsys):
+def test_the_command_asks_unless_yes_is_given(tables, monkeypatch, capsys):
     assert command(tables, monkeypatch, "--add-missing") == 2
     assert "--yes" in capsys.readouterr().err
     assert command(tables, monkeypatch, "--add-missing", "--yes") == 0
-    assert "accepted, by entry 3 of the table log" in capsys.readouterr().out
+    assert "accepted: entry 3 of the table log" in capsys.readouterr().out
     tables.must_have_all()
     assert command(tables, monkeypatch, "--add-missing", "--yes") == 0
     assert "there is nothing to accept" in capsys.readouterr().out
 
 
-def test_the_command_tells_all_as_json(tables, monkeypatch, capsys):
+def test_the_command_shows_all_as_json(tables, monkeypatch, capsys):
     assert command(tables, monkeypatch, "--as-is", "--yes", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert (told["outputs"], told["present"], told["accepted"]) == (2, 1, 3)

@@ -310,7 +310,7 @@ def test_a_version_that_says_it_changes_nothing_is_believed_with_as_many_rows(ma
     assert cleaned.sources() == kept
 
 
-def test_a_checkpoint_says_the_same_as_the_versions_before_it(make):
+def test_a_checkpoint_says_the_same_as_the_entries_before_it(make):
     cleaned = make("delta")
     cleaned.compact(1, 2)
     cleaned.compact(3)

@@ -461,7 +461,7 @@ _ICEBERG = (
         "version 1",
         REFUSED,
         of_version_1,
-        of_version(1, "which has no sequence numbers to tell a rollback by"),
+        of_version(1, "which has no sequence numbers to recognise a rollback by"),
     ),
     (
         "partitions by floating point",
@@ -611,7 +611,7 @@ def test_an_output_without_a_value_that_the_table_requires_is_refused(
     assert said in found[file]
 
 
-def test_what_is_added_to_a_change_data_feed_is_told_by_it(endpoint, tmp_path):
+def test_what_is_added_to_a_change_data_feed_is_reported_by_it(endpoint, tmp_path):
     make = delta(4, properties={"delta.enableChangeDataFeed": "true"})
     place = made(endpoint, tmp_path, "feed", "delta", make)
     place.commit(A, id=[1, 2])

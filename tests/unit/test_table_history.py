@@ -45,11 +45,11 @@ def test_a_snapshot_among_the_ancestors_or_expired_is_no_fault(snapshots, curren
         ({}, None, "emptied"),
     ],
 )
-def test_a_snapshot_that_is_no_ancestor_is_told(snapshots, current, said):
+def test_a_snapshot_that_is_no_ancestor_is_reported(snapshots, current, said):
     assert said in rolled_back(snapshots, current, 2, 2)
 
 
-def test_a_restore_to_before_our_commit_is_told():
+def test_a_restore_to_before_our_commit_is_reported():
     assert restored_before([], 3) == ""
     assert restored_before([Restored(5, 3)], 3) == ""
     assert restored_before([Restored(2, 1)], 3) == ""
@@ -59,7 +59,7 @@ def test_a_restore_to_before_our_commit_is_told():
 
 
 @pytest.mark.parametrize("parent", [1, None])
-def test_earlier_metadata_knows_what_expired_and_tells_a_rollback_from_an_expiry(parent):
+def test_earlier_metadata_knows_what_expired_and_distinguishes_a_rollback_from_an_expiry(parent):
     # A rollback to 1 and another writer's 4, of which nothing but 4 is left.
     left = {4: Snapshot(parent, 4)}
     assert rolled_back(left, 4, 2, 2) == ""

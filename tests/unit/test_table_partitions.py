@@ -104,7 +104,7 @@ def test_transforms_are_written_as_in_partitioned_by(given, kept):
         "day(ts)",
     ],
 )
-def test_what_is_no_partitioning_is_told_with_what_is(given):
+def test_what_is_no_partitioning_is_reported_with_what_is(given):
     with pytest.raises(InvalidInput, match=r"each once, of columns and of year\(ts\)"):
         settings(**TABLE, table_partitioning=given)
 
@@ -277,7 +277,7 @@ def test_an_output_without_statistics_is_in_no_partition(partitioned):
     place = partitioned("day")
     table = pa.table({"id": [1], "day": ["mon"]})
     commit_rows(place.store, place.settings, A, table, write_statistics=False)
-    with pytest.raises(InvalidInput, match="nothing tells: its footer has no bounds of day"):
+    with pytest.raises(InvalidInput, match="unknown partition: its footer has no bounds of day"):
         place.publish()
 
 
@@ -310,7 +310,7 @@ def test_floats_prove_no_partition(partitioned):
         ("day(nothing)", "one of the columns id, name, ts"),
     ],
 )
-def test_a_transform_that_does_not_fit_its_column_is_told_before_anything_is_named(
+def test_a_transform_that_does_not_fit_its_column_is_reported_before_anything_is_named(
     partitioned, by, said
 ):
     place = partitioned(by)
@@ -322,7 +322,7 @@ def test_a_transform_that_does_not_fit_its_column_is_told_before_anything_is_nam
     assert not [key for key in place.store.contents(place.bucket) if "/table/" in key]
 
 
-def test_a_column_that_is_called_as_a_field_of_the_partitioning_is_told(partitioned):
+def test_a_column_that_is_called_as_a_field_of_the_partitioning_is_reported(partitioned):
     place = partitioned("day(ts)", schema_evolution="add_columns")
     moment = pa.array([at("2026-11-21T10:00:00")], _TIMES)
     place.commit(A, ts=moment)

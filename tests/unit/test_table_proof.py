@@ -121,7 +121,7 @@ def test_sources_stay_where_rows_were_deleted_although_the_output_stands(tables,
     assert "are not all in" in receipt.unsafe[0]
 
 
-def test_sources_stay_where_nothing_tells_any_more_what_replaced_their_output():
+def test_sources_stay_where_nothing_shows_any_more_what_replaced_their_output():
     tables = Tables("iceberg")
     tables.world.settings = replace(
         tables.world.settings, clean_up=CleanUpMode.DELETE, retention_days=1.0
@@ -145,7 +145,7 @@ def test_nothing_is_deleted_where_the_table_is_not_what_it_was(tables):
     assert len(tables.world.sources()) == 3
 
 
-def test_a_clean_up_that_is_not_told_of_the_table_finds_it_by_its_log(tables):
+def test_a_clean_up_without_the_table_in_its_settings_finds_it_by_its_log(tables):
     tables.compact("a.json")
     tables.publish()
     tables.compact("b.json")
@@ -207,7 +207,7 @@ def test_an_output_that_the_table_deleted_is_not_built_again(tables):
 # Verify, and what cannot be done.
 
 
-def test_verify_tells_what_is_in_the_table_and_what_waits(tables):
+def test_verify_shows_what_is_in_the_table_and_what_waits(tables):
     tables.compact("a.json")
     tables.publish()
     tables.compact("b.json")
@@ -236,7 +236,7 @@ def test_verify_finds_an_output_that_is_gone_with_its_rows(tables):
     assert "are not all in" in line
 
 
-def test_verify_tells_of_a_table_that_is_not_what_it_was(tables):
+def test_verify_reports_a_table_that_is_not_what_it_was(tables):
     tables.compact("a.json")
     tables.publish()
     tables.table.drop()
@@ -244,7 +244,7 @@ def test_verify_tells_of_a_table_that_is_not_what_it_was(tables):
     assert "is gone: it was dropped" in line
 
 
-def test_a_log_is_not_built_anew_from_outputs_that_a_table_may_have_deleted(monkeypatch, capsys):
+def test_a_log_is_not_rebuilt_from_outputs_that_a_table_may_have_deleted(monkeypatch, capsys):
     tables = Tables("iceberg")
     assert isinstance(tables.table, IcebergTable)
     tables.compact("a.json")

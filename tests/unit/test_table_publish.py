@@ -216,7 +216,7 @@ def test_a_publisher_gives_up_where_others_are_always_first(tables):
     tables.must_have_all()
 
 
-def test_a_conflict_with_nobody_is_given_up_soon_and_is_not_one_to_try_again(tables):
+def test_a_conflict_with_no_other_writer_is_given_up_soon_and_is_not_one_to_try_again(tables):
     tables.compact("a.json")
     answers(tables, "table_commit", *[conflict] * 60)
     waited: list[float] = []
@@ -264,7 +264,7 @@ def test_what_time_does_not_allow_is_left_to_the_next_call(tables):
 # Two at once.
 
 
-def test_of_two_publishers_that_commit_at_once_one_does(tables):
+def test_of_two_publishers_that_commit_concurrently_one_does(tables):
     tables.compact("a.json")
 
     def overtake(request: Callable[[], object]) -> object:
@@ -350,17 +350,17 @@ def must_refuse(tables: Tables, said: str) -> None:
     assert receipt.causes
 
 
-def test_a_table_that_was_dropped_is_told(tables):
+def test_a_table_that_was_dropped_is_reported(tables):
     in_the_table(tables).drop()
     must_refuse(tables, "is gone: it was dropped or renamed")
 
 
-def test_a_table_that_was_made_anew_is_told(tables):
+def test_a_table_that_was_made_again_is_reported(tables):
     in_the_table(tables).create()
-    must_refuse(tables, "it was made anew")
+    must_refuse(tables, "it was made again")
 
 
-def test_a_table_that_was_rolled_back_is_told(tables):
+def test_a_table_that_was_rolled_back_is_reported(tables):
     table = in_the_table(tables)
     tables.publish()
     tables.compact("c.json")
@@ -368,7 +368,7 @@ def test_a_table_that_was_rolled_back_is_told(tables):
     must_refuse(tables, "does not have what it says")
 
 
-def test_a_table_that_was_rolled_back_and_written_to_since_is_told(tables):
+def test_a_table_that_was_rolled_back_and_written_to_since_is_reported(tables):
     table = in_the_table(tables)
     tables.publish()
     tables.compact("c.json")
@@ -377,7 +377,7 @@ def test_a_table_that_was_rolled_back_and_written_to_since_is_told(tables):
     must_refuse(tables, "does not have what it says")
 
 
-def test_a_table_that_says_less_than_it_was_seen_with_is_told(tables):
+def test_a_table_that_says_less_than_it_was_seen_with_is_reported(tables):
     table = in_the_table(tables)
     if isinstance(table, IcebergTable):
         table.properties.clear()
@@ -386,7 +386,7 @@ def test_a_table_that_says_less_than_it_was_seen_with_is_told(tables):
     must_refuse(tables, "now says that it has nothing of this log")
 
 
-def test_a_table_log_that_lost_its_entries_is_told(tables):
+def test_a_table_log_that_lost_its_entries_is_reported(tables):
     in_the_table(tables)
     for key in tables.log_keys:
         tables.store.remove("lake", key)
@@ -556,7 +556,7 @@ def test_an_output_whose_key_an_entry_names_is_not_named_again(tables):
     assert max(tables.table.records().values()) == 1
 
 
-def test_another_output_at_a_key_that_an_entry_names_is_told(tables):
+def test_another_output_at_a_key_that_an_entry_names_is_reported(tables):
     tables.compact("a.json")
     tables.publish()
     tables.compact("b.json")
@@ -589,7 +589,7 @@ def test_a_void_commit_is_passed_together_with_its_replacement_alone(tables):
     tables.must_have_all()
 
 
-def test_an_output_that_became_void_after_the_table_had_it_is_told(tables):
+def test_an_output_that_became_void_after_the_table_had_it_is_reported(tables):
     tables.compact("a.json")
     tables.publish()
     tables.world.make_void(1)
@@ -608,7 +608,7 @@ def test_a_partition_whose_log_is_broken_does_not_hold_up_the_others(tables):
     assert receipt.causes == receipt.faults
 
 
-def test_a_commit_log_that_was_built_anew_is_told(tables):
+def test_a_commit_log_that_was_rebuilt_is_reported(tables):
     tables.compact("a.json")
     tables.publish()
     tables.compact("b.json")

@@ -86,7 +86,7 @@ def test_a_delta_table_has_its_outputs_below_it_where_vacuum_does_not_look():
         ({"table": "delta:s3://source/logs/x/"}, "neither contains the source"),
     ],
 )
-def test_a_setting_that_does_not_fit_a_table_is_told(given, said):
+def test_a_setting_that_does_not_fit_a_table_is_reported(given, said):
     with pytest.raises(InvalidInput, match=said):
         settings(**given)
 

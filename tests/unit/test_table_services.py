@@ -83,7 +83,7 @@ def test_a_table_of_another_kind_is_refused(glue: Script) -> None:
         ("InternalServiceException", 500, TransientStoreError, "InternalService"),
     ],
 )
-def test_what_glue_refuses_is_told_by_what_helps(
+def test_what_glue_refuses_is_reported_by_what_helps(
     glue: Script, code: str, status: int, error: type[Exception], words: str
 ) -> None:
     glue.refuses("get_table", code, status)
@@ -124,7 +124,7 @@ def test_an_optimizer_that_is_not_there_is_none(glue: Script) -> None:
         tables(glue).update(TABLE, "compaction", {"enabled": True})
 
 
-def test_races_are_told_apart(glue: Script) -> None:
+def test_races_are_distinguished(glue: Script) -> None:
     glue.refuses("create_table_optimizer", "AlreadyExistsException")
     glue.refuses("update_table_optimizer", "ConcurrentModificationException")
 

@@ -36,7 +36,7 @@ def test_a_column_that_is_key_and_order_is_asked_for_once() -> None:
     assert UpsertKey(("id",), ("id",)).missing([]) == ["id", "__source_key", "__position"]
 
 
-def test_a_table_goes_on_with_the_key_that_it_was_begun_with() -> None:
+def test_a_table_keeps_the_key_that_it_was_begun_with() -> None:
     require_same_key(KEY, replace(KEY), "glue:lake.people")
     require_same_key(None, None, "glue:lake.people")
     for key, known, told in (
@@ -102,10 +102,10 @@ def test_counts_are_added_where_every_record_is_accounted_for() -> None:
         (3, None, "", "its table of keys is gone"),
         (3, 4, "one", "up to entry 3, its table of keys up to 4"),
         (3, 3, "other", "belongs to another table, other"),
-        (0, 0, "", "nobody knows which"),
+        (0, 0, "", "which one is unknown"),
     ],
 )
-def test_keys_may_lag_behind_their_rows_and_nothing_else(
+def test_keys_may_lag_their_rows_and_nothing_else(
     rows_last: int, keys_last: int | None, keys_of: str, told: str
 ) -> None:
     found = fault_between(rows_last, keys_last, keys_of, "one")

@@ -189,7 +189,7 @@ def test_outputs_that_users_deleted_before_a_rollback_stay_deleted(place, tmp_pa
     must_have(place, tmp_path, 1, 3)
 
 
-def test_a_rollback_behind_the_expiry_of_older_snapshots_is_undecided(make, tmp_path):
+def test_a_rollback_after_the_expiry_of_older_snapshots_is_undecided(make, tmp_path):
     place = make("sql")
     place.commit(A, id=[1])
     place.publish()

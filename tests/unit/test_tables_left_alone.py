@@ -312,14 +312,14 @@ def plans(store: MemoryStore, wanted: Settings) -> Counter[SkipReason]:
 
 
 @pytest.mark.parametrize("window", [2, 50_000])
-def test_a_plan_tells_the_same(window):
+def test_a_plan_shows_the_same(window):
     world = Bucket()
     world.put(*below("logs/t/", "_delta_log/0.json"), "logs/0.json")
     made = plans(world.store, settings(limits=WorkerLimits(window_objects=window)))
     assert made == {SkipReason.TABLE: 5, SkipReason.COMMITTED: 1}
 
 
-def test_a_partition_for_spark_is_none_where_a_table_is_above_it():
+def test_a_partition_for_spark_is_not_taken_where_a_table_is_above_it():
     world = Bucket()
     world.put("lake/t/_delta_log/0.json", *(f"lake/t/d=1/{n}.json" for n in range(9)))
     for given in ({"lambda_max_objects": 2}, {"output_format": "parquet"}):

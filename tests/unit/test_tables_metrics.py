@@ -7,13 +7,13 @@ import json
 import pytest
 
 from compactor.invocation import NAMESPACE, SERVICE
-from compactor_tables.handlers.runtime import tell_table
+from compactor_tables.handlers.runtime import table_metric
 
 
 def test_a_number_of_a_table_is_found_by_the_tables_name(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    tell_table("glue:bronze.events", "TableFiles", 42)
+    table_metric("glue:bronze.events", "TableFiles", 42)
 
     told = json.loads(capsys.readouterr().out)
     (metric,) = told["_aws"]["CloudWatchMetrics"]

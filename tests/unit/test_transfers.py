@@ -108,7 +108,7 @@ def test_no_time_limit_is_no_error() -> None:
         assert Transfers().ask(get(s3, seconds=float("inf"))).body == b"hello"
 
 
-def test_an_answer_that_does_not_come_in_time_is_none() -> None:
+def test_an_answer_that_does_not_come_in_time_is_an_error() -> None:
     with raw_s3(always(60.0)) as s3, pytest.raises(Again, match="timed out"):
         Transfers().ask(get(s3, seconds=0.2))
 
@@ -156,7 +156,7 @@ def test_a_process_that_was_forked_has_connections_of_its_own() -> None:
         assert s3.connections == 2
 
 
-def test_an_error_that_nobody_expected_reaches_who_waits_and_nobody_later(
+def test_an_error_that_was_not_expected_reaches_who_waits_and_not_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     transfers = Transfers()

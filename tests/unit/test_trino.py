@@ -54,7 +54,7 @@ def test_every_archive_of_the_connector_is_unpacked_whatever_its_name(
     assert {one.name for one in (made / core / "plugin" / "hive").iterdir()} == names
 
 
-def test_it_listens_to_nobody_else_and_takes_as_many_threads_as_it_is_told() -> None:
+def test_it_listens_to_no_other_client_and_takes_the_given_number_of_threads() -> None:
     own, many = configuration(PLACES, 8080, 0), configuration(PLACES, 8080, 32)
     assert "node.bind-ip=127.0.0.1\n" in own["node.properties"]
     assert "task.max-worker-threads" not in own["config.properties"]
@@ -102,12 +102,12 @@ def test_rows_of_all_pages_are_one_answer(pages: tuple[list[dict[str, object]], 
     assert Trino(url).ask("SELECT 1") == [[1], [2], [3]]
 
 
-def test_a_server_that_is_gone_is_told_in_one_line() -> None:
+def test_a_server_that_is_gone_is_reported_in_one_line() -> None:
     with pytest.raises(QueryFailed, match=r"^Trino: .*refused"):
         Trino("http://127.0.0.1:1").ask("SELECT 1")
 
 
-def test_what_fails_behind_the_first_rows_is_no_answer(
+def test_what_fails_after_the_first_rows_is_no_answer(
     pages: tuple[list[dict[str, object]], str],
 ) -> None:
     told, url = pages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactor.runs.lookalikes import Unlike
+from compactor.runs.source_notes import Unlike
 
 
 def test_what_was_compared_in_vain_is_not_compared_again_while_nothing_is_added() -> None:

@@ -171,7 +171,7 @@ def change_at(world: Sources, name: str, key: str, nth: int = 1) -> None:
     world.store.hooks.before.append(hook)
 
 
-def test_a_source_that_changed_after_parts_were_stored_leaves_no_upload_behind() -> None:
+def test_a_source_that_changed_after_parts_were_stored_leaves_no_upload() -> None:
     sources = [of(".log", b"t" * 99 + b"\n") for _ in range(3)]
     world = Sources(sources, IN_CHUNKS, format="text", limits=STREAMING)
     for number, key in enumerate(world.made):
@@ -185,7 +185,7 @@ def test_a_source_that_changed_after_parts_were_stored_leaves_no_upload_behind()
     assert b"".join(world.outputs.values()).endswith(b"1\nnew\n")
 
 
-def test_a_large_source_that_changed_leaves_no_upload_behind() -> None:
+def test_a_large_source_that_changed_leaves_no_upload() -> None:
     world = Sources([of(".log", b"t\n")], small_object_bytes=1)
     (key,) = world.made
     changed = False
@@ -203,7 +203,7 @@ def test_a_large_source_that_changed_leaves_no_upload_behind() -> None:
     assert list(world.outputs.values()) == [b"new\n"]
 
 
-def test_a_worker_that_loses_the_race_leaves_no_upload_behind() -> None:
+def test_a_worker_that_loses_the_race_leaves_no_upload() -> None:
     world = Sources([of(".log", b"a\n"), of(".log", b"b\n")], format="text")
     raced = False
 

@@ -15,7 +15,7 @@ from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.log import CommitLog
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import Edit, SliceFacts
+from compactor.log.slice_facts import Edit, SliceFacts
 from compactor.model import (
     Compression,
     Format,
@@ -28,6 +28,7 @@ from compactor.model import (
 from compactor.outputs.compact import compact
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.verify import check_commit, check_pending
+from compactor.planning.dialects import Dialects
 from compactor.planning.packing import make_group
 from tests.support.examples import NOW, PARTITION, settings, source
 from tests.support.world import World
@@ -61,7 +62,8 @@ def pending_of(ending: str, contents: tuple[bytes, ...], **given: Any) -> Pendin
     group = make_group(page, world.settings)
     if given.get("small_object_bytes"):
         group = make_group(page[:1], world.settings, copy=True)
-    return compact(group, world.settings, world.store, DESTINATION)
+    decide = Dialects(world.settings, world.store)
+    return compact(group, world.settings, world.store, DESTINATION, decide=decide)
 
 
 # Before the commit.
@@ -270,7 +272,7 @@ WAYS = [(ending, compression) for ending in CONTENTS for compression in ("none",
 
 
 @pytest.mark.parametrize(("ending", "compression"), WAYS)
-def test_a_sound_output_passes_and_tells_its_records(ending: str, compression: str) -> None:
+def test_a_sound_output_passes_and_shows_its_records(ending: str, compression: str) -> None:
     world, commit = committed(ending, CONTENTS[ending], compression=compression)
     expected = {".json": 4, ".csv": 3, ".tsv": 3, "_CloudTrail_.json": 3, ".dat": 5}
     assert check_commit(commit, world.store) == expected[ending]

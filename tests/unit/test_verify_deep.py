@@ -79,7 +79,7 @@ def long_list(size: int, number: int) -> bytes:
 
 @pytest.mark.parametrize("sizes", [(JUDGED_BYTES + 1, JUDGED_BYTES + 1), (JUDGED_BYTES + 1, 100)])
 @pytest.mark.parametrize("last", [b'"MillisBehindLatest":0', b'\n"MillisBehindLatest" : 0\n'])
-def test_a_field_behind_a_list_that_is_longer_than_the_judged_head_is_no_finding(
+def test_a_field_after_a_list_that_is_longer_than_the_judged_head_is_no_finding(
     sizes: tuple[int, ...], last: bytes
 ) -> None:
     world = World(second_reading="none")

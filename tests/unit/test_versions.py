@@ -169,7 +169,7 @@ def test_the_memory_of_a_store_in_another_version_is_no_memory(stored: StoredSta
     assert json.loads(stored.store.get("lake", key))["version"] == 1
 
 
-def test_a_command_tells_of_a_later_version_in_one_line(
+def test_a_command_names_a_later_version_in_one_line(
     stored: StoredState, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ls, "open_store", lambda *_: stored.store)
@@ -197,5 +197,5 @@ def test_the_line_names_all_versions_that_are_read() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"1", b'{"version": "1"}', b"\xff"])
-def test_what_is_no_document_is_left_to_whoever_decodes_it(body: bytes) -> None:
+def test_what_is_no_document_is_left_to_its_decoder(body: bytes) -> None:
     require_version("here", body, 1)

@@ -216,7 +216,7 @@ def test_a_witness_that_cannot_be_read_stops_its_partition(body: bytes, told: st
 # A log that is built anew.
 
 
-def test_the_number_of_an_entry_that_is_gone_is_given_anew_when_its_output_is_adopted() -> None:
+def test_the_number_of_an_entry_that_is_gone_is_given_again_when_its_output_is_adopted() -> None:
     world = world_of("a.json", "b.json")
     world.run()
     for key in (entry_of(world, 1), entry_of(world, 1).replace(".json", ".checkpoint.json")):
@@ -313,7 +313,7 @@ def overtaken(world: World) -> None:
     world.store.hooks.before.append(another)
 
 
-def test_a_run_whose_entry_another_one_is_summed_up_for_is_told() -> None:
+def test_a_run_whose_entry_another_one_is_summed_up_for_is_reported() -> None:
     world = world_of("a.json", "b.json")
     overtaken(world)
     with pytest.raises(IntegrityError, match=r"checkpoint.json.gz sums up commit \w+ as entry 1"):
@@ -335,7 +335,7 @@ def test_a_checkpoint_of_another_entry_stops_its_partition_before_anything_is_st
     assert len(one_log(world.settings.state, PARTITION.path, world.store).entries) == 1
 
 
-def test_without_that_checkpoint_the_log_is_built_anew() -> None:
+def test_without_that_checkpoint_the_log_is_rebuilt() -> None:
     world = world_of("a.json", "b.json")
     overtaken(world)
     with pytest.raises(IntegrityError, match="sums up commit"):

@@ -38,7 +38,7 @@ def test_seconds_grow_with_objects_and_with_bytes() -> None:
         ("a/1_CloudTrail_eu-west-1_x.json", CLOUDTRAIL_GZIP),
     ],
 )
-def test_a_key_tells_which_speed_counts(key, kind) -> None:
+def test_a_key_decides_which_speed_counts(key, kind) -> None:
     assert speed_for(key) is SPEEDS[kind]
 
 
@@ -121,10 +121,8 @@ def test_documents_show_each_set_that_was_measured(tmp_path, monkeypatch) -> Non
     monkeypatch.setattr(worker, "_SPEEDS", module)
     worker._write(every_set(per_object=1.995e-4, per_byte=1.15e-8))
     text = page.read_text(encoding="utf-8")
-    assert text.startswith(
-        "before\n<!-- bench -->\n**20,000 x 4 KB JSON lines, gzip**\n\n| Candidate"
-    )
-    assert text.count("| **s3-compactor worker** | 25 ms |") == 6
+    assert text.startswith("before\n<!-- bench -->\n| Sources | Lane | CPU ms/object: worker |")
+    assert text.count(" | 25 ms | ") == 6
     assert text.endswith("<!-- /bench -->\nafter\n")
     assert module.read_text(encoding="utf-8").count("per_million_objects=200") == 3
 

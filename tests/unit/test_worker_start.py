@@ -77,7 +77,7 @@ def test_a_worker_imports_nothing_of_a_duty_that_its_partition_may_not_have(name
 def test_what_every_partition_needs_is_imported_before_its_first_request() -> None:
     # Lambda gives a starting function a whole processor, whatever its memory.
     assert imported() >= {
-        "compactor.formats.registry",
+        "compactor.formats.known_formats",
         "compactor.log.log",
         "compactor.outputs.compact",
         "compactor.outputs.verify",

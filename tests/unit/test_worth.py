@@ -101,7 +101,7 @@ def test_a_run_that_began_a_partition_sees_it_through() -> None:
     assert (receipt.counts.objects_in, receipt.skipped) == (302, {})
 
 
-def test_a_call_that_goes_on_with_a_run_does_not_judge_what_is_left_of_it() -> None:
+def test_a_call_that_continues_a_run_does_not_judge_what_is_left_of_it() -> None:
     here = world(None)
     assert here.run().counts.objects_in == 20
     here.add("z.json", '{{"id": "{}"}}')

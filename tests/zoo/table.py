@@ -1,4 +1,4 @@
-"""The zoo's table: what becomes of every kind, for ``make zoo`` and docs/zoo.md."""
+"""The zoo's page: what becomes of every kind, for ``make zoo`` and docs/zoo.md."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
+from compactor.log.left_alone import REMEDIES
+from compactor.report.remedies import LEFT_ALONE
 from tests.zoo.kinds import Kind
 from tests.zoo.trial import Outcome
 
@@ -15,17 +17,25 @@ _HEAD = """\
 
 Made by `make zoo ARGS="--write docs/zoo.md"`. Five sources of each kind, as its software writes
 them, went through the product at its default settings (or those named), and the kind's own reader
-read before and after. *Right* says that it saw every record of the sources and no other, in the
-outputs and in what was left alone. The kinds are in `tests/zoo/families/`.
+read before and after. A kind is *wrong* unless that reader saw every record of the sources and no
+other, in the outputs and in what was left alone. Each name links to the page that documents the
+shape. The kinds are in `tests/zoo/families/`.
 
 """
+# What became of the sources of a kind, and why some were left alone.
+_Fate = tuple[str, str]
 
 
 def table(outcomes: Mapping[str, Outcome], kinds: Mapping[str, Kind]) -> str:
-    """The document: a summary and a row a kind."""
-    rows = [_row(kinds[name], outcome) for name, outcome in outcomes.items()]
-    lines = ["| Source | Its shape | Decided | Reason | Right |", "|---|---|---|---|---|", *rows]
-    return f"{_HEAD}{summary(outcomes)}\n\n" + "\n".join(lines) + "\n"
+    """The document: a summary, and the kinds by what becomes of them, one a line."""
+    fates: dict[_Fate, list[str]] = {}
+    for name, outcome in outcomes.items():
+        fate = outcome.decided, outcome.reasons
+        fates.setdefault(fate, []).append(_line(kinds[name], outcome))
+    # The most frequent first; equal counts by name, so that the page depends on nothing else.
+    ordered = sorted(fates.items(), key=lambda item: (-len(item[1]), item[0]))
+    sections = [f"{_heading(fate)}\n\n" + "\n".join(lines) for fate, lines in ordered]
+    return f"{_HEAD}{summary(outcomes)}\n\n" + "\n\n".join(sections) + "\n"
 
 
 def summary(outcomes: Mapping[str, Outcome]) -> str:
@@ -36,9 +46,24 @@ def summary(outcomes: Mapping[str, Outcome]) -> str:
     return f"{len(outcomes)} kinds: {parts}; {len(outcomes) - wrong} right, {wrong} wrong."
 
 
-def _row(kind: Kind, outcome: Outcome) -> str:
+def _heading(fate: _Fate) -> str:
+    decided, reasons = fate
+    title = f"## {decided.capitalize()}"
+    if not reasons:
+        return title
+    advice = [_advice(reason) for reason in reasons.split(", ")]
+    return f"{title}: {reasons}\n\n{' '.join(advice)}"
+
+
+def _advice(reason: str) -> str:
+    """The product's own, as its reports give it."""
+    if reason in REMEDIES:
+        return f"Set {REMEDIES[reason]}."
+    advice = f": {LEFT_ALONE[reason]}" if reason in LEFT_ALONE else ""
+    return f"No setting decides it{advice}."
+
+
+def _line(kind: Kind, outcome: Outcome) -> str:
     given = ", ".join(f"`{name}: {value}`" for name, value in kind.given.items())
-    name = f"{kind.name} ({given})" if given else kind.name
-    right = "**no**" if outcome.faults else "yes"
-    cells = (name, f"[{kind.page}]({kind.url})", outcome.decided, outcome.reasons, right)
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    line = f"- [{kind.name}]({kind.url})" + (f": {given}" if given else "")
+    return f"{line} **wrong**" if outcome.faults else line

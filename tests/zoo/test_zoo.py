@@ -24,7 +24,7 @@ from tests.zoo.readers import (
 )
 from tests.zoo.table import DOCUMENT
 from tests.zoo.table import table as table_of
-from tests.zoo.trial import Source, judged, sources_of, tried
+from tests.zoo.trial import Outcome, Source, judged, sources_of, tried
 
 _OTHER_ENCODINGS = [name for name in ENCODINGS if name not in ("plain", "gzip")]
 # One kind of each frame goes through every way to store it.
@@ -85,7 +85,19 @@ def test_the_document_says_what_becomes_of_each_kind_today():
     assert DOCUMENT.read_text(encoding="utf-8") == made, "make zoo ARGS='--write docs/zoo.md'"
 
 
-def test_documents_and_logs_that_must_be_told_apart_begin_differently():
+def test_the_document_has_a_line_for_each_kind_and_marks_what_is_wrong():
+    kinds = {name: KINDS[name] for name in ("zap", "Go panic")}
+    right = {name: Outcome(joined={"a", "b"}) for name in kinds}
+    wrong = {**right, "Go panic": Outcome(left={"a": ("unknown_format", "")}, faults=["lost"])}
+    assert "2 right, 0 wrong" in table_of(right, kinds)
+    made = table_of(wrong, kinds)
+    assert "1 right, 1 wrong" in made
+    assert f"- [Go panic]({KINDS['Go panic'].url}) **wrong**" in made.splitlines()
+    assert f"- [zap]({KINDS['zap'].url})" in made.splitlines()
+    assert 'Set format: "text", if its lines are records.' in made
+
+
+def test_documents_and_logs_that_must_be_distinguished_begin_differently():
     logs = [kind for kind in KINDS.values() if kind.write.__module__.endswith("plain_logs")]
     assert len([kind for kind in logs if kind.verdict is Verdict.JOINED]) >= 40
     variants = [kind for name, kind in KINDS.items() if name.endswith(", variants")]
@@ -137,7 +149,7 @@ def source(name, plain, reader):
         (blob, [b"\x01", b"\x02"], b"\x01\n\x02\n"),
     ],
 )
-def test_a_reader_tells_a_wrong_output_from_its_sources(reader, sources, joined):
+def test_a_reader_distinguishes_a_wrong_output_from_its_sources(reader, sources, joined):
     assert sum((reader(one) for one in sources), start=type(reader(b""))()) != reader(joined)
 
 
@@ -158,7 +170,7 @@ def test_a_reader_tells_a_wrong_output_from_its_sources(reader, sources, joined)
          b'{"Records":[1]}'),
     ],
 )  # fmt: skip
-def test_duckdb_tells_a_wrong_output_from_its_sources(reader, sources, right, wrong):
+def test_duckdb_distinguishes_a_wrong_output_from_its_sources(reader, sources, right, wrong):
     assert not difference(right, sources, reader)
     assert difference(wrong, sources, reader)
 

@@ -1,4 +1,4 @@
-"""What the AWS account allows, as Lambda tells a function of it."""
+"""What the AWS account allows, as Lambda reports it to a function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SECONDS = 3
 
 
 def concurrency_of_account() -> int | None:
-    """How many functions without a reservation of their own the account runs at once.
+    """How many functions without a reservation of their own the account runs concurrently.
 
     Lambda's GetAccountSettings, which costs nothing.
 

@@ -74,7 +74,7 @@ class GlueReader:
                     **self._where(), PartitionInputList=[_input(one) for one in some]
                 )
             for one in answer.get("Errors") or []:
-                refused[tuple(one["PartitionValues"])] = _told(one)
+                refused[tuple(one["PartitionValues"])] = _error_text(one)
         for some in in_batches([one for one in changes if not one.new], _MOST_CHANGED):
             with self._answers("switch partitions"):
                 answer = self._client.batch_update_partition(
@@ -85,7 +85,7 @@ class GlueReader:
                     ],
                 )
             for one in answer.get("Errors") or []:
-                refused[tuple(one["PartitionValueList"])] = _told(one)
+                refused[tuple(one["PartitionValueList"])] = _error_text(one)
         return refused
 
     def _got(self, asked: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -144,7 +144,7 @@ def _input(change: CatalogChange) -> dict[str, Any]:
     }
 
 
-def _told(error: Mapping[str, Any]) -> str:
+def _error_text(error: Mapping[str, Any]) -> str:
     detail = error.get("ErrorDetail") or {}
     code, message = detail.get("ErrorCode", "unknown"), detail.get("ErrorMessage", "")
     return one_line(f"{code}: {message}")

@@ -23,7 +23,7 @@ from compactor.aws.registry_rows import (
     text_of,
     texts,
 )
-from compactor.aws.registry_table import AT_ONCE, MOST_INSERTS, Cancelled, DynamoTable
+from compactor.aws.registry_table import CONCURRENT, MOST_INSERTS, Cancelled, DynamoTable
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.model import Partition
 from compactor.registry.items import (
@@ -184,7 +184,7 @@ class DynamoRegistry(DynamoTable):
                 yield head_of(one)
 
     def head(self, stream: str, path: str) -> Head | None:
-        """That of one partition, whether or not it may have something pending."""
+        """The head of one partition, whether or not something may be pending in it."""
         found = self._get(head_key(stream, path))
         return None if found is None else head_of(found)
 
@@ -206,11 +206,11 @@ class DynamoRegistry(DynamoTable):
             for shard in range(SHARDS)
         ]
         found = in_name_order([*shards, self._long_ones(stream, partition)])
-        behind = after.encode("utf-8", "surrogatepass")
-        return (one for one in found if not after or name_bytes(one) > behind)
+        start = after.encode("utf-8", "surrogatepass")
+        return (one for one in found if not after or name_bytes(one) > start)
 
     def _long_ones(self, stream: str, partition: Partition) -> Iterator[Item]:
-        """Those that the table has in no order; they are few."""
+        """Items with keys too long for the table's order; they are few."""
         found = self._query(f"{stream}/{LONG}/{partition.path}")
         yield from sorted((item_of(one, partition) for one in found), key=name_bytes)
 
@@ -291,7 +291,7 @@ class DynamoRegistry(DynamoTable):
         self._of_batch(stream, number, "SET #objects = :objects, #bytes = :bytes", values)
 
     def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
-        """Go on to the batch behind this one; False where somebody else did."""
+        """Go on to the next batch; False where another writer did."""
         update = (
             "SET #number = :next, #cut = :cut, #execution = :execution, #objects = :zero,"
             " #bytes = :zero"
@@ -328,5 +328,5 @@ def _each(
 
     if len(inputs) <= 1:
         return [(given, one(given)) for given in inputs]
-    with ThreadPoolExecutor(min(AT_ONCE, len(inputs)), thread_name_prefix="registry") as pool:
+    with ThreadPoolExecutor(min(CONCURRENT, len(inputs)), thread_name_prefix="registry") as pool:
         return list(zip(inputs, pool.map(one, inputs), strict=True))

@@ -18,7 +18,7 @@ from compactor.s3.translate import refusal_of
 #: Of one request; the limit is DynamoDB's.
 MOST_INSERTS = 25
 #: Requests that one process has under way.
-AT_ONCE = 16
+CONCURRENT = 16
 _REFUSED = "ConditionalCheckFailedException"
 
 
@@ -49,7 +49,7 @@ class DynamoTable:
         inserts: bool = True,
     ) -> None:
         self._table = table
-        self._client = client or service_client("dynamodb", connections=2 * AT_ONCE)
+        self._client = client or service_client("dynamodb", connections=2 * CONCURRENT)
         self._pause = pause
         self._inserts = inserts
 
@@ -87,10 +87,10 @@ class DynamoTable:
         except ClientError as error:
             if refusal_of(error).code != "TransactionCanceledException":
                 raise
-            told = error.response.get("CancellationReasons") or []
-            if len(told) != len(updates):
+            reasons = error.response.get("CancellationReasons") or []
+            if len(reasons) != len(updates):
                 raise
-            raise Cancelled([str(one.get("Code") or "None") for one in told]) from None
+            raise Cancelled([str(one.get("Code") or "None") for one in reasons]) from None
 
     def _get(self, key: Mapping[str, str]) -> Attributes | None:
         with self._answers("get"):
@@ -120,7 +120,7 @@ class DynamoTable:
                 there: Any = error.response.get("Item")
             else:
                 return None
-        # Not every server tells it with the refusal.
+        # Not every server returns it with the refusal.
         found: Attributes | None = there
         return found or self._get({"pk": item["pk"]["S"], "sk": item["sk"]["S"]}) or item
 
@@ -150,7 +150,7 @@ class DynamoTable:
         return found
 
     def _query(self, pk: str, after: str = "") -> Iterator[Attributes]:
-        """What is pending with this key, behind a sort key."""
+        """What is pending with this key, after a sort key."""
         condition, values = "pk = :pk", {":pk": {"S": pk}}
         if after:
             condition += f" AND {INDEX} >= :after"

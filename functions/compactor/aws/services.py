@@ -106,7 +106,7 @@ def answers_of(what: str, thing: Thing) -> Iterator[None]:
     """Turn what botocore raises into this project's errors.
 
     Args:
-        what: is asked for, as errors tell it.
+        what: is asked for, as errors name it.
         thing: that is asked about.
 
     Raises:

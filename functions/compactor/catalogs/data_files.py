@@ -12,8 +12,8 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table.metadata import TableMetadata
 
-from compactor.catalogs.parquet import bounds_of
-from compactor.catalogs.partitions import partition_of
+from compactor.catalogs.iceberg_partitions import partition_of
+from compactor.catalogs.output_footers import bounds_of
 from compactor.sinks.table_catalog import TableFile
 
 
@@ -38,7 +38,7 @@ class DataFiles:
             footer: its ``pyarrow.parquet.FileMetaData``.
 
         Raises:
-            InvalidInput: it holds rows of several partitions of the table, or nothing tells.
+            InvalidInput: it holds rows of several partitions of the table, or nothing shows which.
         """
         statistics = self._statistics(footer)
         return DataFile.from_args(

@@ -33,7 +33,7 @@ from compactor.catalogs.delta_contents import delta_contents
 from compactor.catalogs.delta_demands import refusal_of
 from compactor.catalogs.delta_history import DeltaHistory
 from compactor.catalogs.misfits import noted, require_no_past
-from compactor.catalogs.parquet import Footers, schemas_of
+from compactor.catalogs.output_footers import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
 from compactor.escaping import visible
 from compactor.ports import ObjectStore
@@ -48,7 +48,7 @@ MARK = "s3-compactor"
 # Versions looked back for our own: where others write more than the second, nothing is known.
 _LOOKED_BACK = (20, 1_000)
 _UNKNOWN = -1
-_CREATED_AT_ONCE = ("already exists", "AlreadyExists")
+_CREATED_CONCURRENTLY = ("already exists", "AlreadyExists")
 
 
 class DeltaCatalog:
@@ -152,7 +152,7 @@ class DeltaCatalog:
                     self._location.uri, schema, mode="error", storage_options=self._options
                 )
             except DeltaError as error:
-                if any(one in str(error) for one in _CREATED_AT_ONCE):
+                if any(one in str(error) for one in _CREATED_CONCURRENTLY):
                     raise TableConflict(str(error)) from error
                 raise
 
@@ -261,14 +261,14 @@ class DeltaCatalog:
         return self._history.holdings(handle.version(), self._application, files, outputs)
 
     def _add_columns(self, handle: DeltaTable, schema: Schema) -> None:
-        """In a version before the files: delta-rs has no commit of both."""
+        """In an earlier version than the files: delta-rs has no commit of both."""
         known = {one.name for one in handle.schema().fields}
         more = [one for one in schema.fields if one.name not in known]
         try:
             with self._answers():
                 handle.alter.add_columns(more)
         except DeltaError as error:
-            # Perhaps because somebody else added them just now.
+            # Perhaps because another writer added them just now.
             raise self._refused(handle, error) from error
 
     def _refused(self, handle: DeltaTable, error: DeltaError) -> Exception:

@@ -13,7 +13,7 @@ from deltalake.schema import ArrayType, Field, MapType, PrimitiveType, StructTyp
 
 from compactor.catalogs import misfits
 from compactor.catalogs.misfits import Misfit
-from compactor.catalogs.parquet import require_signed, spread
+from compactor.catalogs.output_footers import require_signed, spread
 from compactor.errors import InvalidInput
 
 _Type = ArrayType | MapType | PrimitiveType | StructType | VariantType

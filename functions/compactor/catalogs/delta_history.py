@@ -144,7 +144,7 @@ class DeltaHistory:
         )
 
     def past_columns(self, version: int, columns: Schema) -> dict[str, str]:
-        """What became of each column that the table has no longer, as far as the log tells.
+        """What became of each column that the table has no longer, as far as the log shows.
 
         Without column mapping, which is refused, a table renames and drops columns only by a new
         schema for all its files.

@@ -1,4 +1,4 @@
-"""Iceberg tables, by pyiceberg (0.12): in Glue, behind a REST catalog, or in one of this machine.
+"""Iceberg tables, by pyiceberg (0.12): in Glue, a REST catalog, or a catalog of this machine.
 
 A commit is one transaction: new columns, the data files, and two properties of the table,
 
@@ -36,17 +36,17 @@ from pyiceberg.table.snapshots import Snapshot as TableSnapshot
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 
 from compactor.catalogs import iceberg_history
-from compactor.catalogs.columns import iceberg_schema, misfits, require_values
 from compactor.catalogs.data_files import DataFiles
+from compactor.catalogs.iceberg_columns import iceberg_schema, misfits, require_values
 from compactor.catalogs.iceberg_contents import iceberg_contents
-from compactor.catalogs.misfits import noted, require_fit, require_no_past
-from compactor.catalogs.parquet import Footers, schemas_of
-from compactor.catalogs.partitions import (
+from compactor.catalogs.iceberg_partitions import (
     partition_of,
     require_names_apart,
     spec_of,
     spec_refusal,
 )
+from compactor.catalogs.misfits import noted, require_fit, require_no_past
+from compactor.catalogs.output_footers import Footers, schemas_of
 from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.escaping import visible
 from compactor.ports import ObjectStore
@@ -134,7 +134,7 @@ class IcebergCatalog:
         if not text.isdecimal():
             raise IntegrityError(
                 f"{self.address} has property {PREFIX}{self._log_id}.last = {text!r}, which is no"
-                " number: somebody changed it"
+                " number: it was changed by hand"
             )
         return int(text)
 
@@ -329,7 +329,7 @@ def _refusal(metadata: TableMetadata) -> str:
     version = metadata.format_version
     if version != _FORMAT_VERSION:
         why = (
-            "which has no sequence numbers to tell a rollback by"
+            "which has no sequence numbers to recognise a rollback by"
             if version < _FORMAT_VERSION
             else "which pyiceberg does not write"
         )

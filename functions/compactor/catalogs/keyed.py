@@ -1,4 +1,4 @@
-"""A table whose rows have a key, as whoever has no Spark sees it: how far it is.
+"""A table whose rows have a key, as a caller without Spark sees it: how far it is.
 
 What it has is what both of its tables have, that of rows and that of keys; Spark merges the rows
 first. Nothing is written here.
@@ -40,7 +40,7 @@ class KeyedCatalog:
 
     def load(self, log_id: str) -> TableState | None:
         """See the port."""
-        # Keys first: whatever is merged between both looks makes them lag behind, which is right.
+        # Keys first: whatever is merged between both looks makes them lag, which is safe.
         keys = self._keys.load(log_id)
         rows = self._rows.load(log_id)
         if keys is None and rows is not None and rows.last:
@@ -68,23 +68,23 @@ class KeyedCatalog:
         )
 
     def create(self, files: Sequence[TableFile]) -> None:
-        """Not here."""
+        """Not supported: Spark writes such a table."""
         self._refuse()
 
     def unfit(
         self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
     ) -> Mapping[TableFile, str]:
-        """Not here."""
+        """Not supported: Spark writes such a table."""
         self._refuse()
 
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
     ) -> str:
-        """Not here."""
+        """Not supported: Spark writes such a table."""
         self._refuse()
 
     def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
-        """Not here."""
+        """Not supported: Spark writes such a table."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:

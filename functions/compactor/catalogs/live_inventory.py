@@ -7,7 +7,7 @@ are in no order of keys.
 No column says which version is the current one. Of the rows of a key the one with the latest
 ``last_modified_date`` is taken for it, and among those of one second the one with the largest
 ``sequence_number``. Not the sequence alone: it also grows when an old version is tagged or moved to
-another storage class. Whichever is taken, a GET pinned to its ETag tells.
+another storage class. Whichever is taken, a GET pinned to its ETag shows whether it is current.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def _require_columns(table: Table, address: TableAddress) -> None:
     missing = [name for name in COLUMNS if name not in known]
     if missing or _OF_A_JOURNAL in known:
         why = f"it has no column {missing[0]}" if missing else "it is a journal"
-        accepted = f"a live inventory table of S3 Metadata; this one is none: {why}"
+        accepted = f"a live inventory table of S3 Metadata, which this one is not: {why}"
         raise InvalidInput(FIELD, address.text, accepted)
 
 
@@ -309,8 +309,8 @@ def _rows_of(columns: dict[str, Any], prefix: str) -> Iterator[Row]:
     size, etag = kept["size"].cast(pa.int64()), kept["e_tag"].cast(pa.string())
     marker = kept["is_delete_marker"].cast(pa.bool_()).fill_null(False)
     time = _seconds(kept["last_modified_date"])
-    tells = pc.and_(pc.and_(size.is_valid(), etag.is_valid()), time.is_valid())
-    listed = pc.and_(tells, pc.invert(marker))
+    is_known = pc.and_(pc.and_(size.is_valid(), etag.is_valid()), time.is_valid())
+    listed = pc.and_(is_known, pc.invert(marker))
     texts = (
         etag.fill_null(""),
         pc.if_else(listed, size, UNLISTED),

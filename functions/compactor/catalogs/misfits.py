@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from compactor.catalogs.parquet import nulls_in
+from compactor.catalogs.output_footers import nulls_in
 from compactor.errors import InvalidInput
 from compactor.sinks.table_catalog import TableFile
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from compactor.errors import InvalidInput
-from compactor.settings.readers import parse_reader_table
+from compactor.settings.reader_table import parse_reader_table
 
 if TYPE_CHECKING:
     from compactor.readers.reader_catalog import ReaderCatalog

@@ -8,6 +8,6 @@ output_proof       proves that an output is what its commit says
 deletions          what was deleted so far, by records and receipts
 clean_up_records   one record for each commit that is done with
 clean_up_receipts  what was done to one partition; clean_up_report: to all of them
-orphans            uploads that nobody can publish any more
+orphans            uploads that can no longer be published
 expiry             files of runs that ended long ago, and replaced checkpoints
 """

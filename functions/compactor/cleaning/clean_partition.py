@@ -145,7 +145,7 @@ def record_clean_up(run: CleanUpRun, earlier: CleanUpReceipt) -> CleanUpReceipt:
 
 
 def clean_up(run: CleanUpRun, receipt: CleanUpReceipt) -> None:
-    """Clean up one partition as far as the deadline allows. Safe to run again, and at once.
+    """Clean up one partition as far as the deadline allows. Safe to run again, and concurrently.
 
     A commit whose output does not check out keeps its sources, and does not end the others.
 
@@ -202,7 +202,7 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
         receipt.warn(RACING_DELETES)
     deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
     _count(receipt, deleted)
-    # Of another source's objects in the same commit nobody knows here what becomes of them.
+    # What becomes of another source's objects in the same commit is not known here.
     all_ours = len(found.sources) == len(commit.sources) or not found.sources
     if all_ours and not deleted.left:
         record = cleanup.record_of(commit, deleted, run.run_id, run.clock.now())
@@ -237,7 +237,7 @@ def _count(receipt: CleanUpReceipt, deleted: Deleted) -> None:
 def _abort_orphans(
     run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, entries: Sequence[Entry]
 ) -> None:
-    """Uploads are no sources: what goes wrong here is told, and ends nothing."""
+    """Uploads are no sources: what goes wrong here is reported, and ends nothing."""
     try:
         for upload in list(_orphans(run, log, entries)):
             run.store.abort_upload(run.settings.destination.bucket, upload.key, upload.upload_id)
@@ -252,7 +252,7 @@ def _orphans(run: CleanUpRun, log: StoredLog, entries: Sequence[Entry]) -> Itera
 
 
 def _earlier_of_both_clocks(run: CleanUpRun, log: StoredLog) -> float:
-    """UNIX seconds; any object tells the store's time."""
+    """UNIX seconds; any object carries the store's time."""
     now = run.clock.now()
     head = run.store.head(log.state.bucket, log.key_of(max(log.entries)))
     return now if head is None else cleanup.earlier_clock(head, now)

@@ -59,7 +59,7 @@ def find_due(settings: Settings, store: ObjectStore, now: float) -> tuple[DueWor
     """Every partition of the destination with something due; nothing where sources are kept.
 
     Looks at names and times of the log entries alone, all of them: a commit is cleaned up
-    wherever its partition lies, and whoever compacted it. What is really past retention is
+    wherever its partition lies, and whichever run compacted it. What is really past retention is
     decided again, commit by commit.
 
     Args:

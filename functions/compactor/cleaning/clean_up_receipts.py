@@ -122,7 +122,7 @@ class CleanUpReceipt:
 
 
 def waiting_line(why: str) -> str:
-    """That sources past retention wait for the readers of a table."""
+    """The line about sources past retention that wait for the readers of a table."""
     return f"sources that are past retention wait: {why}"
 
 

@@ -18,7 +18,7 @@ class CleanUpRecord(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         at: UNIX seconds.
         deleted, deleted_bytes: sources that are gone.
-        markers: of those, the ones whose version stays behind a delete marker.
+        markers: of those, the ones whose version stays under a delete marker.
         changed: sources that stay, because another object stands at their key.
     """
 

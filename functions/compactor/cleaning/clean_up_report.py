@@ -1,4 +1,4 @@
-"""Clean-up's part of a run's report, from what its workers left behind."""
+"""Clean-up's part of a run's report, from the receipts of its workers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
 _READERS = 64
-# Of each kind; a report of very many partitions tells so many, and counts the others.
+# Of each kind; a report of very many partitions shows so many, and counts the others.
 _SHOWN_LINES = 1_000
 
 
@@ -43,7 +43,7 @@ class CleanUpReport:
         requests: by kind.
         unsafe: a line for each commit whose output is not proven; its sources stay.
         refusals: the first of the refused sources.
-        warnings: what somebody should know, though nothing failed.
+        warnings: what an operator should know, though nothing failed.
         failures: a line for each partition whose clean-up failed or was lost, and for what
             ended clean-up before its partitions did.
         left_out: lines of ``unsafe``, ``warnings`` and ``failures`` beyond the first 1,000 of each.
@@ -64,7 +64,7 @@ class CleanUpReport:
     failures: list[str] = field(default_factory=list)
     left_out: dict[str, int] = field(default_factory=dict)
 
-    def tell(self, kind: str, line: str) -> None:
+    def add_line(self, kind: str, line: str) -> None:
         """Add a line to ``unsafe``, ``warnings`` or ``failures``, or count it."""
         lines: list[str] = getattr(self, kind)
         if len(lines) < _SHOWN_LINES:
@@ -79,12 +79,12 @@ class CleanUpReport:
 
     @property
     def more_causes(self) -> int:
-        """How many are not told one by one."""
+        """How many lines are counted instead of shown."""
         return self.left_out.get("failures", 0) + self.left_out.get("unsafe", 0)
 
     @property
     def totals(self) -> dict[str, int]:
-        """Its numbers, with how many lines of each kind there are."""
+        """All counts, with the number of lines of each kind."""
         numbers = {name: getattr(self, name) for name in ("partitions", *SUMMED)}
         lines = ("unsafe", "warnings", "failures")
         left = self.left_out
@@ -108,7 +108,7 @@ def report_clean_up(
         failure: what ended clean-up before its partitions did; empty for nothing.
         store: where the receipts are.
         before: what an earlier call gathered.
-        stop: asked behind each partition; true when this call is to end there.
+        stop: called after each partition; true when this call is to end there.
 
     Returns:
         What there is by now, and whether that is all.
@@ -126,7 +126,7 @@ def report_clean_up(
                 _add(result, receipt)
             elif not failure:
                 lost = "WorkerLost no receipt: the worker was lost before it could write one"
-                result.tell("failures", f"{_name(work.path)}: {lost}")
+                result.add_line("failures", f"{_name(work.path)}: {lost}")
             if stop():
                 return result, False
     except ObjectMissing:
@@ -138,7 +138,7 @@ def report_clean_up(
 def _receipts(
     settings: Settings, run_id: str, store: ObjectStore, start: int
 ) -> Iterator[tuple[DueWork, CleanUpReceipt | None]]:
-    """What is due, and what was left behind of it, one after the other; from a number on."""
+    """What is due, and the receipt of each, in order; from a number on."""
 
     def one(work: DueWork) -> tuple[DueWork, CleanUpReceipt | None]:
         return work, _receipt(work, settings, run_id, store)
@@ -164,13 +164,13 @@ def _add(result: CleanUpReport, receipt: CleanUpReceipt) -> None:
     result.requests = dict(Counter(result.requests) + Counter(receipt.counts.requests))
     for kind, lines in (("unsafe", receipt.unsafe), ("warnings", receipt.warnings)):
         for line in lines:
-            result.tell(kind, line)
+            result.add_line(kind, line)
     result.refusals += receipt.refusals[: SHOWN_REFUSALS - len(result.refusals)]
     if receipt.status == "more":
         receipt.error = "WorkerLost"
         receipt.cause = "the last receipt says that commits were left"
     if receipt.status != "done":
-        result.tell("failures", f"{_name(receipt.path)}: {receipt.error} {receipt.cause}")
+        result.add_line("failures", f"{_name(receipt.path)}: {receipt.error} {receipt.cause}")
 
 
 def _name(path: str) -> str:

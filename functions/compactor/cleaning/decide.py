@@ -63,12 +63,12 @@ class Deleted:
 
     @property
     def ours(self) -> tuple[SourceObject, ...]:
-        """Those that were deleted now, and not by another clean-up before."""
+        """Sources that this clean-up deleted, not an earlier one."""
         return tuple(source for source in self.gone if source.key not in self.absent)
 
     @property
     def bytes(self) -> int:
-        """Of those that are gone."""
+        """Bytes of the sources that are gone."""
         return sum(source.size for source in self.gone)
 
 
@@ -137,10 +137,10 @@ def may_be_due(entry: Entry, settings: Settings, now: float) -> bool:
 
 
 def earlier_clock(head: ObjectHead, now: float) -> float:
-    """The time by our clock or the store's, whichever is behind: either may have jumped.
+    """The time by our clock or the store's, whichever is earlier: either may have jumped.
 
     Args:
-        head: an answer of the store, which tells its time.
+        head: an answer of the store, which has its time.
         now: by our clock; all in UNIX seconds.
     """
     return now if head.answered_at is None else min(now, head.answered_at)
@@ -156,7 +156,7 @@ def committed_at(commit: Commit, entry: Entry, at: float) -> float:
 
 def has_passed(since: float, settings: Settings, at: float) -> bool:
     """True when sources have been kept for long enough since then; UNIX seconds."""
-    # The store tells whole seconds: without retention, a commit of this second would be young.
+    # The store has whole seconds: without retention, a commit of this second would be young.
     return at - floor(since) >= retention_seconds(settings)
 
 

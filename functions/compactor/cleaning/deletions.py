@@ -1,4 +1,4 @@
-"""Which sources clean-up has deleted, as its records and receipts tell; reads only."""
+"""Which sources clean-up has deleted, by its records and receipts; reads only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compactor.settings.settings import Settings
 
 
 class Deletions:
-    """What clean-up has told of its deletes below one state.
+    """What clean-up recorded of its deletes below one state.
 
     Args:
         settings: whose state it is.
@@ -47,11 +47,11 @@ class Deletions:
         """Keys of a partition that receipts name as refused; each shows the first 100."""
         if path not in self._refused:
             partition = partition_at(self._settings, path)
-            told = (
+            refused = (
                 receipts.earlier(self._settings, run_id, partition, self._store).refusals
                 for run_id in self._runs()
             )
-            self._refused[path] = frozenset(one.key for refusals in told for one in refusals)
+            self._refused[path] = frozenset(one.key for refusals in refused for one in refusals)
         return self._refused[path]
 
     def _runs(self) -> list[str]:

@@ -51,7 +51,7 @@ class CleanUpRun:
             sequence.
         reserve_seconds: with less than this left, or less than the longest commit took, no
             further commit is begun; but one is, in every call.
-        on_entry: told after each entry that was dealt with.
+        on_entry: called after each entry that was dealt with.
         open_catalog: opens the destination's table, where it has one.
         seen: what the partitions before, in this very process and run, have shown of the state.
         readers: asks the catalog of the table that query engines read, where there is one.
@@ -82,7 +82,7 @@ class CleanUpRun:
         return Destination(bucket, prefix)
 
     def list_log(self) -> StoredLog:
-        """Its commit log, as it lies there now."""
+        """List the partition's commit log."""
         return one_log(self.settings.state, self.path, self.store)
 
     def survey(self, log: StoredLog) -> Survey:
@@ -143,7 +143,7 @@ class Examined:
 
     @property
     def bytes(self) -> int:
-        """Of the sources that may be deleted."""
+        """Bytes of the sources that may be deleted."""
         return sum(source.size for source in self.sources)
 
 
@@ -152,7 +152,7 @@ def _not_named(outputs: Sequence[SourceObject], named: Container[bytes]) -> Sequ
 
 
 def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Iterator[Entry]:
-    """The entries that retention may have passed for, behind one of the log; oldest first."""
+    """The entries that retention may have passed for, after one of the log; oldest first."""
     for entry in entries:
         wanted = entry.sequence > after and (run.only is None or entry.sequence in run.only)
         if wanted and cleanup.may_be_due(entry, run.settings, run.clock.now()):
@@ -227,7 +227,7 @@ def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
     if run.seen.has_no_readers or not sources:
         return False
     held = run.readers.holds(sources, run.settings, run.partition, run.store, run.clock)
-    run.seen.has_no_readers = run.readers.nobody
+    run.seen.has_no_readers = run.readers.has_none
     return held
 
 
@@ -267,7 +267,7 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
     # Sources without any content have no output; nothing of them can be lost.
     output = found.commit.output if found.sources else None
     head = None if output is None else run.store.head(output.bucket, output.key)
-    # Where no output tells the time of the store, the entry does.
+    # Where no output has the store's time, the entry does.
     clock = head or _head_of(run, log, entry)
     at = cleanup.earlier_clock(clock, run.clock.now())
     committed = cleanup.committed_at(found.commit, entry, at)
@@ -282,7 +282,7 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
             _require_tags(look, found)
         except IntegrityError as error:
             return _unsafe(run, found, error)
-    # Last, so that an output that was overwritten just now is told.
+    # Last, so that an output that was overwritten just now is reported.
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None
     # The log was listed before the output was looked at, and a run may have published it between.
@@ -318,7 +318,7 @@ def _require_tags(look: _Look, found: Examined) -> None:
     """Do nothing where the tags of all sources are kept, or they have none.
 
     Raises:
-        IntegrityError: nobody knows, or some have tags that are not kept.
+        IntegrityError: it is unknown, or some have tags that are not kept.
     """
     rows, store = found.commit.rows, look.run.store
     unseen = {r.source.identity for r in rows if r.attributes and r.attributes.tags is None}

@@ -1,6 +1,6 @@
 """What a state needs no more: files of runs that ended long ago, and replaced checkpoints.
 
-Nothing else of a state ever expires. Why nothing depends on these is in DESIGN.md, Expiry.
+Nothing else of a state ever expires. Why nothing depends on these is in docs/decisions/0009.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from compactor.settings.settings import CleanUpMode, Settings
 
 _DAY_SECONDS = 86_400
 _REPORT_NAME = "report.json"
-_TELLING = (DISCOVERY_NAME, _REPORT_NAME)
+_MARKERS = (DISCOVERY_NAME, _REPORT_NAME)
 _LISTED = ("listing/index.json", "listing/taken/000000.json")
-# All that a run writes below its own prefix; what else somebody has put there stays.
+# All that a run writes below its own prefix; whatever else is there stays.
 _WRITTEN = re.compile(
     r"(?:settings|items|oversized|discovery|clean-up|table|report|report-so-far|spark-result"
     r"|spark-error)\.json"
@@ -54,7 +54,7 @@ class Expiry:
 def expire(
     settings: Settings, store: ObjectStore, now: float, deadline: Deadline, *, run_id: str
 ) -> Expiry:
-    """Drop what expired, as far as the deadline allows. Safe to run again, and at once.
+    """Drop what expired, as far as the deadline allows. Safe to run again, and concurrently.
 
     The state is no worse for what stays, so nothing that goes wrong here is raised.
 
@@ -99,7 +99,7 @@ def find_expired(
     """
     if settings.clean_up is not CleanUpMode.DELETE:
         return
-    # A place that was never committed to may be no state at all. What is there tells S3's clock.
+    # A place that was never committed to may be no state at all. What is there has S3's time.
     head = store.head(*layout.identity_key(settings))
     if head is None:
         return
@@ -119,7 +119,7 @@ def _runs(settings: Settings, store: ObjectStore) -> Iterator[str]:
 
 
 def _is_over(prefix: str, settings: Settings, store: ObjectStore, before: float) -> bool:
-    """Nothing was written there since, and it is a run's: both have to be certain."""
+    """Whether a prefix is a run's, and nothing was written below it since; both must be certain."""
     bucket = settings.state.bucket
     # One HEAD for most runs, instead of a LIST.
     head = store.head(bucket, prefix + DISCOVERY_NAME)
@@ -132,7 +132,7 @@ def _is_over(prefix: str, settings: Settings, store: ObjectStore, before: float)
 
 
 def _is_of_a_run(prefix: str, settings: Settings, store: ObjectStore, *, discovered: bool) -> bool:
-    """Its documents say so, in a version that is known here."""
+    """Whether the documents below a prefix are a run's, in a known version."""
     bucket = settings.state.bucket
     with suppress(ObjectMissing, IntegrityError, ValueError):
         if _is_of_a_round(prefix) and _has_taken(prefix, bucket, store):
@@ -140,8 +140,8 @@ def _is_of_a_run(prefix: str, settings: Settings, store: ObjectStore, *, discove
         if discovered:
             return "unpartitioned" in _document(require_known_run(bucket, prefix, store))
         # Of a run whose discovery failed nothing is there but the report.
-        told = _document(store.get(bucket, prefix + _REPORT_NAME)).get("run_id")
-        return told == prefix.rsplit("/", 2)[1]
+        run_id = _document(store.get(bucket, prefix + _REPORT_NAME)).get("run_id")
+        return run_id == prefix.rsplit("/", 2)[1]
     return False
 
 
@@ -168,13 +168,13 @@ def _document(body: bytes) -> dict[str, object]:
 def _files(
     prefix: str, settings: Settings, store: ObjectStore, before: float
 ) -> Iterator[list[SourceObject]]:
-    """The files of a run that is over; last what tells that they are one's, and their version."""
-    telling = (*_TELLING, *_LISTED) if _is_of_a_round(prefix) else _TELLING
+    """The files of a run that is over; last those that mark them as a run's, and their version."""
+    markers = (*_MARKERS, *_LISTED) if _is_of_a_round(prefix) else _MARKERS
     last: list[SourceObject] = []
     for page in store.list_objects(settings.state.bucket, prefix):
         written = list(_written(page, prefix, before))
-        last += [one for one in written if one.key[len(prefix) :] in telling]
-        yield [one for one in written if one.key[len(prefix) :] not in telling]
+        last += [one for one in written if one.key[len(prefix) :] in markers]
+        yield [one for one in written if one.key[len(prefix) :] not in markers]
     for one in sorted(last, key=lambda one: one.key, reverse=True):
         yield [one]
 

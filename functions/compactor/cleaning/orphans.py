@@ -1,4 +1,4 @@
-"""Uploads that nobody can publish any more: what is left of workers that lost a race or died."""
+"""Uploads that can no longer be published: what is left of workers that lost a race or died."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def abort_losers(
     """Abort the uploads of a partition for keys at which an output is readable already.
 
     Of two tasks that stored the same group one is published. CompleteMultipartUpload with
-    ``If-None-Match: *`` can never succeed for the other, whoever tries. Uploads for keys at
+    ``If-None-Match: *`` can never succeed for the other. Uploads for keys at
     which nothing is readable are left alone: a worker may be about to commit them.
 
     Args:
@@ -53,7 +53,7 @@ def find_orphans(
         store: where the uploads are.
         destination: of the partition; what lies deeper belongs to other partitions.
         named: ids of the uploads that valid commits name.
-        now: UNIX seconds, by whichever of our clock and the store's is behind.
+        now: UNIX seconds, by the earlier of our clock and the store's.
     """
     for upload in store.list_uploads(destination.bucket, destination.stem_prefix):
         old = now - upload.began >= ORPHAN_SECONDS

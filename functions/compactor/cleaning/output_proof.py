@@ -1,6 +1,6 @@
 """Proof that an output is what its commit says, before anything of its sources is deleted.
 
-HEAD is enough where it tells something of the bytes: their CRC32, or the ETag that follows from
+HEAD is enough where it proves something of the bytes: their CRC32, or the ETag that follows from
 the committed parts. Otherwise the output is read. A size proves nothing.
 """
 
@@ -25,7 +25,7 @@ def prove(
     Args:
         commit: whose output it is.
         output: of that commit.
-        head: what HEAD just told of the output.
+        head: the latest answer to HEAD of the output.
         store: where the output is.
         proven: ETag of the output when this was proven a moment ago; empty when it was not.
 
@@ -64,7 +64,7 @@ def _require(
         if head.crc32 != output.crc32:
             raise IntegrityError(f"{where} has CRC32 {head.crc32}, its commit says {output.crc32}")
     elif head.etag != proven:
-        verify.check_told_crc32(output, head, store)
+        verify.check_stored_crc32(output, head, store)
         _prove_by_parts(commit, output, head, store)
 
 

@@ -4,7 +4,8 @@ discover  the verb
 search    which prefixes are partitions
 counting  how much one partition holds
 parallel  threads that work ahead
-resume    the verb in several invocations; pieces: what each leaves on S3; joined: the lists
+resume    the verb in several invocations; joined: the lists
+discovery_pieces  what each invocation leaves on S3
 work_items      WorkItem: what was found of one partition; and the lists of them on S3
 forecast  what a run would do to a partition now, without doing it
 rejected  partitions whose rejects may fit by now, wherever their sources are

@@ -22,7 +22,7 @@ from compactor.discovery.speed import speed_for
 from compactor.discovery.work_items import WorkItem, blaming
 from compactor.errors import TransientStoreError
 from compactor.fingerprint import Fingerprint
-from compactor.log.resting import NOBODY, Resting, Rests
+from compactor.log.resting import NONE_AT_REST, Resting, Rests
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, SourceObject
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore, SummedPage
@@ -65,7 +65,7 @@ class Tally(msgspec.Struct, omit_defaults=True):
     alone: bool = False
     lost: NamedLevels = NamedLevels()
     examples: tuple[str, ...] = ()
-    resting: Resting = NOBODY
+    resting: Resting = NONE_AT_REST
 
     @property
     def begun(self) -> bool:
@@ -92,8 +92,9 @@ class Count:
         committed: asked of partitions that hold more than one worker may take.
         fleet: the workers.
         stop: true when a count is to stop between two pages.
-        rests: tells which partitions are at rest; None where none can be.
-        now: UNIX seconds, for quiet hours; None where nobody asks for them here.
+        around: of the source's bucket; by default nothing is known of it yet.
+        rests: knows which partitions are at rest; None where none can be.
+        now: UNIX seconds, for quiet hours; None where they are not needed.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Count:
         fleet: Fleet,
         stop: Callable[[], bool] = lambda: False,
         *,
+        around: Surroundings | None = None,
         rests: Rests | None = None,
         now: float | None = None,
     ) -> None:
@@ -115,10 +117,10 @@ class Count:
         self.stop = stop
         self.rests = rests
         self._longest_path = layout.longest_path(settings)
-        self._above = Surroundings(store, settings.source.root.bucket).above
+        self._above = (around or Surroundings(store, settings.source.root.bucket)).above
 
     def __call__(self, asked: tuple[Partition, Tally | None]) -> tuple[Partition, Tally]:
-        """Count a partition, or go on with it."""
+        """Count a partition, or resume its count."""
         partition, tally = asked
         tally = tally or Tally()
         if tally.complete or self.stop():
@@ -183,7 +185,7 @@ class _LeftAlone:
             ):
                 skipped = skipped.plus(skipped_of(page), SHOWN_EXAMPLES)
                 tally.after = page[-1].key if page else tally.after
-                # Behind the last key comes an empty page, after which nothing is left.
+                # After the last key comes an empty page; then nothing is left.
                 if page and self._count.stop():
                     break
             else:
@@ -208,7 +210,7 @@ class _Counting:
         self.tally = tally
 
     def count(self) -> bool:
-        """List on, as far as it takes; false when the count must begin anew, against the log."""
+        """List on, as far as it takes; false when the count must restart, against the log."""
         try:
             with blaming("s3_source_uri", self._count.settings):
                 for page in self._pages():
@@ -219,7 +221,7 @@ class _Counting:
                         if self._count.is_oversized(self.tally):
                             self.tally.oversized = self.tally.complete = True
                             return True
-                    # Behind the last key comes an empty page, after which nothing is left.
+                    # After the last key comes an empty page; then nothing is left.
                     if page and self._count.stop():
                         return True
         except TransientStoreError:
@@ -240,8 +242,8 @@ class _Counting:
         """The partition, where all of it was counted here, and it is at rest."""
         rests, record, listed = self._count.rests, self._record, self._listed
         if rests is None or record is None or listed is None or self.tally.oversized:
-            return NOBODY
-        return rests.confirmed(record, self._partition, listed.seen) or NOBODY
+            return NONE_AT_REST
+        return rests.confirmed(record, self._partition, listed.seen) or NONE_AT_REST
 
     def _add(self, page: Sequence[SourceObject]) -> None:
         if not page:

@@ -21,8 +21,9 @@ from compactor.discovery.work_items import (
     to_items_json,
     write_work,
 )
-from compactor.log.resting import NOBODY
+from compactor.log.resting import NONE_AT_REST
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped
+from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -50,10 +51,10 @@ def discover(
 
     Args:
         settings: what the run shall do.
-        store: where the objects are; called from several threads at once.
+        store: where the objects are; called from several threads concurrently.
         now: UNIX seconds; decides which days a window before today has.
         committed: consulted only for partitions that hold more than one worker may take;
-            called from several threads at once.
+            called from several threads concurrently.
         fleet: the workers that the partitions are for; those that were measured by default.
         workers: threads, each with one request at a time.
 
@@ -64,12 +65,12 @@ def discover(
         IntegrityError: the log of what is in the destination is gone, or elsewhere.
     """
     dates = dates_of(settings, now)
-    check_places(settings, store)
-    rests = rests_of(settings, store, now)
-    count = Count(settings, store, committed, fleet or Fleet(), rests=rests, now=now)
+    rests = rests_of(settings, store, now, has_identity=check_places(settings, store))
+    around = Surroundings(store, settings.source.root.bucket)
+    count = Count(settings, store, committed, fleet or Fleet(), around=around, rests=rests, now=now)
     found = Found(settings)
     with Parallel(workers) as parallel:
-        search = Search(settings, store, parallel)
+        search = Search(settings, store, parallel, around)
         wanted = ((partition, None) for partition in search.partitions(dates))
         found.add(parallel.in_order(count, wanted))
     found.skip(search.unpartitioned)
@@ -89,7 +90,7 @@ def count_known(
 
     Args:
         settings: what the run shall do.
-        store: what lists them; called from several threads at once.
+        store: what lists them; called from several threads concurrently.
         partitions: in their order.
         committed: see :func:`discover`.
         fleet: likewise.
@@ -116,7 +117,7 @@ class Found:
         self.oversized: list[WorkItem] = []
         self.lost = NamedLevels()
         self.unpartitioned = Skipped(0, 0)
-        self.resting = NOBODY
+        self.resting = NONE_AT_REST
 
     def add(self, counted: Iterable[tuple[Partition, Tally]]) -> None:
         """Take over counts that are complete."""
@@ -136,12 +137,12 @@ class Found:
 
     @property
     def objects(self) -> int:
-        """Those of all partitions."""
+        """Objects of all partitions."""
         counted = sum(one.objects for items in (self.items, self.oversized) for one in items)
         return counted + self.resting.objects
 
     def discovery(self) -> Discovery:
-        """All of it.
+        """Everything that was discovered.
 
         Raises:
             InvalidInput: no source could be compacted without losing a column.

@@ -1,6 +1,6 @@
 """What a run will ask of AWS, by what its plan asked already and the groups it is to make. Pure.
 
-A plan lists what its run lists, so those requests are counted and not reckoned. What a run asks
+A plan lists what its run lists, so those requests are counted, not estimated. What a run asks
 beside them was counted on runs of each kind (``tests/e2e/test_money.py`` counts it again):
 
 - each source: one GET for every 8 MiB; none where S3 copies it, and two where it copies it into an
@@ -26,8 +26,7 @@ import msgspec
 from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet, processors_of
 from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_for
 from compactor.discovery.work_items import Largest, WorkItem
-from compactor.encoding.output_encoding import output_compression, stored_bytes
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class, stored_bytes
 from compactor.model import CompactionPlan, Compression, ObjectGroup
 from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
 from compactor.settings.settings import Settings
@@ -46,14 +45,14 @@ _PARTITION = Counter(LIST=1, PUT=2)
 _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
 # Begin and end of an upload, commit and witness; parts are counted apart.
 _OUTPUT = Counter(PUT=4)
-# What a worker asks its log only while it reads, behind its plan.
+# What a worker asks its log only while it reads, after its plan.
 _BESIDE_READING = Counter(LIST=1)
 # Where nothing was ever committed, the first commit founds the destination; and a partition with
 # nothing to do asks for what is not there yet.
-_FOUNDED = Counter(LIST=3, PUT=2, HEAD=1)
+_FOUNDED = Counter(LIST=3, PUT=2)
 _UNFOUNDED_REST = Counter(GET=1)
 # A worker that meets a partition without a log makes sure, once, that it is not gone.
-_NEW_LOG = Counter(GET=1, HEAD=1, LIST=1)
+_NEW_LOG = Counter(GET=1, LIST=1)
 # Once a day: AWS is asked by writing the record twice, another server for every condition.
 _ASKED_AWS = Counter(PUT=2)
 _ASKED = Counter(GET=5, HEAD=8, LIST=3, PUT=16)
@@ -92,7 +91,7 @@ def expected(
     Args:
         plans: of every partition that a worker takes.
         settings: of the run.
-        looked: the requests by which the plans came about, discovery included.
+        looked: the requests that making the plans took, discovery included.
         standing: how it finds the store.
         oversized: what goes to Spark, where the settings have one.
     """
@@ -103,9 +102,7 @@ def expected(
     for plan in plans:
         requests += _of_partition(plan, settings, standing)
     if not standing.founded and any(plan.groups for plan in plans):
-        # The first partition to commit has found no log to read.
         requests += _FOUNDED
-        requests["GET"] -= 1
     elif standing.new_logs:
         requests += _NEW_LOG
     left = list(oversized) if settings.spark_engine != "none" else []
@@ -203,7 +200,7 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
         parts = math.ceil(group.size / limits.copy_part_bytes)
         return _OUTPUT + Counter(PUT=max(1, parts), HEAD=1)
     kind = packing_class(group.sources[0].key).compression
-    output = output_compression(settings, kind)
+    output = group.form.encoding_of(kind)
     is_plain = kind is output is Compression.NONE
     as_they_are = settings.output_format == "same" and is_plain
     large = [one.size for one in group.sources if one.size >= limits.copy_slice_bytes]
@@ -219,7 +216,7 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
 
 
 def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:
-    """Of partitions that were counted only until they were too large, at least."""
+    """Requests of oversized partitions, at least: counted only until they were too large."""
     found: Counter[str] = Counter()
     for item in oversized:
         found += Counter(GET=item.objects) + _PARTITION + _WORKED_ON + _OUTPUT

@@ -14,7 +14,7 @@ _MB_PER_PROCESSOR = 1_769
 #: Of the compaction function, in MB, unless it is deployed with another.
 USUAL_WORKER_MB = 3_008
 # That a batch may take, and that a partition takes beside its objects: it waits for some eleven
-# answers of S3, one behind the other, each of 100 to 200 ms ("Best practices design patterns:
+# answers of S3, sequentially, each of 100 to 200 ms ("Best practices design patterns:
 # optimizing Amazon S3 performance" in its user guide).
 _BATCH_SECONDS, PARTITION_SECONDS = 90.0, 1.5
 # Their counts are carried from call to call, in a state that holds 256 KiB.
@@ -31,11 +31,11 @@ class Fleet(msgspec.Struct, frozen=True):
 
     Attributes:
         processors: that one worker has.
-        at_once: workers that the account lets run at the same time; None where nobody knows.
+        concurrent: workers that the account lets run concurrently; None where it is unknown.
     """
 
     processors: float = MEASURED_PROCESSORS
-    at_once: int | None = None
+    concurrent: int | None = None
 
     def concurrency(self, settings: Settings) -> int:
         """How many partitions are begun at the same time: what is asked for, as far as it goes.
@@ -44,10 +44,10 @@ class Fleet(msgspec.Struct, frozen=True):
         too long.
         """
         wanted = settings.max_concurrency
-        return wanted if self.at_once is None else min(wanted, self.at_once)
+        return wanted if self.concurrent is None else min(wanted, self.concurrent)
 
     def batch_partitions(self, count: int, largest: Largest, settings: Settings) -> int:
-        """How many partitions one child execution works on, one behind the other; at least 1.
+        """How many partitions one child execution works on, sequentially; at least 1.
 
         As many as take a minute or two however the large ones lie, so that no worker is at the
         end of its list while others have long been; and not so many that workers go without.
@@ -70,9 +70,9 @@ class Fleet(msgspec.Struct, frozen=True):
         if self.concurrency(settings) == settings.max_concurrency:
             return ()
         line = (
-            f"the account runs {self.at_once:,} Lambda functions at once, all of its functions"
+            f"the account runs {self.concurrent:,} Lambda functions concurrently, all of them"
             f" together, so that not {settings.max_concurrency:,} (max_concurrency) but at most"
-            f" {self.at_once:,} partitions were compacted at the same time: for more, ask for a"
+            f" {self.concurrent:,} partitions were compacted concurrently: for more, ask for a"
             ' higher quota "Concurrent executions" of AWS Lambda'
         )
         return (line,)

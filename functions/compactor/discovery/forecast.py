@@ -40,7 +40,7 @@ class Waiting:
 
     @classmethod
     def of(cls, given: Iterable[Self | None]) -> Self | None:
-        """Of several partitions together; None where no objects wait."""
+        """The sum over several partitions; None where no objects wait."""
         found = [one for one in given if one is not None]
         if not found:
             return None
@@ -53,7 +53,7 @@ class Waiting:
 
 
 class Forecast:
-    """Plans a partition that nobody works on.
+    """Plans a partition that no run works on.
 
     Args:
         settings: of the run.
@@ -87,7 +87,7 @@ class Forecast:
         self._skipped, self.waiting = {}, None
         start_after, lists = "", Onward(self._store)
         surroundings = Surroundings(self._store, partition.bucket)
-        # Ends: each window begins behind the one before.
+        # Ends: each window begins after the one before.
         while True:
             listing = take_listing(
                 lists,

@@ -6,8 +6,8 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 
+from compactor.discovery.discovery_pieces import Partitions, Pieces
 from compactor.discovery.location_checks import NamedLevels, refuse_named_levels
-from compactor.discovery.pieces import Partitions, Pieces
 from compactor.discovery.rejected import Rejected
 from compactor.discovery.work_items import (
     ITEMS_NAME,
@@ -20,7 +20,7 @@ from compactor.discovery.work_items import (
 )
 from compactor.errors import AlreadyExists, ObjectMissing
 from compactor.layout import run_key
-from compactor.log.resting import NOBODY
+from compactor.log.resting import NONE_AT_REST
 from compactor.model import SHOWN_EXAMPLES, Skipped, StoredPart
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -36,7 +36,7 @@ def join(settings: Settings, run_id: str, pieces: Pieces, partitions: Partitions
         InvalidInput: no source could be compacted without losing a column.
         IntegrityError: a piece is gone.
     """
-    lost, objects, unpartitioned, resting = NamedLevels(), 0, Skipped(0, 0), NOBODY
+    lost, objects, unpartitioned, resting = NamedLevels(), 0, Skipped(0, 0), NONE_AT_REST
     items = _List(pieces.store, *run_key(settings, run_id, ITEMS_NAME))
     oversized = _List(pieces.store, *run_key(settings, run_id, OVERSIZED_NAME))
     with blaming("s3_state_uri", settings):
@@ -91,7 +91,7 @@ class _List:
                 *self._place, self._upload_id, self._parts, crc32=self._crc32
             )
         except AlreadyExists:
-            # Written from the same pieces before; whoever did that did not come to tell it.
+            # Written before, from the same pieces, by a call that ended before it could return.
             with suppress(ObjectMissing):
                 self._store.abort_upload(*self._place, self._upload_id)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import islice
 
@@ -16,6 +15,7 @@ from compactor.log.log_reader import some_entries
 from compactor.log.resting import Rests
 from compactor.log.schemes import check_scheme
 from compactor.model import Partition, SourceObject
+from compactor.planning.key_rules import KeyRules
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
@@ -23,8 +23,12 @@ from compactor.settings.windows import named_level
 _PAGES_LOOKED_AT = 10
 
 
-def check_places(settings: Settings, store: ObjectStore) -> None:
+def check_places(settings: Settings, store: ObjectStore) -> bool:
     """Look at each place once, so that a mistake in a URI ends the run before anything is done.
+
+    Returns:
+        Whether the state has an identity. It is never taken back, so that this invocation need not
+        ask again; one that another run makes meanwhile only makes this one look at more.
 
     Raises:
         InvalidInput: a bucket does not exist or may not be read; the destination was made of
@@ -39,22 +43,25 @@ def check_places(settings: Settings, store: ObjectStore) -> None:
             next(iter(store.list_level(place.bucket, place.prefix)), None)
     with blaming("s3_state_uri", settings):
         check_scheme(settings, store)
-        if read_identity(settings, store) is None:
+        has_identity = read_identity(settings, store) is not None
+        if not has_identity:
             check_new_state(settings, store)
     with blaming("s3_source_uri", settings):
         refuse_outputs_as_sources(settings, store)
-    if not _has_log(settings, store):
+    if not has_identity:
         _refuse_unknown_outputs(settings, store)
+    return has_identity
 
 
-def rests_of(settings: Settings, store: ObjectStore, now: float, run_id: str = "") -> Rests | None:
-    """What tells partitions at rest; None where nothing was ever committed.
+def rests_of(
+    settings: Settings, store: ObjectStore, now: float, run_id: str = "", *, has_identity: bool
+) -> Rests | None:
+    """Which partitions are at rest; None where nothing was ever committed.
 
-    An inventory tells of objects in its own words, and costs no LIST.
+    An inventory describes objects in its own way, and costs no LIST.
     """
-    with blaming("s3_state_uri", settings):
-        if settings.listing_kind == "inventory" or read_identity(settings, store) is None:
-            return None
+    if settings.listing_kind == "inventory" or not has_identity:
+        return None
     return Rests.of(settings, store, now, run_id)
 
 
@@ -98,14 +105,19 @@ class NamedLevels:
 def in_named_levels(
     settings: Settings, partition: Partition, page: Iterable[SourceObject]
 ) -> NamedLevels:
-    """Those of a page of a partition that the run wants."""
+    """Objects of a page of a partition that the run wants, in levels that name a column."""
     found = NamedLevels()
     below = len(partition.prefix)
+    reason_to_skip: KeyRules | None = None
     for one in page:
         if one.key.find("=", below) < 0 or (one.key.endswith("/") and not one.size):
             continue
         level = named_level(one.key, below)
-        if level and _is_wanted(settings, one.key):
+        if not level:
+            continue
+        # Made for the few pages that have such levels.
+        reason_to_skip = reason_to_skip or KeyRules(settings, partition)
+        if reason_to_skip(one) is None:
             found = found.plus(NamedLevels(1, one.key, level))
     return found
 
@@ -137,10 +149,3 @@ def refuse_named_levels(settings: Settings, found: Sequence[NamedLevels], object
         f" {lost.level}/ would lose that of s3://{settings.source.root.bucket}/{lost.key}"
     )
     raise InvalidInput(name, getattr(settings, name), accepted)
-
-
-def _is_wanted(settings: Settings, key: str) -> bool:
-    """Whether include and exclude leave a key in; asked of few."""
-    relative = key[len(settings.source.root.prefix) :]
-    included = not settings.include or any(fnmatchcase(relative, g) for g in settings.include)
-    return included and not any(fnmatchcase(relative, g) for g in settings.exclude)

@@ -18,7 +18,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
 _REJECTS = re.compile(r"(.*)rejects/[^/]+", re.DOTALL)
-_AT_ONCE = 16
+_CONCURRENT = 16
 
 
 def with_rejected(found: Discovery, settings: Settings, store: ObjectStore) -> Discovery:
@@ -59,7 +59,7 @@ class Rejected:
 
     def items(self) -> list[WorkItem]:
         """The others whose rejects wait for other columns than there are now."""
-        with Parallel(_AT_ONCE) as parallel:
+        with Parallel(_CONCURRENT) as parallel:
             asked = parallel.in_order(self._waiting, sorted(self._paths))
             return [item for item in asked if item is not None]
 

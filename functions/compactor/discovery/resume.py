@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 
 from compactor.discovery.counting import Committed, Count, Tally
 from compactor.discovery.discover import Found
+from compactor.discovery.discovery_pieces import Partitions, Piece, Pieces
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.joined import join
 from compactor.discovery.location_checks import check_places, rests_of
 from compactor.discovery.parallel import Parallel
-from compactor.discovery.pieces import Partitions, Piece, Pieces
 from compactor.discovery.search import Search, dates_of, partition_below
 from compactor.discovery.work_items import Discovery, Joined
 from compactor.model import Partition
+from compactor.planning.surroundings import Surroundings
 from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import Settings
 
@@ -72,20 +73,33 @@ def discover_on(ask: Ask) -> Discovery | Part | Joined:
         InvalidInput: see :func:`compactor.discovery.discover.discover`.
         IntegrityError: likewise; or what an earlier invocation stored is gone.
     """
-    check_places(ask.settings, ask.store)
-    pieces = Pieces(ask.settings, ask.run_id, ask.store)
+    settings, store = ask.settings, ask.store
+    has_identity = check_places(settings, store)
+    rests = rests_of(settings, store, ask.now, ask.run_id, has_identity=has_identity)
+    around = Surroundings(store, settings.source.root.bucket)
+    count = Count(
+        settings,
+        store,
+        ask.committed,
+        ask.fleet,
+        _stop_before(ask.deadline),
+        around=around,
+        rests=rests,
+        now=ask.now,
+    )
+    pieces = Pieces(settings, ask.run_id, store)
     partitions = pieces.partitions()
     if partitions is None:
-        return _begin(ask, pieces)
-    return _go_on(ask, pieces, partitions)
+        return _begin(ask, count, pieces, around)
+    return _go_on(ask, count, pieces, partitions)
 
 
-def _begin(ask: Ask, pieces: Pieces) -> Discovery | Part:
-    dates, stop = dates_of(ask.settings, ask.now), _stop_before(ask.deadline)
+def _begin(ask: Ask, count: Count, pieces: Pieces, around: Surroundings) -> Discovery | Part:
+    dates = dates_of(ask.settings, ask.now)
     with Parallel(ask.workers) as parallel:
-        search = Search(ask.settings, ask.store, parallel)
+        search = Search(ask.settings, ask.store, parallel, around)
         prefixes = [one.prefix for one in search.partitions(dates)]
-        counted = _Counts(ask, prefixes, parallel, stop).on(0, {})
+        counted = _Counts(ask, count, prefixes, parallel).on(0, {})
     counted.found.skip(search.unpartitioned)
     if counted.end == len(prefixes):
         return counted.found.discovery()
@@ -93,16 +107,16 @@ def _begin(ask: Ask, pieces: Pieces) -> Discovery | Part:
     return Part(len(partitions.prefixes), partitions.first.end)
 
 
-def _go_on(ask: Ask, pieces: Pieces, partitions: Partitions) -> Part | Joined:
-    prefixes, stop, has_counted = partitions.prefixes, _stop_before(ask.deadline), False
+def _go_on(ask: Ask, count: Count, pieces: Pieces, partitions: Partitions) -> Part | Joined:
+    prefixes, has_counted = partitions.prefixes, False
     while True:
         number, last = pieces.last(partitions)
-        if has_counted and stop():
+        if has_counted and count.stop():
             return Part(len(prefixes), last.end)
         if last.end == len(prefixes):
             return join(ask.settings, ask.run_id, pieces, partitions)
         with Parallel(ask.workers) as parallel:
-            counted = _Counts(ask, prefixes, parallel, stop).on(last.end, last.open)
+            counted = _Counts(ask, count, prefixes, parallel).on(last.end, last.open)
         pieces.add(number + 1, counted.piece(last.end))
         has_counted = True
 
@@ -148,9 +162,9 @@ class _Counts:
     """Counts the partitions of a run until it is to stop."""
 
     ask: Ask
+    count: Count
     prefixes: Sequence[str]
     parallel: Parallel
-    stop: Callable[[], bool]
 
     def on(self, start: int, begun: Mapping[int, Tally]) -> _Counted:
         """Count from a partition on.
@@ -169,27 +183,16 @@ class _Counts:
         return _Counted(found, end, open_)
 
     def _one(self, begun: Mapping[int, Tally]) -> Callable[[int], tuple[int, Tally]]:
-        ask = self.ask
-        rests = rests_of(ask.settings, ask.store, ask.now, ask.run_id)
-        count = Count(
-            ask.settings,
-            ask.store,
-            ask.committed,
-            ask.fleet,
-            self.stop,
-            rests=rests,
-            now=ask.now,
-        )
         return lambda number: (
             number,
-            count((self._partition(number), begun.get(number)))[1],
+            self.count((self._partition(number), begun.get(number)))[1],
         )
 
     def _numbers(self, start: int, begun: Mapping[int, Tally]) -> Iterator[int]:
         # What was begun is kept, also where there is no time for it.
         kept = max(begun, default=-1)
         for number in range(start, len(self.prefixes)):
-            if number > kept and self.stop():
+            if number > kept and self.count.stop():
                 return
             yield number
 

@@ -8,6 +8,7 @@ from functools import partial
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.work_items import blaming
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SourceObject
+from compactor.planning.surroundings import Level, Surroundings
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.windows import expand, matches
@@ -28,10 +29,24 @@ def partition_below(settings: Settings, prefix: str) -> Partition:
 
 
 class Search:
-    """Finds the prefixes that are partitions, level by level."""
+    """Finds the prefixes that are partitions, level by level.
 
-    def __init__(self, settings: Settings, store: ObjectStore, parallel: Parallel) -> None:
+    Args:
+        settings: of the run.
+        store: where the source is.
+        parallel: lists several levels concurrently.
+        around: learns which levels are the root of a table, as they are listed here.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: ObjectStore,
+        parallel: Parallel,
+        around: Surroundings | None = None,
+    ) -> None:
         self._settings = settings
+        self._around = around
         self._store = store
         self._parallel = parallel
         self._source = settings.source
@@ -74,10 +89,14 @@ class Search:
     def _level(self, parent: str) -> tuple[list[str], Skipped]:
         prefixes: list[str] = []
         skipped = Skipped(0, 0)
+        level = Level(parent)
         with blaming("s3_source_uri", self._settings):
             for page in self._store.list_level(self._source.root.bucket, parent):
+                level.take(page)
                 prefixes.extend(page.prefixes)
                 skipped = skipped.plus(skipped_of(page.objects), SHOWN_EXAMPLES)
+        if self._around is not None:
+            self._around.learn(level)
         return prefixes, skipped
 
 

@@ -1,6 +1,6 @@
 """How long one worker takes, as the benchmark measured it.
 
-The split between Lambda and Spark hangs on it, and the price of a plan will.
+The split between Lambda and Spark depends on it, and so does the price of a plan.
 
 A worker with 2 processors takes so many seconds for a million objects, whatever their size, and so
 many for a GB of stored source bytes, at 25 ms to the first byte of every answer. Both were solved
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class
 from compactor.formats import SPECS
 from compactor.model import Compression
 

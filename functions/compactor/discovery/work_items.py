@@ -14,7 +14,7 @@ import msgspec
 from compactor.decoding import decoder, numbered, require_version
 from compactor.errors import InvalidInput, ObjectMissing
 from compactor.layout import run_key
-from compactor.log.resting import NOBODY, Resting
+from compactor.log.resting import NONE_AT_REST, Resting
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -23,10 +23,10 @@ ITEMS_NAME = "items.json"
 OVERSIZED_NAME = "oversized.json"
 DISCOVERY_NAME = "discovery.json"
 SETTINGS_NAME = "settings.json"
-#: Of everything that a run writes below its own prefix; discovery.json tells it.
+#: Of everything that a run writes below its own prefix; discovery.json names it.
 RUN_VERSION = 1
 
-# What stores name when a bucket cannot be used; anything else is told as it is.
+# What stores name when a bucket cannot be used; any other error is passed on.
 _ABOUT_A_BUCKET = frozenset({"bucket", "permission", "region"})
 
 
@@ -108,7 +108,7 @@ class Discovery(msgspec.Struct, frozen=True):
     items: tuple[WorkItem, ...] = ()
     oversized: tuple[WorkItem, ...] = ()
     unpartitioned: Skipped = msgspec.field(default_factory=lambda: Skipped(0, 0))
-    resting: Resting = NOBODY
+    resting: Resting = NONE_AT_REST
 
 
 class Joined(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ class Joined(msgspec.Struct, frozen=True):
     items: int
     oversized: int
     unpartitioned: Skipped
-    resting: Resting = NOBODY
+    resting: Resting = NONE_AT_REST
     largest: Largest = msgspec.field(default_factory=Largest)
 
 
@@ -141,7 +141,7 @@ class WorkLists(msgspec.Struct, frozen=True):
 
     @property
     def run_uri(self) -> str:
-        """The prefix below which everything of this run lies; all that the Spark job is told."""
+        """The prefix below which everything of this run lies; all that the Spark job is given."""
         return f"s3://{self.bucket}/{self.items_key.removesuffix(ITEMS_NAME)}"
 
 
@@ -173,7 +173,7 @@ def elements_of(store: ObjectStore, bucket: str, key: str) -> Iterator[bytes]:
 
 
 def _objects_in(line: bytes) -> Iterator[bytes]:
-    """Those of a line: one as this program writes them, all as others may."""
+    """The objects of a line: this program writes one, others may write several."""
     # Around them are the brackets of the array, and commas.
     inside = line[line.find(b"{") : line.rfind(b"}") + 1]
     return map(bytes, _decode_objects(b"[" + inside + b"]"))
@@ -237,7 +237,7 @@ def write_rest(
         warnings: see :func:`write_work`.
         requests: likewise.
     """
-    told = {
+    seen = {
         "unpartitioned": asdict(found.unpartitioned),
         "warnings": list(warnings),
         "resting": asdict(found.resting),
@@ -245,7 +245,7 @@ def write_rest(
     }
     for name, document in (
         (SETTINGS_NAME, settings.to_dict()),
-        (DISCOVERY_NAME, numbered(told, RUN_VERSION)),
+        (DISCOVERY_NAME, numbered(seen, RUN_VERSION)),
     ):
         bucket, key = run_key(settings, run_id, name)
         store.put(bucket, key, json.dumps(document).encode(), content_type="application/json")
@@ -296,5 +296,5 @@ def blaming(name: str, settings: Settings) -> Iterator[None]:
             raise
         value = getattr(settings, name)
         accepted = f"{error.accepted} ({error.field} {error.value!r})"
-        told = f"{name} {value}: {error.told}" if error.told else ""
-        raise InvalidInput(name, value, accepted, told=told) from error
+        message = f"{name} {value}: {error.message}" if error.message else ""
+        raise InvalidInput(name, value, accepted, message=message) from error

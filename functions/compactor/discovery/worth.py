@@ -15,8 +15,7 @@ from dataclasses import replace
 
 from compactor.discovery.estimate import alone
 from compactor.discovery.work_items import WorkItem
-from compactor.encoding.output_encoding import output_compression, stored_bytes, target_bytes
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class, stored_bytes, target_bytes
 from compactor.model import (
     SHOWN_EXAMPLES,
     CompactionPlan,
@@ -74,7 +73,7 @@ def judged(
 
 def _stored(group: ObjectGroup, settings: Settings) -> int:
     source = packing_class(group.sources[0].key).compression
-    output = output_compression(settings, source)
+    output = group.form.encoding_of(source)
     return math.ceil(stored_bytes(group.size, source, output))
 
 

@@ -93,7 +93,7 @@ def decompress(content: bytes, compression: Compression, *, limits: Limits) -> b
     if compression is Compression.NONE:
         limits.check(len(content), len(content))
         return content
-    whole = decompress_at_once(content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES)
+    whole = decompress_whole(content, compression, limits=limits, most_bytes=UNQUESTIONED_BYTES)
     if whole is not None:
         return whole
     source = Input((content,))
@@ -104,7 +104,7 @@ def decompress(content: bytes, compression: Compression, *, limits: Limits) -> b
     return plain.getvalue()
 
 
-def decompress_at_once(
+def decompress_whole(
     content: bytes,
     compression: Compression,
     *,
@@ -120,7 +120,7 @@ def decompress_at_once(
         content: one whole source.
         compression: what its first bytes show.
         limits: for its expansion.
-        most_bytes: plain bytes that are wanted at once.
+        most_bytes: plain bytes that are wanted in one piece.
 
     Returns:
         None sends all others to the walk, which says what is wrong with them.

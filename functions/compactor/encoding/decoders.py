@@ -1,4 +1,4 @@
-"""Bounded decoding of gzip and zstd: members and frames one by one, never more at once.
+"""Bounded decoding of gzip and zstd: members and frames one at a time.
 
 Both decoders take an :class:`Input` and yield plain pieces of at most :data:`PIECE_BYTES`.
 They walk the container themselves, because the libraries either stop after the first member,
@@ -37,7 +37,7 @@ _FEXTRA, _FNAME, _FCOMMENT, _FHCRC, _RESERVED = 4, 8, 16, 2, 0xE0
 _BLOCKS_PER_PIECE = 8
 _RLE_BLOCK, _RESERVED_BLOCK = 1, 3
 _SKIPPABLE_TAIL = b"\x2a\x4d\x18"
-# What the zstd command accepts unless told otherwise; the decoder allocates as much.
+# What the zstd command accepts by default; the decoder allocates as much.
 _MAX_ZSTD_WINDOW = 1 << 27
 
 
@@ -160,7 +160,7 @@ def _member(source: Input) -> Iterator[bytes]:
             yield piece
         elif not data and not member.eof:
             raise truncated("the source ends within a gzip member")
-        # A small first window, doubled as the member goes on: what isal copies behind the end
+        # A small first window, doubled as the member goes on: what isal copies past the end
         # of a member stays in proportion to the member, so that many members cost linear time.
         window = min(window * 2, _LAST_WINDOW)
 
@@ -272,7 +272,7 @@ def _decode(frame: zstandard.ZstdDecompressionObj, data: memoryview) -> bytes:
 
 
 def _zstd_header(source: Input) -> tuple[int, int]:
-    """Bytes of the frame header, and of the checksum behind the last block."""
+    """Bytes of the frame header, and of the checksum after the last block."""
     head = source.peek(5)
     if len(head) < 5:
         raise truncated("the source ends within the header of a zstd frame")

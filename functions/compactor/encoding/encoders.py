@@ -29,7 +29,7 @@ zlib-ng -6 costs 6 vCPU seconds a GB of JSON more than isal -2 (USD 0.00014 on L
 isal the outputs can be larger than the sources they replace, which were mostly written at level 6.
 Level 7 would pay for itself, too, in two weeks to two months; for that a worker would take up to
 half longer. libdeflate is better at less CPU, but ends each stream that it makes with a last block,
-behind which no segment of the same member can follow; its `deflate` package knows no flush.
+after which no segment of the same member can follow; its `deflate` package knows no flush.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ class SegmentEncoder(Protocol):
         ...
 
     def point(self) -> bytes:
-        """Encode all that was written; decoding can begin behind the bytes that are returned."""
+        """Encode all that was written; decoding can begin after the bytes that are returned."""
         ...
 
     def finish(self) -> bytes:
-        """The last encoded bytes; decoding can begin behind them, too."""
+        """The last encoded bytes; decoding can begin after them, too."""
         ...
 
 
@@ -84,7 +84,7 @@ class Segments(Protocol):
         ...
 
     def end(self, crc32: int, size: int) -> bytes:
-        """What stands behind the last segment.
+        """What follows the last segment.
 
         Args:
             crc32: of all plain bytes.

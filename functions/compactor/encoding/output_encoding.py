@@ -1,10 +1,82 @@
-"""How outputs are compressed, and how large they are meant to be."""
+"""What packing goes by: what keys show of sources, and how outputs are written and how large.
+
+Sources share an output where their keys show the same content and compression.
+"""
 
 from __future__ import annotations
 
-from compactor.model import Compression
+import hashlib
+import re
+from dataclasses import replace
+from functools import cache, lru_cache
+
+import msgspec
+
+from compactor.formats import SPECS
+from compactor.model import Compression, OutputForm, Signature
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
+
+_LONG_HEADER_BYTES = 64
+_COMPRESSION_SUFFIXES = {
+    ".gz": Compression.GZIP,
+    ".gzip": Compression.GZIP,
+    ".zst": Compression.ZSTD,
+    ".zstd": Compression.ZSTD,
+}
+# Names that AWS gives go before ends of names that anybody gives.
+_KEY_HINTS = tuple(
+    (re.compile(spec.named), spec.hint)
+    for spec in sorted(SPECS, key=lambda spec: not spec.named.startswith("_"))
+    if spec.named
+)
+
+
+class PackingClass(msgspec.Struct, frozen=True):
+    """What the key (or a look inside, once taken) shows; classes never share a group."""
+
+    kind: str
+    compression: Compression
+    header: bytes = b""
+    dialect: bytes = b""
+
+
+def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
+    """Class of a source by its key, or by its signature when its content was seen already."""
+    if signature is not None:
+        return PackingClass(
+            signature.format, signature.compression, signature.header, signature.dialect
+        )
+    name = key.rpartition("/")[2]
+    if "_" not in name:
+        # Without it only the end shows it, and ends are few.
+        dot = name.rfind(".")
+        before = name.rfind(".", 0, dot) if dot > 0 else dot
+        name = name[before:] if before >= 0 else name[dot:] if dot >= 0 else ""
+    return _class_of_name(name)
+
+
+@lru_cache(1024)
+def _class_of_name(name: str) -> PackingClass:
+    compression = Compression.NONE
+    stem, lower = name, name.lower()
+    for suffix, candidate in _COMPRESSION_SUFFIXES.items():
+        if lower.endswith(suffix):
+            compression, stem = candidate, name[: -len(suffix)]
+            break
+    for pattern, kind in _KEY_HINTS:
+        if pattern.search(stem):
+            return PackingClass(kind, compression)
+    return PackingClass("unknown", compression)
+
+
+def as_learned(signature: Signature) -> Signature:
+    """What the next plan needs to distinguish this signature from others: no more of its header."""
+    if len(signature.header) <= _LONG_HEADER_BYTES:
+        return signature
+    digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
+    return replace(signature, header=digest)
+
 
 COMPRESSED_TARGET_BYTES = 128 * MIB
 # Readers split plain lines wherever they like, so that larger outputs are read in parallel, too.
@@ -14,14 +86,18 @@ PLAIN_TARGET_BYTES = 1024 * MIB
 ASSUMED_RATIO = 5
 
 
-def output_compression(settings: Settings, source: Compression) -> Compression:
-    """How an output is encoded, given how its sources are.
+def output_form(settings: Settings) -> OutputForm:
+    """How the outputs of a run are written.
 
     Parquet is not encoded as a whole; of what it holds the sizes are those of encoded bytes.
     """
-    if settings.columnar:
-        return Compression.ZSTD
-    return source if settings.compression == "same" else Compression(settings.compression)
+    compression = "zstd" if settings.columnar else settings.compression
+    return _output_form(compression, lines=settings.documents == "lines")
+
+
+@cache
+def _output_form(compression: str, *, lines: bool) -> OutputForm:
+    return OutputForm(None if compression == "same" else Compression(compression), lines)
 
 
 def target_bytes(settings: Settings, output: Compression) -> int:

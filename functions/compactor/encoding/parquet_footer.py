@@ -22,7 +22,7 @@ TRAILER_BYTES = 8
 FEWEST_BYTES = len(MAGIC) + TRAILER_BYTES
 _ENCRYPTED_MAGIC = b"PARE"
 _CODECS = ("none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
-# Spark writes its own types here where Parquet's cannot tell them (intervals, char and varchar).
+# Spark writes its own types here where Parquet's cannot express them (intervals, char and varchar).
 _SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 # It is read whole; those of tables with thousands of columns have some megabytes.
 _LONGEST_FOOTER = 64 << 20
@@ -145,7 +145,7 @@ class _Footer(CompactReader):
         self._rows = self.number(kind)
 
     def _read_groups(self, kind: int) -> None:
-        """Of the first RowGroup: 1 columns, of the first of which 3 meta_data, of which 4 codec."""
+        """Read the codec of the first row group: fields 1 (columns), 3 (meta_data), 4 (codec)."""
         self._groups = self.structs(kind, {1: self._read_columns})
 
     def _read_columns(self, kind: int) -> None:

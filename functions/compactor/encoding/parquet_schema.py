@@ -164,7 +164,7 @@ class _SchemaReader(CompactReader):
         self._one = _Element()
 
     def elements(self) -> list[_Element]:
-        """All of them, a group before what is in it."""
+        """All elements, each group before its members."""
         size, kind = self.list_header()
         self.require(kind, STRUCT)
         if size > _MOST_ELEMENTS:

@@ -143,4 +143,4 @@ class CompactReader:
     def _pass(self, count: int) -> None:
         self.at += count
         if self.at > len(self.data):
-            raise IndexError("a value behind the end")
+            raise IndexError("a value past the end")

@@ -1,8 +1,9 @@
 """What sources hold and how they are joined: pure functions of bytes, no store, no settings.
 
-``detect`` tells the format, ``framer_for`` gives what joins sources of one signature, and
-``compactor.log.slices`` undoes it. The contract between them is in ``framing``. What the project
-knows of each format is its ``FormatSpec``, in a file of its own; ``registry`` lists them.
+``detect`` finds the format, ``framer_for`` gives what joins sources of one signature, and
+``compactor.log.slice_facts`` undoes it. The contract between them is in ``framing``. What the
+project knows of each format is its ``FormatSpec``, in a file of its own; ``known_formats`` lists
+them.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 from compactor.formats.characters import Reading
 from compactor.formats.detect import Detected, detect
 from compactor.formats.framing import Framed, Framer, StreamFraming
+from compactor.formats.known_formats import SPECS, spec_of
 from compactor.formats.passing import PassingCheck
-from compactor.formats.registry import SPECS, spec_of
 from compactor.formats.spec import Decide, FormatSpec
 from compactor.model import Compression, Format, Signature
 

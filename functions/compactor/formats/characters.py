@@ -34,7 +34,7 @@ _WIDE_BOMS = (
 _WIDE_STARTS = frozenset(mark[:1] for mark, _ in _WIDE_BOMS)
 # Of text in another encoding most bytes are ASCII, of binary content few.
 _LEAST_ASCII = 1 / 2
-_DECODED_AT_ONCE = 1 << 20
+_DECODED_PIECE = 1 << 20
 _LONGEST_CHARACTER = 4
 _ABOVE_ASCII = bytes(range(128, 256))
 _MOST_NULS = 1 / 10
@@ -193,13 +193,13 @@ def is_utf8(content: bytes, *, complete: bool) -> bool:
 
 def _decodes(content: bytes, *, final: bool) -> bool:
     try:
-        if len(content) <= _DECODED_AT_ONCE:
+        if len(content) <= _DECODED_PIECE:
             codecs.utf_8_decode(content, "strict", final)
             return True
         decoder = codecs.getincrementaldecoder("utf-8")()
         view = memoryview(content)
-        for at in range(0, len(content), _DECODED_AT_ONCE):
-            decoder.decode(view[at : at + _DECODED_AT_ONCE])
+        for at in range(0, len(content), _DECODED_PIECE):
+            decoder.decode(view[at : at + _DECODED_PIECE])
         decoder.decode(b"", final=final)
     except UnicodeDecodeError:
         return False
@@ -265,4 +265,4 @@ class PassingCharacters:
 
 def _pieces(chunk: bytes) -> Iterable[memoryview]:
     view = memoryview(chunk)
-    return (view[at : at + _DECODED_AT_ONCE] for at in range(0, len(chunk), _DECODED_AT_ONCE))
+    return (view[at : at + _DECODED_PIECE] for at in range(0, len(chunk), _DECODED_PIECE))

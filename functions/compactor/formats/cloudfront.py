@@ -37,7 +37,7 @@ def _declared(look: Look) -> Detected:
 
 
 def _refuse_other_comments(head: bytes, header: re.Match[bytes]) -> None:
-    """Raise UnreadableSource where a line behind the header says something else of the rows."""
+    """Raise UnreadableSource where a later line contradicts the header."""
     if b"\n#" not in head[header.end(1) :]:
         return
     known = frozenset(header[1].replace(b"\r", b"").split(b"\n"))
@@ -72,7 +72,7 @@ class CommentWatch:
                 raise refused(QuarantineReason.UNKNOWN_FORMAT, _OTHER_COMMENT, found[1])
 
     def finish(self, tail: bytes) -> None:
-        """Nothing is open at the end of a row."""
+        """Do nothing: no row can be open at the end."""
 
 
 def _watch(_: bytes, header: bytes, __: Reading, declared: bool) -> CommentWatch | None:

@@ -1,7 +1,7 @@
 """CloudTrail documents, ``{"Records":[…]}``: spliced, never parsed into records and rewritten.
 
 A source is proven to be exactly such a document before any byte of it is placed: its envelope
-by what stands before the first and behind the last bracket, the array between them by a
+by what stands before the first and after the last bracket, the array between them by a
 decoder that checks every byte of it and builds nothing from it.
 """
 
@@ -91,7 +91,7 @@ def _envelope(content: bytes) -> tuple[int, int]:
 
 
 def _no_document(content: bytes) -> UnreadableSource:
-    """Why the content is not exactly one document, as far as can be told."""
+    """Why the content is not exactly one document, as far as is known."""
     head = content[:_SHOWN]
     try:
         names = [name for name in _members.decode(content.removeprefix(BOM)) if name != "Records"]
@@ -102,8 +102,8 @@ def _no_document(content: bytes) -> UnreadableSource:
         if state:
             return refused(QuarantineReason.OPEN_END, f"it ends within {state}", head)
     if names:
-        told = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
-        seen = f'beside "Records" it has {told}, which would be lost'
+        shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
+        seen = f'beside "Records" it has {shown}, which would be lost'
     else:
         seen = 'it is not exactly {"Records":[...]}'
     return refused(QuarantineReason.MALFORMED, seen, head, "set format")

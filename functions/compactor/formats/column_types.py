@@ -1,7 +1,7 @@
 """What type of value a field of CSV reads as: a number, a point in time, an address and so on.
 
-Types tell the names of columns from their values: a column whose values are all of one type, under
-a name that is not, has a header. What is of no type is text, and proves nothing.
+Types distinguish the names of columns from their values: a column whose values are all of one
+type, under a name that is not, has a header. What is of no type is text, and proves nothing.
 """
 
 from __future__ import annotations

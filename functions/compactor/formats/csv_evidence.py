@@ -99,7 +99,7 @@ Decision = CsvDialect | Undecided
 
 
 class SampledSource(NamedTuple):
-    """The beginning of one source: its first record, and records behind it."""
+    """The beginning of one source: its first record, and records after it."""
 
     first: bytes
     line_end: bytes
@@ -130,7 +130,7 @@ def sampled(head: bytes, delimiter: bytes, columns: int, *, complete: bool) -> S
 
 
 def rows_of(text: bytes, delimiter: bytes, *, complete: bool) -> tuple[tuple[str, ...], ...]:
-    """Up to 500 whole records from the start of some text; blank lines are none."""
+    """Up to 500 whole records from the start of some text; blank lines are skipped."""
     reader = csv.reader(io.StringIO(_decoded(text), newline=""), delimiter=delimiter.decode())
     rows: list[tuple[str, ...]] = []
     try:

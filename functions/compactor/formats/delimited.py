@@ -2,7 +2,7 @@
 
 A source that ends within a quoted field would take the next source's rows into its last field.
 Readers differ in what a quote is, so that each plausible reading is tried: quotes doubled within a
-field (RFC 4180) or after a backslash, and a quote that opens a field behind the delimiter or behind
+field (RFC 4180) or after a backslash, and a quote that opens a field after the delimiter or after
 blanks, too.
 A quote in the middle of an unquoted field is an ordinary character to all of them.
 """
@@ -23,7 +23,7 @@ _LOOKED_AT = 64 << 10
 _LOOKED_AT_RECORDS = 20
 _BLANK_LINE = re.compile(rb"(?<=\n)\r?\n")
 _INSIDE = re.compile(rb'(?:[^"]++|"")*+("?)')
-# Where a chunk ends with any of these, what they mean hangs on the next one.
+# Where a chunk ends with any of these, what they mean depends on the next one.
 _HELD_BACK = b' "\\,;\t|\r\n'
 _MOST_HELD_BACK = 1 << 20
 
@@ -62,7 +62,7 @@ class _Readings(NamedTuple):
 def _readings(delimiter: bytes) -> _Readings:
     border = b"%b\\r\\n" % re.escape(delimiter)
     found = []
-    for blanks in (b"(?<![^%b])" % border, _behind_blanks(border)):
+    for blanks in (b"(?<![^%b])" % border, _after_blanks(border)):
         for quoted in (rb'(?:[^"]++|"")*+"', rb'(?:[^"\\]++|\\.|"")*+"'):
             more = rb'(?:[^"]*+(?:%b"%b|(?!%b)"))*+[^"]*+' % (blanks, quoted, blanks)
             found.append(
@@ -73,7 +73,7 @@ def _readings(delimiter: bytes) -> _Readings:
     return _Readings(tuple(found), re.compile(plain))
 
 
-def _behind_blanks(border: bytes) -> bytes:
+def _after_blanks(border: bytes) -> bytes:
     return rb"(?:(?<![^%b])|(?<=[%b] )|(?<=[%b]  ))" % (border, border, border)
 
 
@@ -97,7 +97,7 @@ def ends_within_quotes(content: bytes, delimiter: bytes | None) -> bool:
 
 def _is_open(content: bytes, delimiter: bytes) -> bool:
     readings = _readings(delimiter)
-    # To look for both at once would stop at every quote.
+    # A search for both together would stop at every quote.
     escapes = _BACKSLASH in content and _BACKSLASH + _QUOTE in content
     if not escapes and readings.plain.fullmatch(content):
         return False
@@ -106,7 +106,7 @@ def _is_open(content: bytes, delimiter: bytes) -> bool:
 
 def _is_open_column(content: bytes, delimiter: bytes) -> bool:
     """Whether a quote stays open in text that has columns as far as there."""
-    # Behind blanks, quotes are how people write.
+    # After blanks, quotes are how people write.
     for reading in _readings(delimiter).all[:2]:
         at = reading.opened_at(content)
         if at is not None:
@@ -220,7 +220,7 @@ def _quoted_fields(delimiter: bytes) -> tuple[re.Pattern[bytes], re.Pattern[byte
 
 @lru_cache(len(DELIMITERS))
 def fields_pattern(delimiter: bytes) -> re.Pattern[bytes]:
-    """A field of a record, at the record's start or behind a delimiter."""
+    """A field of a record, at the record's start or after a delimiter."""
     return re.compile(rb"(?:\A|%b)%b" % (re.escape(delimiter), _field(delimiter)))
 
 
@@ -253,7 +253,7 @@ class QuoteScan:
             return
         settled = data.rstrip(_HELD_BACK)
         self._held = data[len(settled) :]
-        # Nobody writes that many quotes and delimiters in a row.
+        # No writer puts that many quotes and delimiters in a row.
         self._lost = self._lost or len(self._held) > _MOST_HELD_BACK
         if not self._lost:
             self._pass(settled)
@@ -268,7 +268,7 @@ class QuoteScan:
         if not data:
             return
         if self._started:
-            # Stands for the byte before, which was none of those that are held back.
+            # Stands for the byte before, which was not one of those that are held back.
             data = b"x" + data
         self._started = True
         self._inside = [

@@ -10,21 +10,21 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 | 1 | the BOM of UTF-16 or UTF-32; two of UTF-8 | any | refused: ENCODING; UNKNOWN_FORMAT | |
 | 2 | ``{`` and a line break or ``"Records"``, and one whole document of a known list and known fields (``listed``) | no ``_CloudTrail_`` | JSON_LIST | its fields |
 | 3 | ``{"Records":[`` with any blanks | ``_CloudTrail_`` in it | CLOUDTRAIL, proven by its framer | |
-| 4 | ``{"Records":[``, and not one whole object on the first line with more lines behind | any | CLOUDTRAIL | |
+| 4 | ``{"Records":[``, and not one whole object on the first line with more lines after |  any | CLOUDTRAIL | |
 | 5 | ``{``, and every line that is not blank is one whole JSON object | any | JSON_LINES | |
-| 6 | ``{``, and the first line that is not begins with a whole object and ``{`` behind it | any | UNDELIMITED_JSON, proven by its framer | |
+| 6 | ``{``, and the first line that is not begins with a whole object and ``{`` after it | any | UNDELIMITED_JSON, proven by its framer | |
 | 7 | any other ``{`` | any | refused: OPEN_END, UNKNOWN_FORMAT | |
 | 8 | the magic of a known binary format, NUL, more than 1 in 100 control characters | any | refused: BINARY, or ENCODING for UTF-16 and UTF-32 | |
-| 9 | ``#Version:`` line, then ``#Fields:`` line, and no other comment line behind them but the same | any | CLOUDFRONT | both lines |
+| 9 | ``#Version:`` line, then ``#Fields:`` line, and no other comment line after them but the same | any | CLOUDFRONT | both lines |
 | 10 | first line of three or more known flow log field names, in any order (half of them known suffices with the key), and lines of as many fields below it | ``_vpcflowlogs_`` in it, for the half | VPC_FLOW | first line |
 | 11 | a first record that the data set (``csv_evidence``) or ``csv_header`` decides to be a header or a row; others are refused: AMBIGUOUS_HEADER | ends in .csv, .tsv, perhaps with .gz, .gzip, .zst, .zstd | CSV, TSV | first record, or none |
 | 12 | one array whose first element is an object, or empty, and no JSON-LD | any | JSON_ARRAY, proven by its framer | |
 | 13 | a first line with the structure of an access log, or a date and time at its start (``log_lines``) | any | TEXT | |
-| 14 | UTF-8 without control characters but colours, that looks like no document and no table (``documents``), and has no line with a date first below one without | ends in .log, .txt, .out, .err, or in none of letters; perhaps with a rotation or compression behind | TEXT, if other sources of its group begin otherwise (``compactor.outputs.shared_lines``) | |
+| 14 | UTF-8 without control characters but colours, that looks like no document and no table (``document_shapes``), and has no line with a date first below one without | ends in .log, .txt, .out, .err, or in none of letters; perhaps with a rotation or compression after | TEXT, if other sources of its group begin otherwise (``compactor.outputs.neighbours``) | |
 | 15 | anything else | any | refused: UNKNOWN_FORMAT, BINARY or ENCODING | |
 
 Rule 5 decodes all that is held of a source (16 MiB), the rest as it passes. What is not UTF-8 is
-refused as ENCODING, but for access logs (their structure tells, and clients send such bytes) and
+refused as ENCODING, but for access logs (their structure is enough, and clients send such bytes) and
 with ``encoding: "single_byte"``. A source that ends within a character, or between ``\r`` and
 ``\n``, is refused as OPEN_END, one that ends within quotes as OPEN_QUOTE.
 
@@ -44,9 +44,9 @@ from compactor.formats import characters, json_lines
 from compactor.formats.characters import Reading
 from compactor.formats.ends import refuse_end
 from compactor.formats.first_record import undecided
+from compactor.formats.known_formats import BY_FIRST_BYTE, spec_of
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
-from compactor.formats.registry import BY_FIRST_BYTE, spec_of
 from compactor.formats.spec import Decide, Detected, Look
 from compactor.model import Format, QuarantineReason
 
@@ -92,7 +92,7 @@ def detect(
     if not head:
         return None
     if head.startswith(BOM):
-        # Without the first one in front, readers of the output would take it for theirs.
+        # Without the first one in front, readers of the output would treat it as theirs.
         seen = "it begins with two byte order marks"
         raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, "")
     look = Look(head, key, reading, csv_header, decide, complete=complete)
@@ -119,9 +119,9 @@ def _certain(look: Look) -> Detected:
     head = look.head
     first = head[0]
     if first in _BLANK:
-        behind = _FIRST.match(head)
-        if behind is not None:
-            first = behind[1][0]
+        after = _FIRST.match(head)
+        if after is not None:
+            first = after[1][0]
     if first != _BRACE:
         characters.refuse_binary(head, keep_nuls=look.reading.keep_nuls)
         if b"\n" not in head and b"\r" in head[:-1]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from compactor.formats.characters import Reading, ends_within_character
+from compactor.formats.known_formats import spec_of
 from compactor.formats.refusal import refused
-from compactor.formats.registry import spec_of
 from compactor.model import Format, QuarantineReason
 
 _CR = 13

@@ -62,7 +62,7 @@ class Begin(NamedTuple):
 
     @classmethod
     def of(cls, header: bytes, dialect: bytes) -> Begin:
-        """From the bytes of :attr:`dialect`; of none, LF."""
+        """From the bytes of :attr:`dialect`; without one, LF."""
         if not dialect:
             return cls(header, b",", 0, b"\n")
         columns, ends, *mixed = dialect[1:].split(b" ")
@@ -177,7 +177,7 @@ def _refuse_unusual(line: bytes, head: bytes, *, declared: bool) -> None:
 
 
 def delimiters_of(line: bytes, format: Format) -> tuple[bytes, ...]:
-    """Those that a first line has; a comma where it has none, a tab for TSV."""
+    """Delimiters in a first line; a comma where it has none, a tab for TSV."""
     if format is Format.TSV:
         return (b"\t",)
     return tuple(one for one in DELIMITERS if one in line) or (b",",)

@@ -2,7 +2,7 @@
 
 A framer belongs to one output. For every source it says which bytes of the source go into
 the output, which were left out or added, and how many records they hold, so that
-:func:`compactor.log.slices.restore_slice` can give the source back byte for byte:
+:func:`compactor.log.slice_facts.restore_slice` can give the source back byte for byte:
 
     slice    = output[offset : offset + length]
     slice    = slice[: length - appended]                 # 1. undo the added last newline
@@ -54,7 +54,7 @@ class Framed(NamedTuple):
         appended: bytes added at the end of the slice (a missing last newline: 1, else 0).
         newlines_stand_for: when not None, every newline in the slice (but the appended one)
             stands for these bytes of the source.
-        edits: where the slice differs from the source, when newlines_stand_for cannot tell.
+        edits: where the slice differs from the source, when newlines_stand_for cannot say.
     """
 
     separator: bytes

@@ -1,7 +1,7 @@
 """Sources that each start with a header (CSV, TSV, VPC flow, CloudFront).
 
 The output keeps the header once, at its start. The header of every source is left out of its
-slice, together with a BOM before it and the line end behind it, and kept in the manifest.
+slice, together with a BOM before it and the line end after it, and kept in the manifest.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class HeadedFramer:
         return HeadedStream(self)
 
     def closing(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
     @property
@@ -102,7 +102,7 @@ class HeadedStream:
         self._body = PassingLines()
 
     def feed(self, chunk: bytes) -> Iterable[bytes | memoryview]:
-        """Everything behind the header goes through at once.
+        """Everything after the header goes through in one piece.
 
         Raises:
             UnreadableSource: MALFORMED, the header is another one.

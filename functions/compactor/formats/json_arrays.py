@@ -2,7 +2,7 @@
 
 An element is a record. Arrays of anything else are left alone: an array of numbers, strings or
 arrays may be one record to its reader (a vector, a row, a matrix), and two of them joined another
-one. So are those whose first element tells what the others mean, and JSON-LD, whose names for blank
+one. So are those whose first element says what the others mean, and JSON-LD, whose names for blank
 nodes hold within one document.
 
 Source: RFC 8259, section 5; JSON-LD 1.1, section 9.
@@ -74,7 +74,7 @@ class JsonArrayFramer:
         return
 
     def closing(self) -> bytes:
-        """The bracket behind the last record."""
+        """The bracket after the last record."""
         return b"" if self._lines else b"]"
 
 

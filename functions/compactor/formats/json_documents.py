@@ -1,7 +1,7 @@
 """JSON objects on one line that are documents of their own: their readers take one to a file.
 
 An object on one line is a line of JSON lines, and is joined with others. These are known to be read
-otherwise, and are told by members that all of their kind have.
+otherwise, and are recognised by members that all of their kind have.
 
 Sources: RFC 7946 (GeoJSON), the TopoJSON specification, the Jupyter notebook format, HTTP
 Archive 1.2, the OpenAPI Specification, CycloneDX, SPDX 2, SARIF 2.1.0, glTF 2.0, JSON-LD 1.1,
@@ -105,7 +105,7 @@ def is_delta_action(line: bytes) -> bool:
 
 
 def members_of(text: bytes) -> Members | None:
-    """The members of an object; None for what is none to this decoder."""
+    """The members of an object; None for what this decoder does not accept as one."""
     try:
         return _members.decode(text)
     except (msgspec.MsgspecError, RecursionError):
@@ -122,7 +122,7 @@ def _is_template(members: Members) -> bool:
 
 
 def _is_manifest(members: Members) -> bool:
-    """Of Kubernetes, but for what it logs."""
+    """Whether it is a manifest of Kubernetes, and not one of its logs."""
     if not members.keys() >= {"apiVersion", "kind"}:
         return False
     parts = members.keys() & {"metadata", "items", "spec", "data"}

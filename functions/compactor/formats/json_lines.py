@@ -25,7 +25,7 @@ from compactor.model import Format, QuarantineReason
 _BLANKS = b" \t\r\n"
 _RECORD_SEPARATOR = 0x1E
 _ARRAY = re.compile(
-    # A number in brackets with a message behind it is a line of a log.
+    # A number in brackets with a message after it is a line of a log.
     rb'\[[ \t\r\n]*(?:[\[{"\]]|-?\d+(?:\.\d+)?[ \t\r\n]*(?:,|\][ \t\r]*(?:\n|\Z))'
     rb"|(?:true|false|null)\b|\Z)"
 )
@@ -61,7 +61,7 @@ def _refuse_document(lines: bytes) -> None:
 
 
 def _refuse_lone_cr(lines: bytes) -> None:
-    """CR is a blank to JSON and ends a line to Hadoop's readers; the last one is told apart."""
+    """CR is a blank to JSON and ends a line to Hadoop's readers; the last one is distinguished."""
     if b"\r" not in lines:
         return
     whole = lines.removesuffix(b"\r")

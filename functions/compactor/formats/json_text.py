@@ -1,11 +1,11 @@
 """Whether bytes are JSON lines, one whole object a line, proven by a decoder that builds nothing.
 
-Most are told as one array, with a comma for each line break: objects that are not parted by one
-make it invalid, and with one within an object there are fewer objects than lines.
+Most are recognised as one array, with a comma for each line break: objects without one between
+them make it invalid, and with one within an object there are fewer objects than lines.
 
-Else the decoder reads objects one behind the other wherever line breaks stand, so that they are
+Else the decoder reads objects one after the other wherever line breaks stand, so that they are
 counted, too. Within valid JSON no string holds a raw newline, and a ``}`` before a line break
-and a ``{`` behind it can only be the end of one object and the start of the next: when there
+and a ``{`` after it can only be the end of one object and the start of the next: when there
 are as many of those as line breaks, and one less than objects, every line is an object.
 """
 
@@ -19,7 +19,7 @@ import msgspec
 from compactor.formats.lines import count_newlines
 
 _BLANKS = b" \t\r\n"
-_PROVEN_AT_ONCE = 1 << 20
+_PROVEN_PIECE = 1 << 20
 _LONGEST_LINE = 64 << 20
 _BLANK_LINES = re.compile(rb"\n[ \t\r\n]+")
 _BLANK_ENDS = re.compile(rb"\}[ \t\r]+\n")
@@ -55,7 +55,7 @@ def is_object(text: bytes) -> bool:
 
 def are_json_lines(content: bytes) -> bool:
     """Whether every line that is not blank is one whole object."""
-    if len(content) <= _PROVEN_AT_ONCE:
+    if len(content) <= _PROVEN_PIECE:
         return _are_lines(content)
     return all(_are_lines(piece) for piece in _whole_lines(content))
 
@@ -64,7 +64,7 @@ def _whole_lines(content: bytes) -> Iterator[bytes]:
     """Successive pieces of about a MiB, each of whole lines."""
     at = 0
     while at < len(content):
-        end = content.find(b"\n", min(at + _PROVEN_AT_ONCE, len(content)))
+        end = content.find(b"\n", min(at + _PROVEN_PIECE, len(content)))
         end = len(content) if end < 0 else end + 1
         yield content[at:end]
         at = end
@@ -170,7 +170,7 @@ class PassingLastLine:
         self._braces = self._brackets = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Look at the next bytes; blanks behind the last line end nothing."""
+        """Look at the next bytes; blanks after the last line end nothing."""
         text = chunk.rstrip(_BLANKS)
         if text:
             start = text.rfind(b"\n") + 1
@@ -182,10 +182,10 @@ class PassingLastLine:
 
     def _count(self, text: bytes) -> None:
         text = self._held + text
-        # An escape may go on in the next chunk.
-        behind = len(text) - len(text.rstrip(b"\\"))
-        self._held = b"\\" if behind % 2 else b""
-        clean = text[: len(text) - behind]
+        # An escape may continue in the next chunk.
+        trailing = len(text) - len(text.rstrip(b"\\"))
+        self._held = b"\\" if trailing % 2 else b""
+        clean = text[: len(text) - trailing]
         if b"\\" in clean:
             clean = clean.replace(b"\\\\", b"__").replace(b'\\"', b"__")
         if self._in_string:
@@ -223,5 +223,5 @@ class PassingJsonLines:
         return are_json_lines(lines)
 
     def last(self) -> bytes:
-        """The line behind the last newline."""
+        """The line after the last newline."""
         return bytes(self._held)

@@ -3,10 +3,10 @@
 The fields beside the list are part of the signature, so that only sources in which they are equal,
 value by value and in the same order, share an output; it has them once. Which fields may stand
 there is known for each list: any other would be lost or would speak of one delivery alone, and
-leaves its document alone, with its name. The whole source must be at hand to tell.
+leaves its document alone, with its name. The whole source must be at hand to decide.
 
 A document on one line is a line of JSON lines, whose readers take any fields; but for one that
-begins with ``Records``, which nobody writes line by line.
+begins with ``Records``, which no writer writes line by line.
 
 Sources: AWS Config, delivery of configuration items (``configurationItems``); Kinesis Data Streams
 API, GetRecords (``Records``); CloudWatch Logs, subscription filters (``logEvents``); Security Hub
@@ -164,7 +164,7 @@ class ListFramer:
         return
 
     def closing(self) -> bytes:
-        """The bracket behind the list, and the fields behind it."""
+        """The bracket after the list, and the fields after it."""
         return self._closing
 
 
@@ -183,7 +183,7 @@ def _recognise(look: Look) -> Detected | None:
         found = _parsed(head)
     except UnreadableSource:
         if records:
-            # Told by CloudTrail's framer, as ever.
+            # CloudTrail's framer refuses it.
             return None
         raise
     if found is None or found.header == b'{"Records":[]}':

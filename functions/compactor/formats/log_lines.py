@@ -41,7 +41,7 @@ _LOCAL = (
 )
 _NUMERIC = b"|".join((_ISO, _SLASHED, _DASHED, _LOCAL))
 _NAMED = b"|".join((_APACHE, _SYSLOG))
-_BEHIND = rb"(?=[ \t\]|>])"
+_AFTER = rb"(?=[ \t\]|>])"
 
 _STRUCTURED = (
     # Common and combined log format (Apache, nginx, Traefik, S3 server access logs).
@@ -51,7 +51,7 @@ _STRUCTURED = (
     rb"\d{4}-\d\d-\d\dT" + _CLOCK + rb"""Z [^ "\n]+ [^ "\n]+:\d+ (?:[^ "\n]+:\d+|-) -?\d""",
 )
 _DATED = (
-    rb"(?:%s)%s" % (_NUMERIC, _BEHIND),
+    rb"(?:%s)%s" % (_NUMERIC, _AFTER),
     rb"(?:%s)[ :]" % _NAMED,
     rb"\[(?:%s|%s|%s)[^\]\n]{0,40}\]" % (_NUMERIC, _NAMED, _CLF),
     # A priority of syslog, and the version of RFC 5424.
@@ -66,7 +66,7 @@ _DATED = (
     rb"(?:START|END|REPORT) RequestId: [0-9a-f]{8}-|INIT_START Runtime",
 )
 _LOOKED_AT_FOR_DATES = 16 << 10
-# A quote behind one of these opens a field to those who read fields.
+# A quote after one of these opens a field to those who read fields.
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from compactor.formats import characters
 from compactor.formats.ends import refuse_end
+from compactor.formats.known_formats import spec_of
 from compactor.formats.lines import BOM
 from compactor.formats.refusal import refused
-from compactor.formats.registry import spec_of
 from compactor.formats.spec import Watch
 from compactor.model import Format, QuarantineReason
 

@@ -25,6 +25,6 @@ def refused(
         head: its first bytes.
         remedy: the setting that would decide it; by default that of the reason, if it has one.
     """
-    told = _REMEDIES.get(reason, "") if remedy is None else remedy
-    parts = (seen, f"it starts with {shown_bytes(head)}", told)
+    way = _REMEDIES.get(reason, "") if remedy is None else remedy
+    parts = (seen, f"it starts with {shown_bytes(head)}", way)
     return UnreadableSource(reason, "; ".join(part for part in parts if part))

@@ -2,7 +2,7 @@
 
 Everything that differs between formats is asked of it: how a source is recognised, framed, watched
 while it passes and checked at its end, what an output is called, and what may be done with its
-sources. ``registry`` has all of them, in the order in which they are tried.
+sources. ``known_formats`` has all of them, in the order in which they are tried.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Detected:
 
     Attributes:
         dialect: of CSV and TSV, see :class:`compactor.formats.first_record.Begin`.
-        compared: its first line is held against those of other sources (``outputs.shared_lines``).
+        compared: its first line is held against those of other sources (``outputs.neighbours``).
     """
 
     format: Format
@@ -94,7 +94,7 @@ class Watch(Protocol):
     """What one format asks of a source too large for memory while it passes.
 
     Attributes:
-        any_encoding: its structure tells what it is, so that it need not be UTF-8.
+        any_encoding: its structure shows what it is, so that it need not be UTF-8.
     """
 
     any_encoding: bool

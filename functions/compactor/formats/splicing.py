@@ -23,10 +23,10 @@ _NEWLINE = 10
 # Nothing before the newline: a run of blanks would be searched once from each of them.
 _LINE_BREAK = re.compile(rb"\n[ \t\r\n]*")
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-# Each takes up to 100 bytes while records are counted and told apart. In what AWS writes there
+# Each takes up to 100 bytes while records are counted and separated. In what AWS writes there
 # is one to 190 bytes, so that this many fill twice the largest document that is read.
 _MOST_OBJECTS = 1_500_000
-# Blanks around the records must be remembered; nobody means so many.
+# Blanks around the records must be remembered; no writer means so many.
 _MOST_AROUND = 64 << 10
 _MOST_BETWEEN = 8 << 20
 
@@ -42,7 +42,7 @@ _raw_objects = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def spliced(content: bytes, start: int, end: int, records: int, *, first: bool) -> Framed:
-    """What stands between these brackets, as it is, behind a comma unless it is the first."""
+    """What stands between these brackets, as it is, after a comma unless it is the first."""
     body = memoryview(content)[start:end]
     return Framed(b"" if first else b",", (body,), records, content[:start], content[end:])
 

@@ -6,7 +6,7 @@ import re
 
 from compactor.formats import characters, json_lines, log_lines
 from compactor.formats.characters import Reading
-from compactor.formats.documents import document_in, has_columns
+from compactor.formats.document_shapes import document_in, has_columns
 from compactor.formats.lines import LineFramer
 from compactor.formats.log_lines import Form
 from compactor.formats.refusal import refused
@@ -15,12 +15,12 @@ from compactor.model import Format, QuarantineReason
 
 _CERTAIN = Detected(Format.TEXT)
 _LINES = Detected(Format.TEXT, compared=True)
-# Colours play no part in what a line is.
+# Colours do not change what a line is.
 _COLOUR = re.compile(rb"\x1b\[[\d;]*m")
 _CONTROLS = bytes({*range(9), 11, 12, *range(14, 32), 127})
 _LOOKED_AT_BYTES = 64 << 10
-# What is behind a name: of a compression, of a rotation.
-_BEHIND = re.compile(r"(?:\.(?:gz|gzip|zst|zstd)$|[.\-_]\d[\dtz.\-_:]*$)")
+# What follows a name: of a compression, of a rotation.
+_SUFFIX = re.compile(r"(?:\.(?:gz|gzip|zst|zstd)$|[.\-_]\d[\dtz.\-_:]*$)")
 _EXTENSION = re.compile(r"\.([a-z][a-z0-9]*)$")
 _DOCUMENT_NAME = re.compile(
     r"(?:^|[^a-z])(\w+_config|(?:docker|make|gem|proc|jenkins|vagrant|rake)file|licen[sc]e|copying"
@@ -69,9 +69,9 @@ def _refuse_others(text: bytes, look: Look) -> None:
 
 def _extension(key: str) -> str:
     """What a name says of its content; empty where it says nothing."""
-    name, behind = key.rpartition("/")[2].lower(), None
-    while behind != name:
-        behind, name = name, _BEHIND.sub("", name)
+    name, before = key.rpartition("/")[2].lower(), None
+    while before != name:
+        before, name = name, _SUFFIX.sub("", name)
     found = _DOCUMENT_NAME.search(name) or _EXTENSION.search(name)
     return found[1] if found else ""
 

@@ -1,4 +1,4 @@
-"""JSON objects one behind the other without a newline (``}{``), as Firehose writes them."""
+"""JSON objects one after the other without a newline (``}{``), as Firehose writes them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SAME_LINE = re.compile(rb"\}[ \t]*(?=\{)")
 _BEFORE = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*")
 # What must not be cut: an escape, or the end of one object and the start of the next.
 _TIED = re.compile(rb"[} \t\r\n\\]*+.?", re.DOTALL)
-_LOOKED_AT_ONCE = 256 << 10
-# They must be remembered; nobody means so many.
+_LOOKED_PIECE = 256 << 10
+# They must be remembered; no writer means so many.
 _MOST_AROUND = 64 << 10
 _SHOWN = 64
 
@@ -32,13 +32,13 @@ class UndelimitedFramer:
     """
 
     def opening(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
     def frame(self, content: bytes | memoryview) -> Framed:
         """Place one whole source.
 
-        Blanks before the first and behind the last object are left out.
+        Blanks before the first and after the last object are left out.
 
         Raises:
             UnreadableSource: MALFORMED, the source is not objects alone, one to a line; OPEN_END,
@@ -59,7 +59,7 @@ class UndelimitedFramer:
         return
 
     def closing(self) -> bytes:
-        """Nothing."""
+        """Empty."""
         return b""
 
 
@@ -68,7 +68,7 @@ def _without_blanks(content: bytes) -> tuple[int, int]:
     before = _BEFORE.match(content)
     end = len(content)
     while end:
-        piece = content[max(0, end - _LOOKED_AT_ONCE) : end]
+        piece = content[max(0, end - _LOOKED_PIECE) : end]
         left = len(piece.rstrip(_BLANKS))
         end -= len(piece) - left
         if left:
@@ -116,7 +116,7 @@ def _not_whole(content: bytes, start: int, end: int) -> UnreadableSource:
     if state:
         seen = f"it ends within {state}"
         return refused(QuarantineReason.OPEN_END, seen, content[start : start + _SHOWN])
-    return malformed("it is not whole JSON objects one behind the other, each on one line")
+    return malformed("it is not whole JSON objects one after the other, each on one line")
 
 
 def _cut(view: memoryview, start: int, end: int, cuts: list[int]) -> Iterator[memoryview]:
@@ -145,7 +145,7 @@ def _boundaries(
     """
     in_string = False
     while start < end:
-        tied = _TIED.match(content, min(start + _LOOKED_AT_ONCE, end) - 1, end)
+        tied = _TIED.match(content, min(start + _LOOKED_PIECE, end) - 1, end)
         last = tied.end() if tied is not None else end
         clean = _without_escapes(content[start:last])
         candidates = _candidates(clean, pattern)
@@ -191,9 +191,9 @@ def _recognise(look: Look) -> Detected | None:
 
 
 def is_undelimited(head: bytes) -> bool:
-    """Whether the first line that is no whole object begins with one, and another behind it.
+    """Whether the first line that is no whole object begins with one, and another follows it.
 
-    It may be cut off behind that.
+    It may be cut off after that.
     """
     return _begins_with_two(first_odd_line(head))
 

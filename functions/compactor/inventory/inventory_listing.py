@@ -22,8 +22,8 @@ from compactor.settings.settings import Settings
 
 # Neighbouring partitions share pages. A page takes some 4 MB.
 _PAGES_HELD = 12
-# The character behind "/": before it are all keys of a level.
-_BEHIND_SLASH = chr(ord("/") + 1)
+# The character after "/": before it are all keys of a level.
+_AFTER_SLASH = chr(ord("/") + 1)
 
 
 class InventoryListing:
@@ -47,7 +47,7 @@ class InventoryListing:
         return self.index.created_at
 
     def newest(self, partition: Partition) -> float:
-        """Nothing but what is listed."""
+        """0.0: all objects are listed."""
         return 0.0
 
     def covers(self, bucket: str, prefix: str) -> bool:
@@ -92,7 +92,7 @@ class InventoryListing:
                 continue
             level = page[0].key[: page[0].key.index("/", below) + 1]
             yield KeyPage((), (level,))
-            following = level[:-1] + _BEHIND_SLASH
+            following = level[:-1] + _AFTER_SLASH
 
     def _page(self, number: int) -> list[SourceObject]:
         with self._lock:
@@ -139,5 +139,5 @@ def open_listing(settings: Settings, run_id: str, store: ObjectStore) -> Invento
         return None
     shelf = RunShelf(settings, run_id, store)
     index = read_index(shelf)
-    # Without an index, LIST tells the same.
+    # Without an index, LIST answers the same.
     return None if index is None else InventoryListing(index, shelf)

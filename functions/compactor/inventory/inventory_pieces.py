@@ -63,7 +63,7 @@ def read_pieces(shelf: Shelf) -> list[TakenPiece]:
         for number in count():
             found.append(_read(shelf, _name(number)))
     if len({piece.manifest_md5 for piece in found}) > 1:
-        raise IntegrityError(f"{_name(0)} and the pieces behind it are of several inventories")
+        raise IntegrityError(f"{_name(0)} and the pieces after it are of several inventories")
     return found
 
 

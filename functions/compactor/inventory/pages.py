@@ -144,10 +144,10 @@ class DirectoryShelf:
 
 
 def page_name(md5: str, number: int) -> str:
-    """Of a page of the listing.
+    """Name of a page of the listing.
 
     Args:
-        md5: of the inventory's manifest: of two calls at once that take different inventories
+        md5: of the inventory's manifest: of two concurrent calls that take different inventories
             neither writes over pages of the other.
         number: from 0.
     """
@@ -155,7 +155,7 @@ def page_name(md5: str, number: int) -> str:
 
 
 def sorted_name(md5: str, part: str, number: int) -> str:
-    """Of a page of one part of the inventory, sorted by itself."""
+    """Name of a page of one sorted part of the inventory."""
     return f"sorted/{md5}/{part}/{number:08d}.json.gz"
 
 
@@ -192,9 +192,9 @@ def read_listed(shelf: Shelf, index: InventoryIndex, line: PageLine) -> list[Row
     """
     name = page_name(index.manifest_md5, line.number)
     rows = read_page(shelf, name)
-    told = (line.first, line.last, line.objects)
-    if not rows or (rows[0].key, rows[-1].key, len(rows)) != told:
-        raise IntegrityError(f"{name} of the listing is damaged: its index tells of another one")
+    listed = (line.first, line.last, line.objects)
+    if not rows or (rows[0].key, rows[-1].key, len(rows)) != listed:
+        raise IntegrityError(f"{name} of the listing is damaged: its index names another one")
     return rows
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from compactor.errors import IntegrityError, ObjectMissing
-from compactor.inventory.manifest import InventoryFile, Manifest
+from compactor.inventory.inventory_manifest import InventoryFile, Manifest
 from compactor.ports import ObjectStore
 
 _BUFFER_BYTES = 1024 * 1024
@@ -36,7 +36,7 @@ _DAMAGE = (
 )
 
 
-#: The size of a row that tells of a key what keeps it out of the listing.
+#: The size of a row that says why a key is left out of the listing.
 UNLISTED = -1
 
 
@@ -44,7 +44,7 @@ class Row(NamedTuple):
     """One object; rows sort by key, and then by time.
 
     Attributes:
-        sequence: tells of rows of one key and second which is the later; empty where the inventory
+        sequence: says of rows of one key and second which is the later; empty where the inventory
             has only current objects.
     """
 
@@ -65,7 +65,7 @@ def rows_of(
 
     Raises:
         IntegrityError: the file is gone, is no such CSV, or not what the manifest says; known for
-            certain only behind the last row.
+            certain only after the last row.
     """
     where = f"s3://{file.bucket}/{file.key}"
     try:
@@ -111,7 +111,7 @@ def _rows(lines: Iterator[list[str]], columns: Sequence[str], prefix: str) -> It
 
 
 def _current(at: Mapping[str, int]) -> Callable[[Sequence[str]], bool]:
-    """Tells whether a row is about an object that a GET of its key returns."""
+    """Whether a row is about an object that a GET of its key returns."""
     if "IsLatest" not in at:
         # An inventory of the current versions alone.
         return lambda line: True

@@ -1,4 +1,4 @@
-"""What an inventory is to whoever takes it: files of rows, in an order that stays."""
+"""What an inventory is to its caller: files of rows, in an order that stays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from compactor.errors import InvalidInput
-from compactor.inventory.manifest import FIELD, Manifest, manifest_uri, read_manifest
+from compactor.inventory.inventory_manifest import FIELD, Manifest, manifest_uri, read_manifest
 from compactor.inventory.rows import Row, rows_of
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -17,7 +17,7 @@ class Inventory(Protocol):
 
     @property
     def uri(self) -> str:
-        """Names it for people, and for the calls that go on with it."""
+        """Names it for people, and for the calls that continue it."""
         ...
 
     @property
@@ -36,7 +36,7 @@ class Inventory(Protocol):
         ...
 
     def rows(self, number: int, prefix: str) -> Iterator[Row]:
-        """What one file, counted from 0, tells of keys below a prefix; in any order."""
+        """What one file, counted from 0, says of keys below a prefix; in any order."""
         ...
 
 

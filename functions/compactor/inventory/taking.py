@@ -1,9 +1,9 @@
 """Take an inventory: read each of its files once, and write pages in the order of keys.
 
-Memory is bounded however many objects there are: as many rows as are held at once are sorted and,
+Memory is bounded however many objects there are: as many rows as are held together are sorted and,
 where there are more, laid aside as a sorted part; then the parts are merged. So is the time of a
-call: when it runs out, what was read is laid aside, too, and the next call goes on behind that
-file, or behind the last page that was merged.
+call: when it runs out, what was read is laid aside, too, and the next call goes on after that
+file, or after the last page that was merged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from compactor.settings.settings import Settings
 HELD_ROWS = 500_000
 #: Of a listing, and of a sorted part: when merged, a page of each part is held.
 PAGE_ROWS, SORTED_ROWS = 10_000, 5_000
-# Kept of a call for laying aside what is held, and for what comes behind it.
+# Kept of a call for laying aside what is held, and for what follows.
 RESERVE_SECONDS = 60.0
 
 
@@ -67,7 +67,7 @@ def take_on(
     opens: Opens = open_delivered,
     held_rows: int = HELD_ROWS,
 ) -> InventoryListing | None:
-    """Take an inventory as far as the deadline allows. Safe to run again, and at once.
+    """Take an inventory as far as the deadline allows. Safe to run again, and concurrently.
 
     What lies on the shelf already is used again, whatever was delivered since: a run has one
     listing.
@@ -78,7 +78,7 @@ def take_on(
         shelf: where the pages go.
         deadline: of this call, which reads one file or writes one page in any case.
         opens: finds the inventory.
-        held_rows: how many rows are held at once.
+        held_rows: how many rows are held together.
 
     Returns:
         The listing; None where time ran out, and another call is to go on.
@@ -110,7 +110,7 @@ def take_on(
 
 
 class _Time:
-    """Tells when a call is to stop, which does one thing in any case."""
+    """Says when a call stops; each does at least one thing."""
 
     def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
@@ -125,7 +125,7 @@ class _Time:
         self._worked = True
 
     def is_up(self, next_seconds: float = 0.0) -> bool:
-        """Nothing that takes so long is to be begun."""
+        """Whether no time is left for work of this length."""
         return self._worked and self.left() < RESERVE_SECONDS + next_seconds
 
 
@@ -188,7 +188,7 @@ class _Taking:
     def leave(self) -> None:
         """Store what this call did, for the next one."""
         if self.held:
-            # Two calls at once may stop behind different files.
+            # Two concurrent calls may stop after different files.
             self._lay_aside(f"-{self.files:06d}")
         parts = self.parts[sum(len(piece.parts) for piece in self.before) :]
         pages = self.pages[sum(len(piece.pages) for piece in self.before) :]
@@ -203,9 +203,9 @@ class _Taking:
             self.held.append(row)
             self.held += islice(rows, self.held_rows - len(self.held))
 
-    def _lay_aside(self, behind: str = "") -> None:
+    def _lay_aside(self, suffix: str = "") -> None:
         self.held.sort()
-        part = SortedPart(f"{len(self.before):05d}-{len(self.parts):05d}{behind}", [])
+        part = SortedPart(f"{len(self.before):05d}-{len(self.parts):05d}{suffix}", [])
         for number, page in enumerate(_batches(self.held, SORTED_ROWS)):
             name = sorted_name(self.inventory.md5, part.name, number)
             self.shelf.put(name, encode_page(page))
@@ -214,14 +214,14 @@ class _Taking:
         self.held = []
 
     def _rows(self, part: SortedPart, after: str) -> Iterator[Row]:
-        """Those of a part behind a key."""
+        """The rows of a part after a key."""
         for number in range(bisect_right(part.last, after), len(part.last)):
             page = read_page(self.shelf, sorted_name(self.inventory.md5, part.name, number))
             yield from page[bisect_right(page, after, key=lambda row: row.key) :]
 
 
 def _newest(rows: Iterable[Row]) -> Iterator[Row]:
-    """Of each key the last, unless it tells that there is nothing to list.
+    """The last row of each key, unless it says that there is nothing to list.
 
     An object that was written over meanwhile may be listed twice.
     """

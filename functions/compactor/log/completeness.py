@@ -1,6 +1,6 @@
 """Whether a partition's log has all that was ever written to it.
 
-Entries are numbered from 1 and nobody deletes one, so a gap shows by itself. What is missing at
+Entries are numbered from 1 and none is ever deleted, so a gap shows by itself. What is missing at
 the end shows by what is there without it: a checkpoint that sums up more entries, or an output,
 which is published only after its entry was written.
 """
@@ -20,18 +20,18 @@ from compactor.ports import ObjectStore
 _MOST_STEMS = 100
 
 
-def require_unbroken(where: str, entries: Collection[int], told: Collection[int]) -> None:
-    """Make sure that no entry is missing below the last one that anything tells of.
+def require_unbroken(where: str, entries: Collection[int], known: Collection[int]) -> None:
+    """Make sure that no entry is missing below the last one that is known.
 
     Args:
         where: the log, for a person.
         entries: sequences of those that are there.
-        told: sequences that checkpoints and witnesses tell of.
+        known: sequences that checkpoints and witnesses name.
 
     Raises:
         IntegrityError: names the first that is missing.
     """
-    last = max((*entries, *told), default=0)
+    last = max((*entries, *known), default=0)
     missing = [number for number in range(1, last + 1) if number not in entries]
     if missing:
         more = f" nor {len(missing) - 1} others" if len(missing) > 1 else ""
@@ -62,9 +62,9 @@ def unnamed_outputs(
 def outputs_among(
     listed: Callable[[], Iterable[SourceObject]], store: ObjectStore
 ) -> list[SourceObject]:
-    """Those objects that are outputs of a run: by their names those of the usual stem.
+    """The objects that are outputs of a run: by their names those of the usual stem.
 
-    Others, which somebody renamed, are outputs by their metadata. Of each other stem the first and
+    Others, which were renamed, are outputs by their metadata. Of each other stem the first and
     the last are looked at, and the rest only where one of these is an output.
 
     Args:

@@ -23,7 +23,7 @@ from compactor.model import ObjectGroup, Skipped, SourceObject
 _MARK_BITS = 16
 _MASK = (1 << _MARK_BITS) - 1
 _VALUE_BYTES = 8
-# Of what S3 copied, and of rows: nobody read the bytes, or the manifest does not tell.
+# Of what S3 copied, and of rows: the bytes were not read, or the manifest does not say.
 UNREAD_MARK = 0
 UNCOMPARED: frozenset[int] = frozenset()
 # Sorted arrays beside the first, each of one commit, before they are merged.
@@ -127,7 +127,7 @@ def values_in(raw: bytes) -> array[int]:
 
 
 def overwritten(group: ObjectGroup, rows: Sequence[ManifestRow]) -> Skipped:
-    """Of what was compacted, the sources at whose key other content was compacted before."""
+    """The compacted sources at whose key other content was compacted before."""
     if not group.held:
         return Skipped(0, 0)
     over = [row.source for row in rows if row.source.identity in group.held]

@@ -48,7 +48,7 @@ class Digests(Set[bytes]):
         return found
 
     def to_bytes(self) -> bytes:
-        """All of them in order, one behind the other."""
+        """All digests in order, concatenated."""
         if not self._ordered:
             return b"".join(sorted(self._recent))
         self._merge()
@@ -127,7 +127,7 @@ class Digests(Set[bytes]):
 
 
 def split_digests(raw: bytes) -> Iterator[bytes]:
-    """Digests that were written one behind the other.
+    """Digests that were written one after the other.
 
     Raises:
         ValueError: the last one is cut.

@@ -62,7 +62,7 @@ class Commit:
 
     Attributes:
         sequence: place in the log, from 1.
-        commit_id: tells a writer its own entry from another's after a lost answer.
+        commit_id: by which a writer recognises its own entry after a lost answer.
         replaces: sequence of an earlier commit that this one makes void.
         decided_by: names the settings under which sources were left alone, as
             :func:`compactor.outputs.detection.decided_by` does; empty where none were.
@@ -105,8 +105,8 @@ class Commit:
     @property
     def empty(self) -> bool:
         """True when there is nothing in it that a log need say."""
-        told = self.rows or self.quarantined or self.again
-        return not told and self.replaces is None
+        named = self.rows or self.quarantined or self.again
+        return not named and self.replaces is None
 
     @property
     def sources(self) -> tuple[SourceObject, ...]:

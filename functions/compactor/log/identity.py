@@ -29,11 +29,11 @@ from compactor.settings.settings import STATE_ROOT, Settings
 
 #: What to do about a log that is not whole; ends the errors that say so.
 WAY_OUT = (
-    "bring the state back from a backup or its earlier versions, or build the log anew from the"
+    "bring the state back from a backup or its earlier versions, or rebuild the log from the"
     " outputs with compactor adopt"
 )
 _VERSION = 1
-# Below a state that nobody has worked with yet, what another state has there.
+# What another state has below a state that is not in use yet.
 _OTHER_STATE = re.compile(r"(.+/)identity\.json", re.DOTALL)
 # Enough to meet one: a new state holds the records of few runs.
 _PAGES_LOOKED_AT = 10
@@ -88,8 +88,7 @@ def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
         IntegrityError: there is none, and yet there are entries, which name one.
         InvalidInput: the state is that of another destination.
     """
-    bucket, key = identity_key(settings)
-    found = read_identity(settings, store) if store.head(bucket, key) is not None else None
+    found = read_identity(settings, store)
     if found is not None:
         return found
     _refuse_lost_marker(settings, store)
@@ -200,7 +199,7 @@ def exists(store: ObjectStore, bucket: str, key: str) -> bool:
 def refuse_outputs_as_sources(settings: Settings, store: ObjectStore) -> None:
     """Refuse to compact what a compaction wrote, as when source and destination are swapped.
 
-    Looks where the state of a destination lies unless somebody says otherwise.
+    Looks where the state of a destination lies unless settings say otherwise.
 
     Raises:
         InvalidInput: the source is, or lies in, the destination of another run.
@@ -220,7 +219,7 @@ def is_output_of_a_run(store: ObjectStore, source: SourceObject) -> bool:
     try:
         head = store.head(source.bucket, source.key)
     except InvalidInput:
-        # One object that may not be looked at stops nobody.
+        # One object that may not be looked at stops no run.
         return False
     return head is not None and LOG_METADATA in head.metadata
 
@@ -228,7 +227,7 @@ def is_output_of_a_run(store: ObjectStore, source: SourceObject) -> bool:
 def outputs_among(
     sources: Sequence[SourceObject], store: ObjectStore, no_outputs: set[bytes]
 ) -> list[SourceObject]:
-    """Those of a group that say of themselves that they are outputs of some run.
+    """Sources of a group that are outputs of some run, by their own metadata.
 
     Of those that are called like outputs the first is looked at, and the others only where it is
     one.
@@ -236,7 +235,7 @@ def outputs_among(
     Args:
         sources: of the group.
         store: where they are.
-        no_outputs: identities of such first ones that are none; added to.
+        no_outputs: identities of such first ones that are no outputs; added to.
     """
     named = [one for one in sources if output_name(one.key)]
     if not named or named[0].identity in no_outputs:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from compactor.model import Quarantined, QuarantineReason, Skipped, SkipReason
 
-#: Reasons that hang on the settings: under other ones such a source is tried again.
+#: Reasons that depend on the settings: under other ones such a source is tried again.
 BY_SETTINGS = frozenset(
     {
         QuarantineReason.UNKNOWN_FORMAT,
@@ -32,7 +32,7 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         QuarantineReason.RECORDS_DIFFER: "format or csv_header to what they are",
     }
 )
-#: In the name of what decided formats: behind it stands what was pinned for the data set, for which
+#: In the name of what decided formats: after it stands what was pinned for the data set, for which
 #: some of these sources wait.
 WAITS = "."
 _WORTH_A_HEADLINE = 1 / 2
@@ -56,18 +56,18 @@ class LeftAlone:
 
     def plus(self, other: LeftAlone) -> LeftAlone:
         """Both together, with the example of the first that has one."""
-        told = self if self.example else other
-        return replace(told, objects=self.objects + other.objects, bytes=self.bytes + other.bytes)
+        named = self if self.example else other
+        return replace(named, objects=self.objects + other.objects, bytes=self.bytes + other.bytes)
 
 
-def count(told: dict[str, LeftAlone], sources: Iterable[Quarantined], sign: int = 1) -> None:
+def count(counts: dict[str, LeftAlone], sources: Iterable[Quarantined], sign: int = 1) -> None:
     """Add sources that were left alone, by reason; or with -1 take them away."""
     for one in sources:
-        found = told.get(one.reason)
+        found = counts.get(one.reason)
         if found is None:
             setting = REMEDIES.get(one.reason, "")
             found = LeftAlone(0, 0, one.source.key, one.detail, setting)
-            told[one.reason.value] = found
+            counts[one.reason.value] = found
         found.objects += sign
         found.bytes += sign * one.source.size
 

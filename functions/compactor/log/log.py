@@ -12,7 +12,7 @@ from compactor.errors import AlreadyExists, CommitConflict, IntegrityError, Tran
 from compactor.log.completeness import not_whole, require_unbroken, unnamed_outputs
 from compactor.log.encoding import encode_checkpoint, encode_commit
 from compactor.log.entries import Commit, output_digest, require_each_once
-from compactor.log.identity import WAY_OUT, claim_identity, read_identity, require_identity
+from compactor.log.identity import WAY_OUT, claim_identity, require_identity
 from compactor.log.log_objects import LogObjects, Outline
 from compactor.log.log_reader import every_entry, read_checkpoint, read_entry
 from compactor.log.manifest import identities
@@ -53,7 +53,7 @@ class CommitLog:
 
         Args:
             lost: the last entries may be gone, and their numbers are free again, whatever
-                witnesses say: for whoever builds the log anew while nobody else is at work.
+                witnesses say: for a rebuild of the log while no other writer is at work.
 
         Raises:
             IntegrityError: one of them cannot be decoded, an entry is missing, also of those that
@@ -90,17 +90,9 @@ class CommitLog:
             if state.log_id:
                 require_identity(self._settings, self._store, state.log_id)
             else:
-                state.log_id = self._identity()
+                state.log_id = claim_identity(self._settings, self._store).log_id
             state.claimed = True
         return state.log_id
-
-    def _identity(self) -> str:
-        """What the marker says, which is made where there is none: one GET once it was seen."""
-        found = read_identity(self._settings, self._store) if self._seen.log_id else None
-        if found is None or found.log_id != self._seen.log_id:
-            found = claim_identity(self._settings, self._store)
-        self._seen.log_id = found.log_id
-        return found.log_id
 
     def require_whole(self, state: LogState) -> None:
         """Make sure that the log names every output that is there: otherwise entries are gone.
@@ -120,14 +112,14 @@ class CommitLog:
         unnamed = self.unnamed(state)
         if not unnamed:
             return
-        # Whoever published them meanwhile has committed them before.
+        # Another run that published them meanwhile has committed them before.
         self.refresh(state)
         unnamed = [one for one in unnamed if not _names_output(state, one)]
         if unnamed:
             raise not_whole(f"s3://{self._bucket}/{self._prefix}", state.last, unnamed)
 
     def unnamed(self, state: LogState) -> list[SourceObject]:
-        """The outputs that are there, and that no entry names as far as ``state`` tells."""
+        """The outputs that are there, and that no entry names as far as ``state`` knows."""
         bucket, prefix = layout.output_prefix(self._settings, self._partition)
         place = Destination(bucket, prefix)
         return unnamed_outputs(self._store, place, partial(_names_output, state))
@@ -188,7 +180,7 @@ class CommitLog:
         log_id = self.prepare(state)
         most_races = self._settings.limits.races
         for _ in range(most_races):
-            # Also before the first try: the log may have been read anew, for another group,
+            # Also before the first try: the log may have been re-read, for another group,
             # after this one was planned.
             self._refuse_conflict(state, draft)
             commit = replace(draft, sequence=state.last + 1, log_id=log_id)
@@ -199,7 +191,8 @@ class CommitLog:
                 self.refresh(state)
                 # A retried PUT may meet the entry that its own first try wrote.
                 if state.commit_ids.get(commit.sequence) != commit.commit_id:
-                    # Else their numbers are given again where somebody deletes one of them now.
+                    # Else their numbers are given again where another process deletes one of them
+                    # now.
                     self.settle_numbers(state)
                     continue
             else:
@@ -211,7 +204,7 @@ class CommitLog:
         )
 
     def outline(self) -> Outline | None:
-        """What one LIST tells of the log; None where it is not summed up, or not whole."""
+        """What one LIST shows of the log; None where it is not summed up, or not whole."""
         listed = self._list("")
         try:
             self._require_unbroken(listed)
@@ -307,8 +300,8 @@ class CommitLog:
         return LogObjects.of(pages, self._prefix)
 
     def _require_unbroken(self, listed: LogObjects, through: int = 0) -> None:
-        told = {*listed.checkpoints, *listed.witnesses, through}
-        require_unbroken(f"s3://{self._bucket}/{self._prefix}", listed.commits, told)
+        known = {*listed.checkpoints, *listed.witnesses, through}
+        require_unbroken(f"s3://{self._bucket}/{self._prefix}", listed.commits, known)
 
     def _take(self, state: LogState, listed: LogObjects) -> None:
         """Take the entries that are new to ``state``."""

@@ -30,7 +30,7 @@ class LogObjects(msgspec.Struct):
 
     @classmethod
     def of(cls, pages: Iterable[Iterable[SourceObject]], prefix: str) -> LogObjects:
-        """Those that are listed below the log's prefix."""
+        """The objects that are listed below the log's prefix."""
         listed = cls()
         written: dict[int, float] = {}
         for page in pages:

@@ -51,7 +51,7 @@ class StoredLog(msgspec.Struct):
         entries: when each entry was written, by sequence; UNIX seconds of the store's clock.
         cleaned: sequences of the entries that clean-up is done with.
         checkpoints: sequences up to which a checkpoint sums the log up.
-        witnesses: sequences of the entries that a witness tells of.
+        witnesses: sequences of the entries that a witness names.
         published: when a later run published entries, by sequence; as in ``entries``.
     """
 
@@ -75,7 +75,7 @@ class StoredLog(msgspec.Struct):
 
     @property
     def missing(self) -> list[int]:
-        """Sequence numbers that have no entry, up to the last that anything tells of."""
+        """Sequence numbers that have no entry, up to the last that is known."""
         last = max((*self.entries, *self.witnesses), default=0)
         return sorted(set(range(1, last + 1)) - set(self.entries))
 
@@ -135,7 +135,7 @@ def few_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog] | None:
 def each_log(state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
     """Every log, as soon as all of it is listed; few are held at a time.
 
-    Keys come in order, and the path of a log is the begin of all its keys: behind them it is
+    Keys come in order, and the path of a log is the beginning of all its keys: after them it is
     complete. Open meanwhile are the logs of the levels above, where partitions lie in each other.
 
     Raises:
@@ -223,7 +223,7 @@ def every_entry(
 ) -> Iterator[tuple[Commit, bool]]:
     """The entries of a log, newest first, each read once, and whether it is valid.
 
-    An entry is valid when no later one replaces it. That hangs on later entries alone, so each
+    An entry is valid when no later one replaces it. That depends on later entries alone, so each
     can be relied on as soon as it is given, and only one is held at a time.
 
     Args:
@@ -291,7 +291,7 @@ def _get(store: ObjectStore, bucket: str, key: str) -> bytes:
     try:
         return store.get(bucket, key)
     except ObjectMissing:
-        raise _damaged(bucket, key, "somebody deleted it just now") from None
+        raise _damaged(bucket, key, "it was deleted just now") from None
 
 
 def _damaged(bucket: str, key: str, why: object) -> IntegrityError:
@@ -299,7 +299,7 @@ def _damaged(bucket: str, key: str, why: object) -> IntegrityError:
 
 
 def _refuse_other_state(state: S3Uri, key: str) -> None:
-    """Nothing below the partitions of a state is called like the marker of one."""
+    """Refuse a key that is the marker of another state."""
     if key.endswith(_OF_A_STATE):
         accepted = f"a prefix without another state in it, as s3://{state.bucket}/{key} is of one"
         raise InvalidInput("s3_state_uri", state.uri, accepted)

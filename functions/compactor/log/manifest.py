@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from compactor.attributes import Attributes
-from compactor.log.slices import Edit, SliceFacts
+from compactor.log.slice_facts import Edit, SliceFacts
 from compactor.model import SourceObject
 
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ class ManifestRow(NamedTuple):
             output, in the output as stored.
         length: bytes of the slice.
         plain_bytes: size of the source once decompressed, bytes; None for a copied output.
-        crc32: of those bytes; None where S3 copied them and nobody read them.
+        crc32: of those bytes; None where S3 copied them and they were not read.
         facts: how to undo the framing; None for a copied output, which is the source itself.
         attributes: what S3 kept beside its bytes; None for nothing.
     """

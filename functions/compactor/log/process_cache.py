@@ -17,9 +17,8 @@ class SeenState:
     stores anything, and what is known here counts only as long as that says the same.
 
     Attributes:
-        log_id: identity that the marker said last; empty for none yet.
         scheme_of: identity of the log beside which the run's scheme was seen or written.
-            Schemes are only ever added, and whoever adds one reads those before it.
+            Schemes are only ever added, by a writer that has read those before.
         has_no_table: nothing of the destination was given to a table when a clean-up of this run
             looked. Of one that was begun since, an output that is gone makes it look again.
         contents: what clean-up has read of the table's metadata, by version, as
@@ -30,7 +29,6 @@ class SeenState:
             :class:`compactor.planning.surroundings.Surroundings` keeps it.
     """
 
-    log_id: str = ""
     scheme_of: str = ""
     has_no_table: bool = False
     contents: dict[str, Any] = field(default_factory=dict)

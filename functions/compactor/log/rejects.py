@@ -59,7 +59,7 @@ class WaitingRejects(msgspec.Struct):
 
     @property
     def in_order(self) -> list[Waiting]:
-        """Those of the oldest entry first."""
+        """All that wait, the oldest entry first."""
         return sorted(self.waiting.values(), key=lambda one: one.sequence)
 
     @property

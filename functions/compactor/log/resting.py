@@ -1,8 +1,8 @@
 """Partitions at rest: what a worker remembers of one in which nothing was left to be done.
 
-The record says: whoever sees this listing, this log and these settings before that time has nothing
+The record says: a worker that sees this listing, log and settings before that time has nothing
 to do. That follows from those alone, so a record may be old, or late, and is true all the same;
-it only tells of a partition that has changed that there is nothing to be known. It saves work, and
+of a partition that has changed it says nothing. It saves work, and
 is no part of the log: where it is missing, damaged or of another version, a worker looks.
 """
 
@@ -29,7 +29,7 @@ RECORD_VERSION = 1
 #: Of the program: to be raised by any change to which sources a plan leaves alone.
 PLAN_RULES = 1
 # Which partitions a run takes, and who else works for it; not what is done in a partition.
-_BESIDE = frozenset({"start", "end", "duration", "spark_engine", "emr_cluster_id"})
+_BESIDE = frozenset({"start", "end", "duration", "spark_engine"})
 
 
 class RestRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +37,7 @@ class RestRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         run_id: of the run that looked. For that run itself the partition is one that it worked on.
-        by: the settings and rules that it hangs on, see :func:`looked_by`.
+        by: the settings and rules that it depends on, see :func:`looked_by`.
         at: when a worker looked; UNIX seconds.
         until: from then on there is something to do, because of the age of objects alone; None for
             never.
@@ -101,7 +101,7 @@ class Resting:
         )
 
 
-NOBODY = Resting()
+NONE_AT_REST = Resting()
 
 
 def looked_by(settings: Settings) -> str:
@@ -129,7 +129,7 @@ def write_rest(
 
 
 class Rests(msgspec.Struct, frozen=True):
-    """Tells which partitions are at rest.
+    """Finds which partitions are at rest.
 
     Args:
         settings: of the run.

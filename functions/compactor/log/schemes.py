@@ -180,9 +180,9 @@ def source_roots(state: S3Uri, store: ObjectStore) -> tuple[S3Uri, ...]:
 def _add(settings: Settings, store: ObjectStore, number: int, scheme: Scheme) -> Scheme | None:
     """Write the next scheme, or the one that has its number already.
 
-    Numbered and create-if-absent: of two first runs at once, one must read the other's scheme
+    Numbered and create-if-absent: of two concurrent first runs, one must read the other's scheme
     before it may add its own. That the last of several is gone would show nowhere, so each but
-    the first, which entries tell of, has a copy that comes before it: whoever wants to add a
+    the first, which entries name, has a copy that comes before it: a writer that adds a
     scheme where a copy lies brings that one back first.
 
     Returns:
@@ -239,7 +239,7 @@ def _load(settings: Settings, store: ObjectStore) -> list[Scheme]:
     try:
         return [_decode(f"s3://{bucket}/{key}", store.get(bucket, key)) for key in keys]
     except ObjectMissing as error:
-        raise IntegrityError(f"{error}: somebody deleted it just now") from None
+        raise IntegrityError(f"{error}: it was deleted just now") from None
 
 
 def _require_fit(settings: Settings, scheme: Scheme, paths: Sequence[str]) -> None:
@@ -255,7 +255,7 @@ def _require_fit(settings: Settings, scheme: Scheme, paths: Sequence[str]) -> No
 def _lost(settings: Settings, number: int) -> IntegrityError:
     bucket, key = scheme_key(settings, number)
     return IntegrityError(
-        f"s3://{bucket}/{key} is missing, and so nothing tells how the sources of the commits in"
+        f"s3://{bucket}/{key} is missing, and so nothing says how the sources of the commits in"
         f" {settings.s3_state_uri} were divided: {WAY_OUT}"
     )
 

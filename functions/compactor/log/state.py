@@ -40,8 +40,8 @@ class RunTotals(msgspec.Struct):
     ``records`` leaves out those of server-side copies, which were never counted, and the
     ``rejected`` ones; those that were rejected by an earlier commit, and fit by now, are
     ``replayed``, and no sources. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are
-    told, all are counted, by reason, too; but for those whose reason may pass, which each call
-    meets anew.
+    shown, all are counted, by reason, too; but for those whose reason may pass, which each call
+    meets again.
     """
 
     sources: int = 0
@@ -115,7 +115,7 @@ class LogState(msgspec.Struct):
         quarantined: identities of the sources left alone for good.
         passing: identities of the sources left alone for a reason that may pass, such as access
             denied: every run tries them again, and none writes them down a second time.
-        undecided: those of the quarantined that hang on the settings, by the settings in force.
+        undecided: those of the quarantined that depend on the settings, by the settings in force.
         contents: what was compacted of which key.
         foreign: what entries name that others wrote since the last plan, or since before it.
         written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
@@ -136,7 +136,7 @@ class LogState(msgspec.Struct):
         replaced: sequences that entries after the checkpoint make void.
         unwitnessed: sequences of valid entries after the checkpoint whose witness this run has
             neither left nor compared, and whether there is one.
-        lost: sequences whose witness is that of an entry that is gone, and that are given anew.
+        lost: sequences whose witness is that of an entry that is gone, and that are given again.
     """
 
     last: int = 0

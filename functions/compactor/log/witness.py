@@ -1,9 +1,9 @@
 """Witness: the object beside an entry that keeps its number taken, should the entry be deleted.
 
-It is created after the entry and before the output is published. Whoever gets a number that an
-entry had before finds its witness, which names another commit, and publishes nothing. So of two
-workers that both believe to have committed as number n, because somebody deleted an entry of the
-log between them, one alone publishes.
+It is created after the entry and before the output is published. A writer that gets a number that
+an entry had before finds its witness, which names another commit, and publishes nothing. So of two
+workers that both believe to have committed as number n, because an entry of
+the log was deleted between them, one alone publishes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _decode = decoder(Witness)
 def leave_witness(
     store: ObjectStore, bucket: str, key: str, witness: Witness, *, again: bool = False
 ) -> None:
-    """Write the witness of an entry that is there; safe to run twice, and by two at once.
+    """Write the witness of an entry that is there; safe to run twice, also concurrently.
 
     Args:
         store: where it is.
@@ -83,7 +83,7 @@ def require_witness(store: ObjectStore, bucket: str, key: str, commit_id: str) -
     found = read_witness(store, bucket, key)
     where = f"s3://{bucket}/{key}"
     if found is None:
-        raise IntegrityError(f"{where} is damaged: somebody deleted it just now")
+        raise IntegrityError(f"{where} is damaged: it was deleted just now")
     if found.commit_id != commit_id:
         raise IntegrityError(
             f"{where} says that this entry of the commit log is commit {found.commit_id}, and it is"

@@ -14,8 +14,8 @@ A verdict needs the sources and the outputs as numbers, what the run asks of AWS
 ``found.lines()`` are sentences for a person, ``found.rows()`` a table of four columns,
 ``found.explain()`` every formula with its numbers and the source of its prices, and
 ``found.to_dict()`` all of it for JSON. Objects that are not alike: ``Shape.of(sizes)``; of several
-storage classes: one shape plus another. ``retention_days=None`` says that nobody deletes the
-sources.
+storage classes: one shape plus another. ``retention_days=None`` says that sources are never
+deleted.
 """
 
 from compactor.money.figures import Figure, shown, total

@@ -1,4 +1,4 @@
-"""An amount of dollars, and how it came about: formula, numbers, and where each price is from."""
+"""An amount of dollars, and how it was computed: formula, numbers, and where each price is from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from compactor.prices import Price, Prices
 
 _LEAST = 1e-6
-# Below, cents hide what is told.
+# Below, cents hide the figure.
 _EXACT = 0.0995
 
 
@@ -37,7 +37,7 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 def charged(name: str, count: float, what: str, price: Price) -> Figure:
-    """So many of what is paid for by the unit.
+    """The cost of a number of units.
 
     Args:
         name: what is paid for.
@@ -55,12 +55,12 @@ def total(figures: Iterable[Figure]) -> float:
     return sum(one.dollars for one in figures)
 
 
-def told_price(price: Price) -> str:
+def price_text(price: Price) -> str:
     """A price with its source, for a person."""
     amount = f"${price.dollars:g}" + (f" for {price.units:,}" if price.units != 1 else "")
-    told = [f"{price.source}, {price.date}", *((price.note,) if price.note else ())]
-    told += () if price.sure else ("not compared with the page",)
-    return f"{price.unit}, {price.region}: {amount} ({'; '.join(told)})"
+    parts = [f"{price.source}, {price.date}", *((price.note,) if price.note else ())]
+    parts += () if price.sure else ("not compared with the page",)
+    return f"{price.unit}, {price.region}: {amount} ({'; '.join(parts)})"
 
 
 def price_of(prices: Prices, name: str) -> Price:

@@ -1,4 +1,4 @@
-"""What is stored, in the numbers that money hangs on."""
+"""What is stored, in the numbers that costs depend on."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Shape:
     def alike(
         cls, objects: int, size: int, *, storage_class: str = STANDARD, parts: int | None = None
     ) -> Shape:
-        """So many objects of one size in bytes."""
+        """A number of objects of one size in bytes."""
         small = size < SMALL_BYTES
         every = objects * size
         one = Holding(storage_class, objects, every, objects * small, every * small)

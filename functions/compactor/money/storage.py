@@ -20,7 +20,7 @@ from compactor.settings.storage_classes import (
 from compactor.sizes import GIB
 
 _LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
-_ARCHIVES = frozenset({GLACIER, DEEP_ARCHIVE})
+_ARCHIVED = frozenset({GLACIER, DEEP_ARCHIVE})
 # Of each archived object: its name and the like in Standard, an index in its own class.
 _NAME_BYTES, _INDEX_BYTES = 8 * 1024, 32 * 1024
 #: Of one LIST, at most.
@@ -46,7 +46,7 @@ def _kept(one: Holding, prices: Prices, scans: float) -> Iterator[Figure]:
         billed = one.bytes - one.small_bytes + one.small_objects * SMALL_BYTES
         what = "GB, of what is below 128 KB as many"
         yield charged(held, billed / GIB, what, _storage(prices, name))
-    elif name in _ARCHIVES:
+    elif name in _ARCHIVED:
         size = one.bytes + one.objects * _INDEX_BYTES
         yield charged(held, size / GIB, "GB, with 32 KB an object", _storage(prices, name))
         names = one.objects * _NAME_BYTES / GIB
@@ -126,10 +126,10 @@ def _get_name(one: Holding) -> str:
 
 def _retrieved(one: Holding, prices: Prices) -> Iterator[Figure]:
     name = known(one.storage_class)
-    if name in _LEAST_BILLED | _ARCHIVES:
+    if name in _LEAST_BILLED | _ARCHIVED:
         price = price_of(prices, f"s3.retrieval.{name.lower()}")
         yield charged(f"retrieval, {one.storage_class}", one.bytes / GIB, "GB", price)
-    if name in _ARCHIVES:
+    if name in _ARCHIVED:
         price = price_of(prices, f"s3.restore.{name.lower()}")
         yield charged(f"restores, {one.storage_class}", one.objects, "objects", price)
 

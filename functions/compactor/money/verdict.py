@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from compactor.money.figures import Figure, shown, told_price, total
+from compactor.money.figures import Figure, price_text, shown, total
 from compactor.money.running import RunWork, cost_of
 from compactor.money.shapes import Shape
+from compactor.money.statement import lines_of, rows_of
 from compactor.money.storage import a_month, known, to_move, to_read_once, to_scan
-from compactor.money.telling import lines_of, rows_of
 from compactor.planning.query_seconds import ATHENA, seconds
 from compactor.prices import Price, Prices
 from compactor.settings.storage_classes import STANDARD
@@ -25,7 +25,7 @@ from compactor.settings.storage_classes import STANDARD
 DAYS_PER_MONTH = 365 / 12
 # What is done without compaction is chosen by the costs of so long.
 _COMPARED_MONTHS = 12
-# Whoever has to wait longer for storage alone to pay is told that it never will.
+# Where storage alone takes longer to pay, the verdict says that it never does.
 _NEVER_DAYS = 3_650.0
 USUAL_SCANS_PER_MONTH = 30.0
 USUAL_RETENTION_DAYS = 30.0
@@ -151,7 +151,7 @@ class Verdict(msgspec.Struct, frozen=True):
             for one in figures:
                 lines.append(f"  {one.explained}")
                 prices |= dict.fromkeys(one.prices)
-        return (*lines, "prices:", *(f"  {told_price(one)}" for one in prices))
+        return (*lines, "prices:", *(f"  {price_text(one)}" for one in prices))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON: amounts in dollars, times in days and seconds."""
@@ -225,8 +225,8 @@ def verdict(
         scans_per_month: how often all of it is read.
         target_class: to which lifecycle moves the outputs: one of
             :data:`compactor.settings.storage_classes.STORAGE_CLASSES`.
-        retention_days: how long the sources stay beside the outputs; None where nobody deletes
-            them, so that both are paid for month by month.
+        retention_days: how long the sources stay beside the outputs; None where they are never
+            deleted, so that both are paid for month by month.
     """
     as_read = (*cost_of(run, prices), *to_read_once(shape_before, prices))
     after = shape_after.moved(target_class)

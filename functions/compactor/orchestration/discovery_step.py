@@ -34,7 +34,7 @@ from compactor.probe.probe import ensure_asked
 from compactor.registry.streams import identity_of
 from compactor.runs.prior_listing import RegistryAt, open_pending, registry_at
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor.sinks.merged_tables import is_behind
+from compactor.sinks.merged_tables import lags
 
 _Store = TypeVar("_Store", bound=ObjectStore)
 
@@ -82,7 +82,7 @@ def begin(
         fleet: the workers; those that were measured by default.
         deadline: of this call, which never comes by default; before it, a discovery that is not
             at its end stores what it found.
-        at: finds the table of what events told.
+        at: finds the table of what events named.
 
     Returns:
         What is to be done; or a part of the discovery, after which this is to be called again.
@@ -122,9 +122,7 @@ def begin(
         lists = write_rest(found, settings, run_id, store, warnings, requests=asked)
     else:
         lists = write_work(found, settings, run_id, store, warnings, requests=asked)
-    spark = bool(lists.oversized_count) or (
-        bool(settings.upsert_key) and is_behind(settings, store)
-    )
+    spark = bool(lists.oversized_count) or (bool(settings.upsert_key) and lags(settings, store))
     return Begun(found, lists, store, spark)
 
 
@@ -158,7 +156,7 @@ def find_pending(
     *,
     writes: bool = True,
 ) -> Discovery:
-    """The partitions of which events told, with what is pending in each.
+    """The partitions that events named, with what is pending in each.
 
     Args:
         settings: of the run.

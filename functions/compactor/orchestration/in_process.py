@@ -14,7 +14,7 @@ class ThisProcess:
     Args:
         desk: where orders are carried out.
         deadline: of the whole run.
-        on_error: told of whatever ended a call, where it is handled.
+        on_error: called with what ended a call, where it is handled.
     """
 
     slots = 1
@@ -40,4 +40,4 @@ class ThisProcess:
             return Answer.of(error)
 
     def stop(self) -> None:
-        """Nothing is under way beside the thread that asks."""
+        """Do nothing: no work runs outside of the calling thread."""

@@ -98,7 +98,7 @@ class Desk:
 
     Attributes:
         seen: what the orders before have shown of the state.
-        at: finds the table of what events told.
+        at: finds the table of what events named.
     """
 
     settings: Settings

@@ -1,10 +1,10 @@
-"""Reconcile: register by LIST, or by an inventory, what no event told of.
+"""Reconcile: register by LIST, or by an inventory, what no event named.
 
 Events get lost: notifications that were switched off for an hour, messages that outlived their
 queue, objects from before the first notification. What is listed, and neither a commit log nor the
 table knows, is registered as if its event had come.
 
-The source is gone through in the order of its keys. A call that is told to stop says behind which
+The source is gone through in the order of its keys. A call that has to stop says after which
 key the next one goes on.
 """
 
@@ -35,7 +35,7 @@ from compactor.settings.windows import matches
 #: The event of a younger object may still be on its way.
 GRACE_SECONDS = 900.0
 # Objects of a partition between two looks at the time.
-_COMPARED_AT_ONCE = 1_000
+_BATCH = 1_000
 
 
 @dataclass(slots=True)
@@ -47,10 +47,10 @@ class Reconciled:
         compacted: of these, that a commit names and that were not put again after the newest one,
             or that were left alone for good.
         known: that the table has.
-        registered: that no event had told of.
+        registered: that no event had named.
         younger: left for the next time.
-        complete: False where the call was told to stop.
-        start_after: the key behind which the next call goes on; empty where this one came to the
+        complete: False where the call had to stop.
+        start_after: the key after which the next call resumes; empty where this one came to the
             end.
     """
 
@@ -65,7 +65,7 @@ class Reconciled:
     def add(self, other: Reconciled) -> None:
         """Add up.
 
-        What lies behind a place that was not done is done again; it is registered by then.
+        What lies after a place that was not done is done again; it is registered by then.
         """
         self.registered += other.registered
         if not self.complete:
@@ -84,15 +84,15 @@ class Reconciliation:
 
     Attributes:
         settings: of a run of the stream.
-        store: where the objects are; called from several threads at once.
+        store: where the objects are; called from several threads concurrently.
         now: UNIX seconds.
         at: finds the table of a name.
         workers: threads, each with one request at a time.
         stop: true when time runs out; something is compared in any case.
         grace_seconds: younger objects are left for the next time.
-        start_after: only keys behind this one.
+        start_after: only keys after this one.
         inventory: lists the source; None for LIST.
-        on_compared: told how many objects more were compared, by any thread.
+        on_compared: called with how many objects more were compared, by any thread.
     """
 
     settings: Settings
@@ -108,14 +108,14 @@ class Reconciliation:
 
     @property
     def lists(self) -> ObjectStore:
-        """What tells which objects there are."""
+        """What lists the objects."""
         if self.inventory is None:
             return self.store
         return cast(ObjectStore, InventoriedStore(self.store, self.inventory))
 
 
 class _Time:
-    """Runs out when a call is told to stop, but not before something is compared."""
+    """Runs out when a call has to stop, but not before something is compared."""
 
     def __init__(self, given: Reconciliation) -> None:
         self._given = given
@@ -130,7 +130,7 @@ class _Time:
 
 
 def reconcile(given: Reconciliation) -> Reconciled:
-    """Register what is listed, and nobody knows. Safe to run again, and beside runs.
+    """Register what is listed, and not known. Safe to run again, and beside runs.
 
     Raises:
         InvalidInput: a bucket may not be read, or the stream is that of another source.
@@ -216,11 +216,11 @@ class _OfPartition:
 
     def reconcile(self, objects: Iterator[SourceObject]) -> Reconciled:
         found = self._found
-        while some := list(islice(objects, _COMPARED_AT_ONCE)):
+        while some := list(islice(objects, _BATCH)):
             self._register([self._item(one) for one in some if self._is_of_interest(one)])
             found.start_after = some[-1].key
             self._given.on_compared(len(some))
-            if len(some) == _COMPARED_AT_ONCE and self._given.stop():
+            if len(some) == _BATCH and self._given.stop():
                 found.complete = False
                 break
         return found
@@ -263,7 +263,7 @@ class _OfPartition:
         )
 
     def _wake(self, items: Sequence[Item], new: Sequence[Item]) -> None:
-        """Also for what was known: whoever registered it may have died before doing so."""
+        """Also for what was known: its registration may have died before doing so."""
         registry, stream = self._listing.registry, self._listing.stream
         registry.touch(stream, self._partition.path, max(one.time for one in items))
         if new:

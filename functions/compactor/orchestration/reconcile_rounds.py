@@ -2,11 +2,11 @@
 
 How far a round is lies beside the other state of the stream, ``reconcile/<stream>.json``:
 
-    start_after   behind this key the next call goes on
-    busy_until    somebody is at work until then, or died
+    start_after   after this key the next call resumes
+    busy_until    a call is at work until then, or died
 
 The place is only ever moved on by who went through everything before it, from the place that an
-earlier call left: two calls at once go through some keys twice, and none is passed over.
+earlier call left: two concurrent calls go through some keys twice, and none is passed over.
 
 A round by an inventory takes that first, below ``runs/reconcile-<stream>-<begun>/``, as a run does;
 all its calls compare the same one.
@@ -30,7 +30,7 @@ from compactor.registry.streams import table_and_stream
 from compactor.settings.settings import Settings
 
 ROUND_VERSION = 1
-#: Goes on with taking the inventory of a round, by the id of a run that its listing lies below;
+#: Continues taking the inventory of a round, by the id of a run that its listing lies below;
 #: None where time ran out before there was a listing.
 Take = Callable[[str], InventoryListing | None]
 
@@ -41,8 +41,8 @@ class Round(msgspec.Struct, kw_only=True):
     Attributes:
         begun_at: UNIX seconds.
         ended_at: when the source was gone through; 0.0 while it is not.
-        busy_until: nobody else goes on before, UNIX seconds.
-        start_after: the key behind which the next call goes on.
+        busy_until: no other call resumes before, UNIX seconds.
+        start_after: the key after which the next call resumes.
         calls: that worked on it.
         objects, compacted, known, registered, younger: as :class:`Reconciled` counts them.
         cause: what ended the last call; then only who may begin a round goes on.
@@ -76,13 +76,13 @@ _decode = decoder(Round)
 def go_on(
     given: Reconciliation, busy_seconds: float, *, begin: bool, take: Take | None = None
 ) -> Reconciled | None:
-    """Go on with the round of a stream, or begin one.
+    """Continue the round of a stream, or begin one.
 
     Args:
-        given: of this call; where it starts is told by the round.
+        given: of this call; the round says where it starts.
         busy_seconds: how long this call may take.
         begin: a round, where the last one has ended or failed; otherwise only one that is under way
-            is gone on with.
+            is continued.
         take: of a round by an inventory.
 
     Returns:

@@ -1,10 +1,10 @@
-"""One run from discovery to its report, on workers that somebody else provides.
+"""One run from discovery to its report, on workers that the caller provides.
 
 discover -> each partition: compact, beside them Spark -> the table, where there is one
 -> each partition with old commits: clean up -> report
 
 The receipts say what is done. So a run goes on where an earlier invocation of it stopped, and a
-worker that was killed leaves nothing that its successor, or the next run, does not mend.
+worker that was killed leaves nothing that its successor, or the next run, does not repair.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SPARK_RESULT_NAME = "spark-result.json"
 # A partition that is begun should come to a committed group.
 PARTITION_SECONDS = 60.0
 # S3 takes 3,500 deletes a second below one prefix, and each request has a thousand.
-_CLEAN_UPS_AT_ONCE = 10
+_CONCURRENT_CLEAN_UPS = 10
 
 
 class _SparkCounts(msgspec.Struct):
@@ -225,7 +225,7 @@ class _Whole:
                 receipt = self._published(store)
                 given.observer.published(receipt)
             except Exception as error:
-                # Compaction stands, the report tells, and the next run brings in what is left.
+                # Compaction stands, the report says so, and the next run brings in what is left.
                 longest = tries.longest_wait(type(error).__name__)
                 if longest is None:
                     given.observer.not_published(error)
@@ -254,12 +254,12 @@ class _Whole:
         try:
             due = self._due()
         except Exception as error:
-            # Compaction stands, and the report tells.
+            # Compaction stands, and the report says so.
             self._given.observer.clean_up_not_planned(error)
             return f"{type(error).__name__}: {error}"
         self._tally.set(clean_ups_total=len(due))
-        at_once = min(self._workers.slots, _CLEAN_UPS_AT_ONCE)
-        for order, answer in self._each(self._to_clean_up(due), at_once):
+        concurrent = min(self._workers.slots, _CONCURRENT_CLEAN_UPS)
+        for order, answer in self._each(self._to_clean_up(due), concurrent):
             if answer.status == MORE:
                 self._left.append(order.path)
         if not self._left:
@@ -294,12 +294,12 @@ class _Whole:
                     continue
             yield Order.to_clean_up(path, settings)
 
-    def _each(self, orders: Iterable[Order], at_once: int) -> list[tuple[Order, Answer]]:
-        """See all orders through, so many at once."""
+    def _each(self, orders: Iterable[Order], concurrent: int) -> list[tuple[Order, Answer]]:
+        """See all orders through, so many concurrently."""
         try:
             if not self._workers.own_time:
                 return [(order, self._see_through(order)) for order in orders]
-            with ThreadPoolExecutor(at_once, thread_name_prefix="partition") as pool:
+            with ThreadPoolExecutor(concurrent, thread_name_prefix="partition") as pool:
                 wanted = list(orders)
                 try:
                     return list(zip(wanted, pool.map(self._see_through, wanted), strict=True))
@@ -328,7 +328,7 @@ class _Whole:
         tries = Tries(self._given.retries)
         while self._given.deadline.remaining_seconds() >= PARTITION_SECONDS:
             answer = self._workers.carry_out(order)
-            self._tell(order, answer)
+            self._count(order, answer)
             if answer.status == FAILED:
                 longest = tries.longest_wait(answer.error)
                 if longest is None:
@@ -339,7 +339,7 @@ class _Whole:
             order = order.following(answer)
         return Answer(MORE)
 
-    def _tell(self, order: Order, answer: Answer) -> None:
+    def _count(self, order: Order, answer: Answer) -> None:
         if answer.error != STOPPED:
             with self._tally.lock:
                 self._tally.answered(order, answer)
@@ -376,10 +376,10 @@ class _Whole:
         return spark.result()
 
     def _run_spark(self, spark: Spark) -> str:
-        def tell(line: str) -> None:
+        def show(line: str) -> None:
             self._tally.set(spark=line)
 
-        failure = spark.run(self._given.run_id, self._begun.lists.run_uri, tell)
+        failure = spark.run(self._given.run_id, self._begun.lists.run_uri, show)
         for name in (SPARK_RESULT_NAME, SPARK_ERROR_NAME):
             with suppress(ObjectMissing, msgspec.MsgspecError):
                 body = self._begun.store.get(*_run_key(self._given, name))

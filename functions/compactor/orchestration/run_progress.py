@@ -39,13 +39,13 @@ class RunProgress:
 
 
 class Tally:
-    """Adds up the answers of workers; any thread may tell.
+    """Adds up the answers of workers; any thread may add.
 
     Args:
-        on_change: told of every change, one call at a time.
+        on_change: called with every change, one call at a time.
 
     Attributes:
-        lock: held while somebody is told.
+        lock: held during that call.
     """
 
     def __init__(self, on_change: Callable[[RunProgress], None]) -> None:
@@ -59,7 +59,7 @@ class Tally:
             self._publish(replace(self.now, **values))
 
     def add(self, **more: int) -> None:
-        """So many more of each."""
+        """Add to the counts."""
         with self.lock:
             self.set(**{name: getattr(self.now, name) + n for name, n in more.items()})
 

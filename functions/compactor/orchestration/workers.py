@@ -18,15 +18,15 @@ class Workers(Protocol):
 
     @property
     def slots(self) -> int:
-        """How many orders may be under way at once."""
+        """How many orders may be under way concurrently."""
         ...
 
     @property
     def own_time(self) -> bool:
         """True where each call has a process, and so a time, of its own: ``more`` is called again.
 
-        Calls that share this thread share the time of the whole run: ``more`` says that there
-        is none left.
+        Calls that share this thread share the time of the whole run: ``more`` says that no
+        time is left.
         """
         ...
 
@@ -52,7 +52,7 @@ class Spark(Protocol):
         Args:
             run_id: of the run.
             run_uri: the prefix below which everything of the run lies.
-            on_line: told of each line the job has for a person.
+            on_line: called with each line the job has for a person.
         """
         ...
 
@@ -62,7 +62,7 @@ class Spark(Protocol):
 
 
 class Observer:
-    """Looks on; told by one thread at a time."""
+    """Looks on; called by one thread at a time."""
 
     def discovering(self, part: Part) -> None:
         """Time ran out before discovery had found everything."""
@@ -77,7 +77,7 @@ class Observer:
         """It was not, or not all; called where the error is handled."""
 
     def planned_clean_up(self, partitions: int) -> None:
-        """So many partitions have commits past retention."""
+        """Take the number of partitions with commits past retention."""
 
     def expired(self, expiry: Expiry) -> None:
         """Old files of the state were dropped."""

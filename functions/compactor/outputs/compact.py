@@ -1,4 +1,4 @@
-"""Compact: read one group of sources and store one output that nobody can read yet."""
+"""Compact: read one group of sources and store one output that no reader sees yet."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import NamedTuple
 from compactor.attributes import Attributes
 from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
-from compactor.encoding.output_encoding import output_compression
-from compactor.encoding.source_class import as_learned
+from compactor.encoding.output_encoding import as_learned
 from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
-from compactor.formats import Detected, content_type, extension_for, framer_for
+from compactor.formats import Decide, Detected, content_type, extension_for, framer_for
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import Kept, SliceFacts
+from compactor.log.slice_facts import Kept, SliceFacts
 from compactor.model import (
     Again,
     Compression,
@@ -27,19 +26,22 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.outputs import plain_content as plain
-from compactor.outputs.attribute_reads import KeptAttributes, require_not_encrypted, without_tags
 from compactor.outputs.copies import copied_signature, copy_whole
-from compactor.outputs.denied_prefixes import Denials
 from compactor.outputs.detection import detector
-from compactor.outputs.group_deadline import ReadingTime
-from compactor.outputs.inflation import Plain, inflated
+from compactor.outputs.group_reading import (
+    Denials,
+    KeptAttributes,
+    ReadingTime,
+    require_not_encrypted,
+    without_tags,
+)
 from compactor.outputs.known_contents import compared, compared_whole
-from compactor.outputs.lone_documents import Found, Neighbours, Settled
+from compactor.outputs.neighbours import Found, Neighbours, Settled, SharedLines
 from compactor.outputs.open_output import ManifestFull, OpenOutput
-from compactor.outputs.pending import OutputWriter, PendingOutput, Tally
+from compactor.outputs.output_writer import OutputWriter
+from compactor.outputs.pending import PendingOutput, Tally
+from compactor.outputs.plain_content import Plain, inflated
 from compactor.outputs.second_pass import sample_for, table_of
-from compactor.outputs.shared_lines import SharedLines
-from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Frame
 from compactor.settings.settings import Settings
@@ -52,7 +54,7 @@ def compact(
     destination: Destination,
     time: ReadingTime | None = None,
     *,
-    dialects: Dialects | None = None,
+    decide: Decide,
 ) -> PendingOutput:
     """Store the output of a group as multipart parts.
 
@@ -66,25 +68,25 @@ def compact(
         store: where sources and output are.
         destination: where the output goes.
         time: when it is over, the output is closed with the sources that are in it, and those
-            behind them are left to the next plan; None for as much as it takes.
-        dialects: what is decided of CSV sources, and was found out before.
+            after them are left to the next plan; None for as much as it takes.
+        decide: what is decided of the data set of a CSV source.
 
     Raises:
-        SourceChanged: a source is not what was listed; nothing is left behind.
+        SourceChanged: a source is not what was listed; nothing was stored.
         NothingReadable: this role may read none of many sources; likewise.
         TransientStoreError: likewise.
     """
     if group.copy:
         return _copy(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
-    copies = group.copies
-    known = Dialects(settings, store) if dialects is None else dialects
-    given = _Given(group, settings, store, destination, time, known)
+    copies = group.form.copies
+    given = _Given(group, settings, store, destination, time, decide)
     # Ends: each turn leaves out a source more, but for one that gives up copying.
     while True:
         attempt = _Pass(given, left_out, copies=copies)
         try:
-            return attempt.run()
+            attempt.read()
+            return attempt.finish()
         except CopyRefused:
             # What may be read may be refused to a copy, by the rights to either bucket.
             attempt.abort()
@@ -110,7 +112,7 @@ def _copy(
         require_not_encrypted(body.attributes)
         again = compared_whole(group, settings, store)
     except UnreadableSource as error:
-        # It may hold that, and nobody can tell: it is not copied either.
+        # It may hold that, and that is unknown: it is not copied either.
         left = Quarantined(source, QuarantineReason(error.reason), error.detail)
         return PendingOutput(group=group, output=None, rows=(), quarantined=(left,))
     if again is not None:
@@ -137,7 +139,7 @@ class _Given(NamedTuple):
     store: ObjectStore
     destination: Destination
     time: ReadingTime | None
-    dialects: Dialects
+    decide: Decide
 
 
 class _LeftOut(NamedTuple):
@@ -168,8 +170,8 @@ class _Pass:
         self._rows: list[ManifestRow] = []
         self._shared = SharedLines()
         self._neighbours = Neighbours(judges=given.settings.format == "auto")
-        self._detect = detector(given.settings, given.dialects)
-        # What the last source in the output was found to be: those behind it are mostly the same.
+        self._detect = detector(given.settings, given.decide)
+        # What the last source in the output was found to be: those after it are mostly the same.
         self._last_found: Detected | None = None
         # What the time did not suffice for.
         self._later: list[SourceObject] = []
@@ -177,12 +179,12 @@ class _Pass:
         # From the first source with content on.
         self._output: OpenOutput | None = None
 
-    def run(self) -> PendingOutput:
-        self._read_sources()
+    def finish(self) -> PendingOutput:
+        """Store what was read."""
         self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
-        self._rows[:] = self._attributes.told(self._rows, self._given.store)
+        self._rows[:] = self._attributes.added_to(self._rows, self._given.store)
         return PendingOutput(
             group=self._given.group,
             output=stored,
@@ -199,7 +201,8 @@ class _Pass:
         if self._output is not None:
             self._output.abort()
 
-    def _read_sources(self) -> None:
+    def read(self) -> None:
+        """Read the sources into the output."""
         quarantined = self._left.quarantined
         sources = [s for s in self._given.group.sources if s.identity not in quarantined]
         denials = Denials(sources, self._given.store)
@@ -328,7 +331,7 @@ class _Pass:
         return output
 
     def _place_empty(self, source: SourceObject, content: plain.PlainContent) -> None:
-        """Nothing, or a byte order mark alone: it fits any output, and needs none."""
+        """Place a source with at most a byte order mark: it fits any output, and needs none."""
         if self._output is not None:
             self._output.end_copied()
         self._rows.append(content.row(source, SliceFacts(0, dropped_prefix=content.head)))
@@ -345,7 +348,7 @@ class _Pass:
         # Of what was compacted before, its bytes are to be compared.
         if group.held and source.identity in group.held:
             return False
-        found = copied_signature(source, settings, store, self._given.dialects)
+        found = copied_signature(source, group.form, settings, store, self._given.decide)
         if found is None:
             return False
         signature, ended, head = found
@@ -360,8 +363,8 @@ class _Pass:
     def _open(self, signature: Signature) -> OpenOutput:
         """Open the output for the first source with content, which decides what belongs in it."""
         group, settings, store, destination = self._given[:4]
-        framer = framer_for(signature, lines=settings.documents == "lines")
-        compression = output_compression(settings, signature.compression)
+        framer = framer_for(signature, lines=group.form.lines)
+        compression = group.form.encoding_of(signature.compression)
         writer = OutputWriter(
             store,
             destination.bucket,
@@ -371,7 +374,7 @@ class _Pass:
             metadata=partial(destination.metadata, group),
             limits=settings.limits,
         )
-        table = table_of(signature, group.sources[0].key, self._given.dialects)
+        table = table_of(signature, group.sources[0].key, self._given.decide)
         sample = sample_for(Frame(framer.opening(), framer.closing()), settings, table)
         self._output = OpenOutput(
             signature,
@@ -387,10 +390,10 @@ class _Pass:
         return self._output
 
     def _leave_rest(self, sources: Sequence[SourceObject]) -> None:
-        """Let a source that does not fit begin another output, and those behind it follow."""
+        """Let a source that does not fit begin another output, and those after it follow."""
         if self._output is None:
             return
-        # Told apart from what they will be together with otherwise; that they are of this very
+        # Separated from what they will be together with otherwise; that they are of this very
         # signature is a guess, and corrected like any other.
         signature = self._output.signature
         learned = as_learned(replace(signature, header=signature.header + sources[0].identity))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from compactor.destination import Destination
 from compactor.encoding.codecs import detect_compression
 from compactor.encoding.encoders import encoder
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class
 from compactor.errors import UnreadableSource
 from compactor.formats import SPECS, Decide
 from compactor.limits import WorkerLimits
@@ -20,6 +20,7 @@ from compactor.log.manifest import ManifestRow
 from compactor.model import (
     Compression,
     ObjectGroup,
+    OutputForm,
     Quarantined,
     QuarantineReason,
     Signature,
@@ -27,8 +28,8 @@ from compactor.model import (
     StoredPart,
 )
 from compactor.outputs.detection import Detector, detector, passing_check
-from compactor.outputs.parts import Parts, copy_ranges
-from compactor.outputs.pending import OutputWriter, PendingOutput
+from compactor.outputs.output_writer import OutputWriter, Parts, copy_ranges
+from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -40,18 +41,22 @@ _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
 
 def copied_signature(
-    source: SourceObject, settings: Settings, store: ObjectStore, decide: Decide
+    source: SourceObject,
+    form: OutputForm,
+    settings: Settings,
+    store: ObjectStore,
+    decide: Decide,
 ) -> tuple[Signature, bool, bytes] | None:
     """What a source is, whether it ends with a newline, and its head; None when it must be read.
 
     S3 copies it into an output among others then. It must be large, plain lines before and after,
-    and without a byte order mark. Its first and its last bytes are read to tell, even when the
+    and without a byte order mark. Its first and its last bytes are read to decide, even when the
     settings name the format: they do not name the compression, and it may end within a line that
     must not be joined with another.
     """
     if source.size < settings.limits.copy_slice_bytes or not store.traits.copies:
         return None
-    if settings.compression not in ("same", "none"):
+    if form.compression not in (None, Compression.NONE):
         return None
     if settings.format not in ("auto", *COPIED_FORMATS):
         return None
@@ -61,7 +66,7 @@ def copied_signature(
     try:
         return _proven_signature(source, head, detector(settings, decide), settings, store)
     except UnreadableSource:
-        # Read as a whole it is told why, or found to be sound between.
+        # Read as a whole it gets a reason, or is found to be sound between.
         return None
 
 
@@ -113,7 +118,7 @@ def copy_whole(
     (source,) = group.sources
     extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
     key = destination.key(group, extension[0] if extension else "")
-    take = _copied if store.traits.copies and group.copies else _passed_through
+    take = _copied if store.traits.copies and group.form.copies else _passed_through
     metadata = partial(destination.metadata, group)
     try:
         stored = take(source, _Target(store, destination.bucket, key, metadata, limits))

@@ -19,7 +19,7 @@ Detector = Callable[[bytes, str, bool], Detected | None]
 
 
 def detector(settings: Settings, decide: Decide) -> Detector:
-    """Tells the format of many sources as :func:`compactor.formats.detect` does, by the settings.
+    """Finds the format of many sources as :func:`compactor.formats.detect` does, by the settings.
 
     Its calls raise UnreadableSource likewise.
 

@@ -7,14 +7,14 @@ from contextlib import contextmanager, suppress
 
 from compactor.destination import Destination
 from compactor.errors import CommitConflict, ObjectMissing, TransientStoreError
+from compactor.formats import Decide
 from compactor.log.entries import Commit, Output
 from compactor.model import ObjectGroup
 from compactor.outputs.compact import compact
-from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.second_pass import read_again
 from compactor.outputs.verify import check_pending
-from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
@@ -26,7 +26,7 @@ def store_group(
     destination: Destination,
     time: ReadingTime | None = None,
     *,
-    dialects: Dialects | None = None,
+    decide: Decide,
 ) -> PendingOutput:
     """Steps 1 to 3 of the write order: read, store and verify one group, or what of it fits a time.
 
@@ -34,14 +34,14 @@ def store_group(
     these are quarantined.
 
     Raises:
-        SourceChanged: a source is not what was listed; nothing is left behind.
-        CommitConflict: somebody dropped the upload, which nobody does before another run has
+        SourceChanged: a source is not what was listed; nothing was stored.
+        CommitConflict: the upload was dropped, which no run does before another one has
             published this very output.
         IntegrityError: what was stored is not what was read; it is dropped.
-        TransientStoreError: nobody answers; likewise, if that was possible.
+        TransientStoreError: the store does not answer; likewise, if that was possible.
     """
     try:
-        pending = compact(group, settings, store, destination, time, dialects=dialects)
+        pending = compact(group, settings, store, destination, time, decide=decide)
     except ObjectMissing as error:
         raise CommitConflict(f"group {group.id} was published meanwhile: {error}") from error
     with dropping(pending.output, store):
@@ -61,7 +61,7 @@ def withhold(pending: PendingOutput, differences: str, store: ObjectStore) -> Pe
 def draft_of(
     pending: PendingOutput, run_id: str, now: float, replaces: int | None = None
 ) -> Commit | None:
-    """The commit that would publish this; None where there is nothing to be told."""
+    """The commit that would publish this; None where there is nothing to record."""
     draft = pending.draft(run_id, now, replaces)
     return None if draft.empty else draft
 

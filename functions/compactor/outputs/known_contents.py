@@ -1,4 +1,4 @@
-"""Sources whose content a commit has already: told by size and CRC32, and found in the log."""
+"""Sources whose content a commit has already: matched by size and CRC32, and found in the log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -
 
     Raises:
         SourceChanged: as reading it raises it.
-        UnreadableSource: it may not be read, so that nobody can tell.
+        UnreadableSource: it may not be read, so that it is unknown.
     """
     (source,) = group.sources
     marks = group.held.get(source.identity)
@@ -84,7 +84,7 @@ def _stored_md5(source: SourceObject, store: ObjectStore) -> str:
 
 def _md5(pieces: Iterable[bytes]) -> str:
     # CRC32 will not do: a gzip object ends in the CRC32 of its content, so that those of one size
-    # whose content is stored as it is all have the same. Nobody is kept out by this sum.
+    # whose content is stored as it is all have the same. The sum excludes nothing.
     digest = hashlib.md5(usedforsecurity=False)
     for piece in pieces:
         digest.update(piece)
@@ -129,12 +129,12 @@ def found_in(
 def _held_by(
     commit: Commit, left: Mapping[tuple[str, str], Again], store: ObjectStore
 ) -> Iterator[Again]:
-    """Those whose content a commit has; each is taken out of ``left`` before the next."""
+    """Sources whose content a commit has; each is taken out of ``left`` before the next."""
     for row in commit.rows:
         one = left.get((row.source.bucket, row.source.key))
         if one is not None and _is_same(one, row, commit, store):
-            told = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_md5="")
-            yield replace(told, of=commit.sequence)
+            found = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_md5="")
+            yield replace(found, of=commit.sequence)
     for earlier in commit.again:
         # Put twice more, with one ETag: what it was the first time, says the first of both.
         one = left.get((earlier.source.bucket, earlier.source.key))
@@ -143,7 +143,7 @@ def _held_by(
 
 
 def put_again(source: SourceObject) -> Again:
-    """A source that a commit names, and that was put once more: its ETag tells its content."""
+    """A source that a commit names, and that was put again: its ETag shows its content."""
     return Again(source, 0, None, None)
 
 

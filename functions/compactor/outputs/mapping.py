@@ -26,7 +26,7 @@ class Mapped(NamedTuple):
         compression: of the output; offsets count its decompressed bytes, those of an output that S3
             copied whole its stored ones.
         offset, length: of the slice, bytes; None where the output holds rows.
-        records: in the slice; None where S3 copied them, and nobody counted.
+        records: in the slice; None where S3 copied them, and they were not counted.
         plain_bytes, crc32: of the source once decompressed; None where S3 copied it.
         commit: sequence in the log of the partition.
         delivered_again: the content was there already, from an earlier source of that key.
@@ -56,7 +56,7 @@ class Mapped(NamedTuple):
 
 
 def mapped(
-    path: str, holder: Commit, row: ManifestRow, told: tuple[SourceObject, Commit] | None = None
+    path: str, holder: Commit, row: ManifestRow, again: tuple[SourceObject, Commit] | None = None
 ) -> Mapped:
     """One row.
 
@@ -64,10 +64,10 @@ def mapped(
         path: of the partition.
         holder: the commit whose output has the content.
         row: where it is there.
-        told: a source that has the same content, and the commit that says so; None for the
+        again: a source that has the same content, and the commit that says so; None for the
             source of the row itself.
     """
-    source, commit = told or (row.source, holder)
+    source, commit = again or (row.source, holder)
     output, facts = holder.output, row.facts
     has_slice = output is not None and keeps_bytes(holder)
     edited = facts is not None and (facts.newlines_stand_for is not None or bool(facts.edits))
@@ -92,5 +92,5 @@ def mapped(
         appended=0 if facts is None else facts.appended,
         run_id=commit.run_id,
         commit=commit.sequence,
-        delivered_again=told is not None,
+        delivered_again=again is not None,
     )

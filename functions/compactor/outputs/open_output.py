@@ -7,11 +7,12 @@ from typing import NamedTuple
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import Kept, SliceFacts
+from compactor.log.slice_facts import Kept, SliceFacts
 from compactor.model import Compression, Signature, SourceObject, TableDialect
 from compactor.outputs import plain_content as plain
 from compactor.outputs.detection import passing_check
-from compactor.outputs.pending import OutputWriter, Tally
+from compactor.outputs.output_writer import OutputWriter
+from compactor.outputs.pending import Tally
 from compactor.second_reading import Sample
 from compactor.settings.settings import Settings
 
@@ -207,7 +208,7 @@ class OpenOutput:
         facts: SliceFacts,
         raw: bytes | None,
     ) -> None:
-        """Write a slice, or what is left of it, and the row that tells of it."""
+        """Write a slice, or what is left of it, and the row that describes it."""
         writer, separator, pieces = self._writer, framed.separator, framed.slice
         for piece in pieces:
             writer.write(piece)
@@ -219,7 +220,7 @@ class OpenOutput:
     def _add_row(
         self, source: SourceObject, content: plain.PlainContent, facts: SliceFacts, offset: int
     ) -> None:
-        """Tell of a slice, all of which is written."""
+        """Record a slice, all of which is written."""
         self._placed = True
         self._settled = end = self._writer.plain_bytes
         self._rows.append(

@@ -1,19 +1,11 @@
-"""A stored but unreadable output, and the writer that makes one."""
+"""A stored output that no reader sees yet, and what is known of its sources."""
 
 from __future__ import annotations
 
 import uuid
-from collections import deque
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from isal import isal_zlib
-
-from compactor.encoding.checksums import parts_crc32
-from compactor.encoding.encoders import Encoder
-from compactor.errors import CopyRefused
-from compactor.limits import USUAL, WorkerLimits
 from compactor.log.content_index import overwritten
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
@@ -24,18 +16,8 @@ from compactor.model import (
     QuarantineReason,
     Signature,
     SourceObject,
-    StoredPart,
 )
-from compactor.outputs.parts import Parts, copy_ranges
-from compactor.outputs.segments import Begin, Encoded, Piece, encoding
-from compactor.pieces import Pieces
-from compactor.ports import ObjectStore
 from compactor.second_reading import Sample
-
-# So much plain content, in bytes that are encoded between two points, is looked at once.
-_PLAIN_TO_POINT = 2
-# A segment ends within a source once it has so many times what it should have.
-_LONGEST_SEGMENT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +39,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class PendingOutput:
-    """Result of compacting one group: nobody can read it yet.
+    """Result of compacting one group: no reader sees it yet.
 
     Attributes:
         output: None when no source had any content.
@@ -107,201 +89,3 @@ class PendingOutput:
         left = (Quarantined(r.source, QuarantineReason.RECORDS_DIFFER, detail) for r in self.rows)
         quarantined = (*self.quarantined, *left)
         return replace(self, output=None, rows=(), quarantined=quarantined, sample=None)
-
-
-class OutputWriter:
-    """Streams encoded bytes into a multipart upload, a few parts in flight.
-
-    Other threads encode (``outputs/segments.py``) while the caller frames and the reader threads
-    read; one joins what they made, in order, and cuts it into parts. How much waits for them is
-    limited, and at most four parts are held. ``newlines``, ``size``, ``crc32`` and ``points`` are
-    complete after :meth:`finish`. What ``metadata`` gives is asked for when the upload is created.
-    """
-
-    def __init__(
-        self,
-        store: ObjectStore,
-        bucket: str,
-        key: str,
-        encoder: Encoder,
-        *,
-        content_type: str = "",
-        metadata: Callable[[], Mapping[str, str]] = dict,
-        limits: WorkerLimits = USUAL,
-    ) -> None:
-        self.bucket = bucket
-        self.key = key
-        self.plain_bytes = 0
-        self.newlines = 0
-        self.size = 0
-        self.crc32: int | None = 0
-        self.points: list[tuple[int, int]] = []
-        self._limits = limits
-        self._encoding = encoding(encoder, limits)
-        self._most_waiting = limits.block_bytes
-        if self._encoding.segments:
-            self._most_waiting = _LONGEST_SEGMENT * limits.segment_bytes
-
-        def begin() -> str:
-            return store.create_upload(bucket, key, content_type=content_type, metadata=metadata())
-
-        self._parts = Parts(store, bucket, key, begin)
-        self._plain: list[Piece] = []
-        self._plain_waiting = 0
-        self._plain_crc32 = 0
-        self._source_at = 0
-        self._encoded: list[bytes] = []
-        self._encoded_waiting = 0
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="encode")
-        self._blocks: deque[Future[None]] = deque()
-        self._passed_on = 0
-        self._take(self._encoding.begin())
-
-    def write(self, data: bytes | memoryview) -> None:
-        """Take plain bytes; the memory may be reused only after finish."""
-        if not data:
-            return
-        self.plain_bytes += len(data)
-        if self._plain_waiting + len(data) > self._most_waiting:
-            data = self._write_most(memoryview(data))
-        if isinstance(data, memoryview) and 2 * len(data) < memoryview(data.obj).nbytes:
-            # Waiting here it would keep the rest of its source in memory, too.
-            data = bytes(data)
-        self._hold(data, len(data))
-
-    @property
-    def parts(self) -> int:
-        """Parts that were sent or copied so far."""
-        return self._parts.count
-
-    def begin_source(self) -> None:
-        """What is written from here on is of another source: perhaps decoding can begin here.
-
-        Only where enough was encoded since it could last: after a point nothing can refer to what
-        is before it, which costs about 1 KiB each.
-        """
-        if not self._encoding.segments:
-            return
-        apart = self.plain_bytes - self._source_at
-        if self._end_segment():
-            self._source_at = self.plain_bytes
-        elif apart >= _PLAIN_TO_POINT * self._limits.point_bytes:
-            self._source_at = self.plain_bytes
-            self._plain.append(Begin(self._source_at))
-
-    def copy(self, source: SourceObject) -> None:
-        """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.
-
-        Only for outputs that are not encoded. Parts but the last need 5 MiB: what waits is
-        topped up from the head of the source before the rest is copied.
-        """
-        self._drain()
-        self._copy(source)
-        self.plain_bytes += source.size
-        # S3 knows the checksum of what it copied, and we do not.
-        self.crc32 = None
-
-    def _copy(self, source: SourceObject) -> None:
-        start = 0
-        if 0 < self._encoded_waiting < self._limits.min_part_bytes:
-            start = self._limits.min_part_bytes - self._encoded_waiting
-            self._take(Encoded().add(self._parts.store.read_range(source, 0, start)))
-        if self._encoded_waiting:
-            self._send_part(self._encoded_waiting)
-        for at, length in copy_ranges(start, source.size, self._limits):
-            self._parts.copy_slice(source, at, length)
-        self.size += source.size - start
-
-    def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
-        """Store what is left; returns the upload id and its parts in order.
-
-        Raises:
-            CopyRefused: what S3 says of its copies is not what was read.
-        """
-        self._drain()
-        self._take(self._encoding.end(self._plain_crc32, self.plain_bytes))
-        if self._encoded_waiting or not self._parts.count:
-            self._send_part(self._encoded_waiting)
-        self._stop()
-        upload_id, parts = self._parts.finish()
-        told = parts_crc32(parts) if self._parts.copied else None
-        if None not in (told, self.crc32) and told != self.crc32:
-            raise CopyRefused(f"{self.key}: its copied parts have another CRC32 than their sources")
-        return upload_id, parts
-
-    def abort(self) -> None:
-        """Drop everything stored so far."""
-        self._stop()
-        self._parts.abort()
-
-    def _stop(self) -> None:
-        self._encoding.stop()
-        self._thread.shutdown(cancel_futures=True)
-
-    def _write_most(self, data: memoryview) -> memoryview:
-        """What is too much to wait, cut where it is enough; returns the rest, which is not."""
-        while (room := self._most_waiting - self._plain_waiting) < len(data):
-            if room > 0:
-                self._plain.append(data[:room])
-                self._plain_waiting += room
-            data = data[max(room, 0) :]
-            self._pass_on()
-        return data
-
-    def _hold(self, piece: Piece, plain_bytes: int) -> None:
-        """Let a piece wait for those that are passed on together with it."""
-        self._plain.append(piece)
-        self._plain_waiting += plain_bytes
-        if self._plain_waiting >= self._most_waiting:
-            self._pass_on()
-
-    def _end_segment(self) -> bool:
-        """End the segment where it has enough; whether one begins here."""
-        if self._plain_waiting >= self._limits.segment_bytes:
-            self._pass_on()
-        return not self._plain
-
-    def _pass_on(self) -> None:
-        """Hand what waits to the encoding threads."""
-        at, end = self._passed_on, self._passed_on + self._plain_waiting
-        pieces, self._plain = self._plain, []
-        self._passed_on, self._plain_waiting = end, 0
-        while len(self._blocks) >= self._encoding.ahead:
-            self._blocks.popleft().result()
-        encoded = self._encoding.start(pieces, at, end)
-        self._blocks.append(self._thread.submit(self._join, encoded))
-
-    def _drain(self) -> None:
-        """Wait until everything written so far is encoded."""
-        if self._plain:
-            self._pass_on()
-        while self._blocks:
-            self._blocks.popleft().result()
-
-    def _join(self, encode: Callable[[], Encoded]) -> None:
-        self._take(encode())
-
-    def _take(self, one: Encoded) -> None:
-        """Put what comes next behind the rest."""
-        self.points += [(self.size + at, plain) for at, plain in one.points]
-        self.newlines += one.newlines
-        self._plain_crc32 = isal_zlib.crc32_combine(
-            self._plain_crc32, one.plain_crc32, one.plain_bytes
-        )
-        if self.crc32 is not None:
-            self.crc32 = isal_zlib.crc32_combine(self.crc32, one.crc32, one.size)
-        self.size += one.size
-        for data in one.data:
-            self._encoded.append(data)
-            self._encoded_waiting += len(data)
-            while self._encoded_waiting >= self._limits.part_bytes:
-                self._send_part(self._limits.part_bytes)
-
-    def _send_part(self, size: int) -> None:
-        last = memoryview(self._encoded.pop() if self._encoded else b"")
-        cut = len(last) - (self._encoded_waiting - size)
-        # Only the last piece reaches beyond the part: one is sent as soon as it is full.
-        part = Pieces([*self._encoded, last[:cut]])
-        self._encoded = [bytes(last[cut:])] if cut < len(last) else []
-        self._encoded_waiting -= size
-        self._parts.upload(part)

@@ -1,4 +1,4 @@
-"""Publish: make a committed output readable, whoever stored it."""
+"""Publish: make a committed output readable, whichever process stored it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compactor.ports import ObjectStore
 
 
 def publish(commit: Commit, store: ObjectStore) -> bool:
-    """Complete the upload that a commit names; safe to run twice, and by two runs at once.
+    """Complete the upload that a commit names; safe to run twice, also by two runs concurrently.
 
     Returns:
         False when the output was readable already, or there is none.
@@ -31,7 +31,7 @@ def publish(commit: Commit, store: ObjectStore) -> bool:
             f"{error}; it stays unreadable, its sources as they are: {remedy}"
         ) from error
     except (AlreadyExists, ObjectMissing):
-        # Somebody completed it before us, or our own first try did and its answer was lost.
+        # Another run completed it before us, or our own first try did and its answer was lost.
         if not is_published(output, store):
             raise UploadLost(f"commit {commit.sequence}: no upload for {output.key}") from None
         return False
@@ -60,7 +60,7 @@ def withdraw(commit: Commit, store: ObjectStore) -> bool:
     """Make sure that this commit's upload can never be published; False if it already was.
 
     Only after True may another commit replace this one: the abort comes first, so that
-    nobody can complete the upload between the look and the new commit.
+    no other run can complete the upload between the look and the new commit.
     """
     output = commit.output
     if output is None:

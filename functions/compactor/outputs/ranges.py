@@ -48,7 +48,7 @@ def stretches(output: Output, rows: Sequence[ManifestRow]) -> list[Stretch] | No
         rows: of these sources, in the order of its manifest.
 
     Raises:
-        IntegrityError: its points do not lie in it one behind the other.
+        IntegrityError: its points do not lie in it in order.
     """
     is_plain = output.copied or output.compression is Compression.NONE
     if not is_plain and not output.points:
@@ -102,8 +102,8 @@ def _exact(row: ManifestRow) -> Stretch:
 
 def _around(row: ManifestRow, points: Sequence[tuple[int, int]], output: Output) -> Stretch:
     at = bisect_right(points, row.offset, key=_plain_of) - 1
-    behind = bisect_left(points, row.offset + row.length, lo=at, key=_plain_of)
-    end = points[behind][0] if behind < len(points) else output.size
+    after = bisect_left(points, row.offset + row.length, lo=at, key=_plain_of)
+    end = points[after][0] if after < len(points) else output.size
     start, plain_at = points[at]
     return Stretch(start, end, plain_at)
 
@@ -113,7 +113,7 @@ def _points(output: Output) -> list[tuple[int, int]]:
     points = [(0, 0), *output.points]
     for (stored, plain), point in pairwise(points):
         if not (stored < point[0] <= output.size and plain < point[1]):
-            raise IntegrityError(f"{output.key}: {point} is no point behind {(stored, plain)}")
+            raise IntegrityError(f"{output.key}: {point} is no point after {(stored, plain)}")
     return points
 
 

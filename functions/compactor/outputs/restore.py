@@ -125,7 +125,7 @@ def _gone(found: Found) -> str:
     where = "" if output is None else f", s3://{output.bucket}/{output.key},"
     return (
         f"the output of commit {commit}{where} is gone: bring it back from a backup or its earlier"
-        " versions; compactor verify --sources tells which of its sources still stand"
+        " versions; compactor verify --sources shows which of its sources still stand"
     )
 
 

@@ -19,7 +19,7 @@ from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Declared, Kind, NotReadable, Reading, judge, plain_pieces, read
 from compactor.settings.settings import Settings
 
-# Kinds with named fields; whatever is none of these became rows as a table.
+# Types with named fields; every other one became rows as a table.
 _JSON = frozenset({Kind.JSON_LINES, Kind.JSON_STREAM, Kind.JSON_DOCUMENT, Kind.TRAIL})
 # No record, or one of a blank cell: readers of tables differ.
 _BLANK = re.compile(rb"^[ \t\r\f\v]+$", re.MULTILINE)

@@ -35,7 +35,7 @@ Piece = Plain | Begin
 
 
 class Encoded:
-    """What became of some pieces of an output, or stands before or behind all of them.
+    """What became of some pieces of an output, or stands before or after all of them.
 
     Attributes:
         data: the encoded bytes, in order.
@@ -52,7 +52,7 @@ class Encoded:
         self.points: list[tuple[int, int]] = []
 
     def add(self, data: bytes) -> Encoded:
-        """Put encoded bytes behind those that there are."""
+        """Append encoded bytes."""
         if data:
             self.data.append(data)
             self.size += len(data)
@@ -89,7 +89,7 @@ class Encoding(Protocol):
         ...
 
     def end(self, plain_crc32: int, plain_bytes: int) -> Encoded:
-        """What stands behind the last pieces."""
+        """What follows the last pieces."""
         ...
 
     def stop(self) -> None:
@@ -110,7 +110,7 @@ def threads(limits: WorkerLimits) -> int:
 
 
 class _Stream:
-    """One encoder, in the thread of whoever waits for the result."""
+    """One encoder, in the thread of the caller that waits for the result."""
 
     segments = False
     ahead = _BLOCKS_AHEAD

@@ -10,7 +10,7 @@ from compactor.encoding.codecs import Limits, decompress_stream
 from compactor.errors import IntegrityError
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import restore_slice
+from compactor.log.slice_facts import restore_slice
 from compactor.model import Compression, is_md5
 
 
@@ -93,7 +93,7 @@ def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterat
 
 
 def is_unproven(row: ManifestRow, commit: Commit) -> bool:
-    """True for what S3 copied where the commit tells no more of the bytes than their number."""
+    """True for what S3 copied where the commit knows no more of the bytes than their number."""
     if not is_as_stored(row):
         return False
     parts = commit.output.parts if commit.output is not None else ()
@@ -151,7 +151,7 @@ class SliceReader:
         self._held = memoryview(b"")
 
     def slice(self, offset: int, length: int) -> Iterator[bytes]:
-        """Some bytes, behind all that were asked for before; to be consumed before the next.
+        """Some bytes, after all that were asked for before; to be consumed before the next.
 
         Raises:
             IntegrityError: the pieces end before.

@@ -1,4 +1,9 @@
-"""Verify: what went in came out, before the commit; and the same for commits that were made."""
+"""Verify: what went in came out, before the commit; the same for published outputs.
+
+S3 itself refuses an output whose bytes do not have the CRC32 that came with its completion. Two
+cases are left to :func:`confirm`: a store that does not compare it, and parts that the store
+copied, whose bytes no worker has seen.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from compactor.formats import spec_of
 from compactor.log.columnar import Columnar
 from compactor.log.entries import Commit, Output
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.outputs import slices
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.slices import require_equal
@@ -41,7 +46,7 @@ def check_pending(pending: PendingOutput) -> None:
         return
     end = _check_slices(pending.rows)
     if end > pending.tally.plain_bytes:
-        raise IntegrityError(f"a slice ends at {end}, behind the end of {output.key}")
+        raise IntegrityError(f"a slice ends at {end}, past the end of {output.key}")
     owned = sum(row.length for row in pending.rows)
     require_equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
     require_equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
@@ -132,7 +137,7 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
     require_equal(f"stored bytes of {where}", stored.size, output.size)
     if output.crc32 is not None:
         require_equal(f"CRC32 of {where}", stored.crc32, output.crc32)
-    _require_told(where, store.head(output.bucket, output.key), stored.crc32)
+    _require_crc32(where, store.head(output.bucket, output.key), stored.crc32)
     return output.records or 0
 
 
@@ -148,11 +153,11 @@ def check_heads(commit: Commit, store: ObjectStore) -> str:
     output = commit.output
     if output is None:
         return "nothing stored"
-    told = [_check_head(output.bucket, output.key, output.size, output.crc32, store)]
+    heads = [_check_head(output.bucket, output.key, output.size, output.crc32, store)]
     if output.columnar is not None and output.columnar.rejects is not None:
         rejects = output.columnar.rejects
-        told.append(_check_head(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store))
-    return ", ".join(told)
+        heads.append(_check_head(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store))
+    return ", ".join(heads)
 
 
 def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: ObjectStore) -> str:
@@ -162,16 +167,16 @@ def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: Obje
         raise IntegrityError(f"{where} is gone")
     require_equal(f"stored bytes of {where}", head.size, size)
     if head.crc32 is None or crc32 is None:
-        return f"{where} ({head.storage_class}; size agrees, HEAD tells no CRC32 to compare)"
+        return f"{where} ({head.storage_class}; size agrees, HEAD has no CRC32 to compare)"
     require_equal(f"CRC32 of {where}", head.crc32, crc32)
     return f"{where} ({head.storage_class}; size and CRC32 agree)"
 
 
-def check_told_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> None:
-    """Do nothing unless the CRC32 that HEAD tells of an output is not that of its bytes.
+def check_stored_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> None:
+    """Do nothing unless the CRC32 that HEAD returns for an output is not that of its bytes.
 
     boto3 and others refuse to read such an object, though every byte of it may be right. What S3
-    copied was never seen here. A store that is not known to keep wrong ones may tell the CRC32 of
+    copied was never seen here. A store that is not known to keep wrong ones may return the CRC32 of
     the parts; where that comes to something else, and at any other store, the output is read.
 
     Raises:
@@ -181,16 +186,16 @@ def check_told_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> No
         return
     expected = output.crc32
     if expected is None and store.traits.knows_copied_crc32:
-        told = parts_crc32(output.parts)
-        expected = head.crc32 if told is None else told
+        of_parts = parts_crc32(output.parts)
+        expected = head.crc32 if of_parts is None else of_parts
     if head.crc32 == expected:
         return
     where = f"s3://{output.bucket}/{output.key}"
     stored = _read_whole(where, output.bucket, output.key, store)
-    _require_told(where, head, stored.crc32)
+    _require_crc32(where, head, stored.crc32)
 
 
-def _require_told(where: str, head: ObjectHead | None, crc32: int) -> None:
+def _require_crc32(where: str, head: ObjectHead | None, crc32: int) -> None:
     if head is not None and head.crc32 not in (None, crc32):
         raise IntegrityError(
             f"{where}: the store keeps CRC32 {head.crc32} of it, and its bytes have {crc32}:"
@@ -250,3 +255,23 @@ class _Counted:
             self.size += len(piece)
             self.crc32 = zlib.crc32(piece, self.crc32)
             yield piece
+
+
+def confirm(commit: Commit, store: ObjectStore) -> None:
+    """Look at a published output again where that is needed; safe to run again.
+
+    Raises:
+        IntegrityError: it is not what was hashed, or the store keeps a CRC32 of it that is not that
+            of its bytes. Its sources stay until an operator has seen to it.
+    """
+    output = commit.output
+    if output is None:
+        return
+    if output.crc32 is not None:
+        if not store.traits.refuses_wrong_crc32:
+            check_bytes(output.bucket, output.key, output.size, output.crc32, store)
+        return
+    head = store.head(output.bucket, output.key)
+    if head is None:
+        raise IntegrityError(f"s3://{output.bucket}/{output.key} is gone, just published")
+    check_stored_crc32(output, head, store)

@@ -135,7 +135,7 @@ class Dialects:
 
         Raises:
             IntegrityError: what is pinned cannot be read.
-            TransientStoreError: nobody answers.
+            TransientStoreError: the store does not answer.
         """
         data_set = data_set_of(self._settings, key)
         shape = data_set, delimiter, columns

@@ -18,7 +18,7 @@ _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
 
 class KeyRules:
-    """Tells of sources of a partition why no run takes them.
+    """Why no run takes a source of a partition, by its key.
 
     Args:
         settings: of the run.

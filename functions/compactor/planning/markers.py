@@ -34,7 +34,7 @@ _ROOT = re.compile(
     rf"|(?P<registry>docker/registry/v2/|blobs/sha256/(?={_DIGEST})))"
 )
 # Names in a level that say nothing of it.
-_TELLING_LEVELS = re.compile(
+_MARKING_LEVELS = re.compile(
     rf"(?:^|/)(?:{_TABLE}|(?:{'|'.join(PERHAPS)})\Z|docker/registry/v2/|blobs/sha256/)"
 )
 
@@ -52,15 +52,15 @@ def root_in(key: str) -> tuple[str, SkipReason] | None:
 def roots_in(objects: Iterable[SourceObject]) -> dict[str, SkipReason]:
     """All that a listing proves."""
     found: dict[str, SkipReason] = {}
-    level, tells = "", False
+    level, marks = "", False
     for one in objects:
         key = one.key
         at = key.rfind("/") + 1
         # Neighbours mostly lie in one level.
         if key[:at] != level:
             level = key[:at]
-            tells = _TELLING_LEVELS.search(level) is not None
-        if tells or key.endswith(LAYOUT):
+            marks = _MARKING_LEVELS.search(level) is not None
+        if marks or key.endswith(LAYOUT):
             root = root_in(key)
             if root is not None:
                 found[root[0]] = root[1]

@@ -7,8 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from compactor.encoding.output_encoding import output_compression, stored_bytes, target_bytes
-from compactor.encoding.source_class import PackingClass, packing_class
+from compactor.encoding.output_encoding import (
+    PackingClass,
+    output_form,
+    packing_class,
+    stored_bytes,
+    target_bytes,
+)
 from compactor.formats import SPECS
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings.settings import Settings
@@ -21,7 +26,7 @@ _PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
 
 def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     """True when the source is large enough, and its bytes fit to be copied as they are."""
-    output = output_compression(settings, cls.compression)
+    output = output_form(settings).encoding_of(cls.compression)
     if output is not cls.compression or not _passes_unchanged(settings):
         return False
     if settings.upsert_key:
@@ -71,6 +76,7 @@ def pack(
     zero-byte sources are never made.
     """
     most_sources = settings.limits.group_sources
+    form = output_form(settings)
     open_groups: dict[PackingClass, _OpenGroup] = {}
     for source in candidates:
         known = signatures.get(source.identity) if signatures else None
@@ -78,7 +84,7 @@ def pack(
         if copied(source, settings, cls):
             yield Packed(make_group((source,), settings, copy=True), full=True)
             continue
-        output = output_compression(settings, cls.compression)
+        output = form.encoding_of(cls.compression)
         size = stored_bytes(source.size, cls.compression, output)
         group = open_groups.setdefault(cls, _OpenGroup([]))
         too_big = group.bytes + size > target_bytes(settings, output)
@@ -121,4 +127,4 @@ def make_group(
     digest.update("\0".join(options).encode())
     for source in sources:
         digest.update(source.identity)
-    return ObjectGroup(digest.hexdigest(), tuple(sources), copy)
+    return ObjectGroup(digest.hexdigest(), tuple(sources), copy, output_form(settings))

@@ -18,7 +18,7 @@ from compactor.ports import ObjectStore, require_order
 
 
 class Lists(Protocol):
-    """Whatever tells which objects there are: a store, or what was listed before."""
+    """What lists objects: a store, or an earlier listing."""
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
@@ -59,7 +59,7 @@ class AsOf(msgspec.Struct, frozen=True):
 
 
 class ListsSource(Lists, Protocol):
-    """Tells which objects a source has, of which a store could be asked, too."""
+    """Lists the objects of a source that a store could list, too."""
 
     def covers(self, bucket: str, prefix: str) -> bool:
         """True where it has all that is below a prefix."""
@@ -102,13 +102,13 @@ def _up_to(until: str, pages: Iterator[Sequence[SourceObject]]) -> Iterator[Sequ
 
 
 class Onward:
-    """Lists on behind the window before, with the pages that were listed ahead of its end.
+    """Lists on after the last window, with the pages that were listed ahead of its end.
 
-    A store lists ahead of whoever takes its pages (:mod:`compactor.s3.listing`: 50 pages at
-    most), and a window ends amid them. Another place than that end is listed anew.
+    A store lists ahead of its caller (:mod:`compactor.s3.listing`: 50 pages at
+    most), and a window ends amid them. Any other place is listed again.
 
     Args:
-        lists: what tells which objects there are, of one prefix.
+        lists: lists the objects of one prefix.
     """
 
     def __init__(self, lists: Lists) -> None:
@@ -116,18 +116,18 @@ class Onward:
         self._pages: Iterator[Sequence[SourceObject]] = iter(())
         self._page: Sequence[SourceObject] = ()
         self._before = ""
-        # Where the pages begin that nobody asked for yet.
+        # Where the pages begin that were not asked for yet.
         self._begun: str | None = None
 
     def begin(self, bucket: str, prefix: str, *, start_after: str) -> None:
         """List the first page before anybody asks for it.
 
-        What fails here is asked for again by whoever needs it, and fails there.
+        What fails here is asked for again when it is needed, and fails there.
         """
         pages = self._lists.list_objects(bucket, prefix, start_after=start_after)
         with suppress(CompactorError):
             self._pages = _with_first(next(pages, ()), pages)
-            # Started, so that closing it closes what it goes on with.
+            # Started, so that closing it closes the pages that follow.
             next(self._pages)
             self._begun = start_after
 
@@ -187,14 +187,14 @@ def take_listing(
 ) -> Listing:
     """List a partition, holding only what no commit names, at most ``window_objects`` of it.
 
-    Where a listing ends hangs on the keys alone, never on how the store cuts its pages: two
+    Where a listing ends depends on the keys alone, never on how the store cuts its pages: two
     workers that list the same objects hold the same.
 
     Args:
-        store: what tells what is in the partition.
+        store: lists the partition.
         partition: what to list.
         committed: identities of sources that commits name; they are only counted.
-        start_after: list from behind this key on; empty for the start.
+        start_after: list from after this key on; empty for the start.
         written_at: when the newest commit was written, by the store's clock; UNIX seconds. What
             one names, and is younger, was put again.
         until: the last key to list, however many there are before it; None for as many as a

@@ -27,7 +27,7 @@ from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
 
-# What clients of S3 encryption put behind the key of an object for the one that has its key.
+# What clients of S3 encryption append to the key of an object for the one that has its key.
 _INSTRUCTION = ".instruction"
 
 
@@ -57,7 +57,7 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
 
     While a partition is open (its newest object arrived less than ``open_partition_seconds``
     ago), only groups that are full are chosen: what comes next may still fill the others. An
-    incomplete listing is a window of its own, with more behind it: everything in it is chosen.
+    incomplete listing is a window of its own, with more after it: everything in it is chosen.
 
     Raises:
         InvalidInput: sources were compacted already from another bucket, and the settings do not
@@ -94,20 +94,20 @@ def _refuse_copies(groups: Iterable[ObjectGroup], bucket: str, committed: Contai
     known = [one for one in sources if replace(one, bucket=bucket).identity in committed]
     if known:
         accepted = "compact, where records of both buckets are meant"
-        told = (
+        message = (
             f"{len(known):,} of {len(sources):,} sources, such as s3://{known[0].bucket}/"
             f"{known[0].key}, were compacted already from s3://{bucket}/, under the same keys and"
             f" with the same ETags: give bucket_copies {accepted}"
         )
-        raise InvalidInput("bucket_copies", "refuse", accepted, told=told)
+        raise InvalidInput("bucket_copies", "refuse", accepted, message=message)
 
 
 def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:
-    """Keys of objects beside which another lies that tells how to decrypt them, and of these."""
-    told = {one.key for one in sources if one.key.endswith(_INSTRUCTION)}
-    if not told:
+    """Keys of objects beside which another lies that says how to decrypt them, and of these."""
+    instructions = {one.key for one in sources if one.key.endswith(_INSTRUCTION)}
+    if not instructions:
         return frozenset()
-    keys = {one.key for one in sources if f"{one.key}{_INSTRUCTION}" in told}
+    keys = {one.key for one in sources if f"{one.key}{_INSTRUCTION}" in instructions}
     return frozenset(keys | {f"{key}{_INSTRUCTION}" for key in keys})
 
 

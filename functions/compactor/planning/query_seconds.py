@@ -1,16 +1,16 @@
 """How long a query engine takes to read objects, by their number, bytes and parts: a model.
 
-An engine opens objects and takes their bytes apart with many readers at once. Whoever opens one
-waits for the first byte; a part (a whole gzip or zstd object, 64 MiB of plain lines or of Parquet)
-is taken apart by one reader alone:
+An engine opens objects and takes their bytes apart with many concurrent readers. A reader that
+opens one waits for the first byte; a part (a whole gzip or zstd object, 64 MiB of plain lines or of
+Parquet) is taken apart by one reader alone:
 
     seconds = start + objects * open / readers + bytes / speed / min(readers, parts)
 
 :data:`ATHENA` is fitted to two published pairs, whose four figures it gives within 5 %:
 
 - 2,000 gzip objects of 140 KB, 16 s; compacted 6.8 s (AWS Storage Blog, "Optimizing storage costs
-  and query performance by compacting small objects"). How many outputs there were is not told: the
-  model is fitted with 4.
+  and query performance by compacting small objects"). How many outputs there were is not published:
+  the model is fitted with 4.
 - 582,000 objects of 143 KB, 40.7 s; 336 of 247 MB, 9.7 s (Upsolver, "Dealing with Small Files
   Issues on S3").
 
@@ -26,8 +26,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compactor.encoding.output_encoding import output_compression, stored_bytes
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class, stored_bytes
 from compactor.model import Compression, ObjectGroup
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
@@ -38,13 +37,13 @@ PART_BYTES = 64 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What the seconds of a query hang on.
+    """What the seconds of a query depend on.
 
     Attributes:
         start_seconds: planning, and whatever else takes as long for one object.
         open_seconds: of one reader, until it has an object's first byte.
         bytes_per_second: stored bytes that one reader takes apart.
-        readers: at most at once.
+        readers: at most, concurrently.
         bytes_per_reader: the engine takes one more reader for so many; 0 when it takes all always.
     """
 
@@ -111,7 +110,7 @@ def outputs_of(groups: Sequence[ObjectGroup], settings: Settings) -> Stored:
     found = Stored()
     for group in groups:
         source = packing_class(group.sources[0].key).compression
-        output = output_compression(settings, source)
+        output = group.form.encoding_of(source)
         size = math.ceil(stored_bytes(group.size, source, output))
         splits = settings.columnar or output is Compression.NONE
         found += Stored(1, size, math.ceil(size / PART_BYTES) if splits else 1)

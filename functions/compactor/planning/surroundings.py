@@ -1,12 +1,13 @@
 """Looks for the markers of tables and registries where a listing of sources does not show them.
 
-A level is asked once. One LIST shows nearly all of them; where it has more pages, each marker that
-sorts after the first two is asked for by its name.
+A level is asked once, or not at all where it was listed for another reason. One LIST shows nearly
+all markers; where a level has more pages, each marker that sorts after the first two is asked for
+by its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from concurrent.futures import Future
 from itertools import accumulate, islice
 from threading import Lock
@@ -18,6 +19,7 @@ from compactor.ports import KeyPage, ObjectStore
 
 _PAGES = 2
 _NAMES = (*LEVELS, *PERHAPS, LAYOUT)
+_MARKERS = frozenset(_NAMES)
 # 1.7 KB each.
 _MOST_LOOKS = 10_000
 # Of more levels than this the objects between the first and the last are listed instead.
@@ -25,6 +27,22 @@ _MOST_LEVELS = 64
 
 #: What is known of levels, or being asked.
 Looks = dict[str, Future[SkipReason | None]]
+
+
+class Level:
+    """Which markers all pages of a level show.
+
+    Args:
+        prefix: of the level.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.markers: set[str] = set()
+
+    def take(self, page: KeyPage) -> None:
+        """Look at the next page."""
+        self.markers |= _MARKERS.intersection(_names(page, self.prefix))
 
 
 class Surroundings:
@@ -41,6 +59,16 @@ class Surroundings:
         self._bucket = bucket
         self._looks: Looks = {} if looks is None else looks
         self._lock = Lock()
+
+    def learn(self, level: Level) -> None:
+        """Take what was seen of a level that was listed to its end, so that it is not asked."""
+        if not level.markers.isdisjoint(PERHAPS):
+            # What lies below these decides.
+            return
+        look: Future[SkipReason | None] = Future()
+        look.set_result(_reason(level.markers))
+        with self._lock:
+            self._keep(level.prefix, look)
 
     def above(self, prefix: str) -> SkipReason | None:
         """Why all that lies below a prefix is left alone, by its name and the levels above it.
@@ -88,7 +116,7 @@ class Surroundings:
 
         Args:
             listing: of a partition, or a window of it.
-            start_after: the key behind which it begins; empty for the partition's first.
+            start_after: the key after which it begins; empty for the partition's first.
             partial: keys are missing anywhere in it.
 
         Raises:
@@ -111,9 +139,8 @@ class Surroundings:
         with self._lock:
             look = self._looks.get(level)
             if mine := look is None:
-                if len(self._looks) >= _MOST_LOOKS:
-                    self._looks.clear()
-                look = self._looks[level] = Future()
+                look = Future()
+                self._keep(level, look)
         if mine:
             try:
                 look.set_result(self._asked(level))
@@ -122,11 +149,16 @@ class Surroundings:
                 look.set_exception(error)
         return look.result()
 
+    def _keep(self, level: str, look: Future[SkipReason | None]) -> None:
+        if len(self._looks) >= _MOST_LOOKS:
+            self._looks.clear()
+        self._looks[level] = look
+
     def _asked(self, level: str) -> SkipReason | None:
         try:
             return self._found(level)
         except InvalidInput as error:
-            # Whoever may list the source need not be allowed to list what is above it.
+            # A role that may list the source need not be allowed to list what is above it.
             if error.field != "permission":
                 raise
             return None
@@ -138,13 +170,12 @@ class Surroundings:
             last = max(names, default="")
             wanted = (name for name in _NAMES if name > last)
             names |= {name for name in wanted if self._is_there(level, name)}
-        if LAYOUT in names:
-            return SkipReason.REGISTRY
-        if not names.isdisjoint(LEVELS) or any(
+        found = _reason(names)
+        if found is None and any(
             self._has_a_tables_file(level + name) for name in PERHAPS if name in names
         ):
             return SkipReason.TABLE
-        return None
+        return found
 
     def _is_there(self, level: str, name: str) -> bool:
         first = next(self._pages(level + name), KeyPage((), ()))
@@ -158,6 +189,13 @@ class Surroundings:
 
     def _pages(self, prefix: str) -> Iterator[KeyPage]:
         return iter(self._store.list_level(self._bucket, prefix))
+
+
+def _reason(names: Set[str]) -> SkipReason | None:
+    """What the names in a level show of it by themselves."""
+    if LAYOUT in names:
+        return SkipReason.REGISTRY
+    return None if names.isdisjoint(LEVELS) else SkipReason.TABLE
 
 
 def places_above(prefix: str) -> list[str]:

@@ -3,5 +3,5 @@
 probe      the verb
 questions  each condition, tried on objects of its own
 probe_records    the answers, remembered below the state prefix
-rights     which the role of a run lacks, all at once
+rights     all that the role of a run lacks
 """

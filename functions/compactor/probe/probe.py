@@ -97,7 +97,7 @@ def traits_for(
 
 
 def recorded_traits(state: S3Uri, store: ObjectStore) -> StoreTraits:
-    """The ways for whoever only reads; without a record those that trust the least."""
+    """The traits for a caller that only reads; without a record those that trust the least."""
     if is_aws(store.endpoint_url):
         return StoreTraits()
     record = probe_records.read(state, store)

@@ -32,7 +32,7 @@ class ProbeRecord:
     findings: tuple[Finding, ...] = ()
 
     def answers(self, *, deletes: bool) -> bool:
-        """True when a run may go by this; what ends runs is asked again, it may be mended."""
+        """True when a run may go by this; what ends runs is asked again, it may be fixed."""
         try:
             require_safe(self.findings, self.endpoint)
         except InvalidInput:

@@ -25,7 +25,7 @@ from compactor.model import SourceObject, StoredPart
 from compactor.ports import ObjectStore
 
 _NO_ETAG = "0" * 32
-_NONE_TOLD = -1
+_NO_CRC32 = -1
 
 
 class _Upload(NamedTuple):
@@ -117,7 +117,7 @@ class Questions:
         yield _finding(Condition.PUBLISH, kept=kept)
 
     def _copy(self) -> Iterator[Finding]:
-        """Of a range of an object with a CRC32 of its own: some stores take that for the part's."""
+        """Copy a range of an object that has a CRC32: some stores give that CRC32 to the part."""
         name = "create" if self._head("publish") is None else "publish"
         source = self._written(name)
         start, length = 1, source.size - 1
@@ -142,14 +142,14 @@ class Questions:
         # A part that was copied again has the same bytes, and so the same ETag.
         upload = _Upload(key, upload_id, (right,), length, isal_zlib.crc32(copied))
         words = _refusal(lambda: self._complete(upload, None))
-        told = self._head("copy")
-        if words or told is None:
+        crc32 = self._head("copy")
+        if words or crc32 is None:
             words = words or "an upload of a copied part is not published"
             yield Finding(Condition.COPIED_CHECKSUM, Verdict.REFUSED, words)
             return
-        # Where one is told of other outputs and none of these, no reader compares any.
-        none_kept = told == _NONE_TOLD and self._head("publish") not in (None, _NONE_TOLD)
-        yield _finding(Condition.COPIED_CHECKSUM, kept=none_kept or told == upload.crc32)
+        # Where HEAD has one for other outputs and none for these, no reader compares any.
+        none_kept = crc32 == _NO_CRC32 and self._head("publish") not in (None, _NO_CRC32)
+        yield _finding(Condition.COPIED_CHECKSUM, kept=none_kept or crc32 == upload.crc32)
 
     def _delete(self, condition: Condition, traits: StoreTraits) -> Finding:
         name = condition.name.lower()
@@ -181,11 +181,11 @@ class Questions:
         )
 
     def _head(self, name: str) -> int | None:
-        """The CRC32 that HEAD tells, or that it tells none; None where there is no object."""
+        """The CRC32 that HEAD returns, or that it returns none; None where there is no object."""
         head = self._store.head(self._bucket, self._prefix + name)
         if head is None:
             return None
-        return _NONE_TOLD if head.crc32 is None else head.crc32
+        return _NO_CRC32 if head.crc32 is None else head.crc32
 
     def _written(self, name: str) -> SourceObject:
         key = self._prefix + name

@@ -1,6 +1,6 @@
-"""Which rights a run lacks, all of them at once; asked where one was found to be missing.
+"""All the rights that a run lacks; asked where one was found to be missing.
 
-Each is asked for by a request of its own that leaves nothing behind. What deletes is not asked for.
+Each is asked for by a request of its own that writes nothing. What deletes is not asked for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compactor.settings.uris import S3Uri
 
 # What S3 says was needed, which may be a right to use a key.
 _ACTION = re.compile(r"\b(?:s3|kms):[A-Z]\w+")
-# Below each place an object of this name, which nobody has.
+# Below each place an object of this name, which does not exist.
 _NO_OBJECT = "rights-of-this-role"
 
 
@@ -90,7 +90,7 @@ class _Asked:
 
 
 def _missing(act: Callable[[], object], action: str, place: S3Uri) -> list[str]:
-    """The right that this request lacks, in a list; of other errors a run tells in time."""
+    """The right that this request lacks, in a list; a run reports other errors in time."""
     said = None
     try:
         act()
@@ -102,5 +102,5 @@ def _missing(act: Callable[[], object], action: str, place: S3Uri) -> list[str]:
         said = None
     if said is None:
         return []
-    told = _ACTION.search(said)
-    return [f"{told[0] if told else action} on {place.uri}"]
+    found = _ACTION.search(said)
+    return [f"{found[0] if found else action} on {place.uri}"]

@@ -19,17 +19,17 @@ class Background(Generic[T]):
 
     Args:
         work: called once.
-        behind: called after it, once it succeeded; its result is not waited for by :meth:`result`.
+        then: called after it, once it succeeded; its result is not waited for by :meth:`result`.
     """
 
-    def __init__(self, work: Callable[[], T], behind: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, work: Callable[[], T], then: Callable[[], None] = lambda: None) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="beside")
         self._work = self._pool.submit(work)
-        self._behind = self._pool.submit(self._then, behind)
+        self._after = self._pool.submit(self._then, then)
 
-    def _then(self, behind: Callable[[], None]) -> None:
+    def _then(self, then: Callable[[], None]) -> None:
         if self._work.exception() is None:
-            behind()
+            then()
 
     def result(self) -> T:
         """What came of the work, as soon as that is known; raises what it raised."""
@@ -38,7 +38,7 @@ class Background(Generic[T]):
     def join(self) -> None:
         """Wait for all of it; raises what it raised."""
         self._work.result()
-        self._behind.result()
+        self._after.result()
 
     @contextmanager
     def first(self) -> Iterator[None]:

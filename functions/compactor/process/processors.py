@@ -6,6 +6,6 @@ import os
 
 
 def processors() -> int:
-    """Those that it may run on; where nobody tells (macOS, Windows), all."""
+    """Processors that this process may use; all where the system does not say (macOS, Windows)."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""What clean-up must know of the readers' table: which sources somebody may still read.
+"""What clean-up must know of the readers' table: which sources may still be read.
 
 The catalog is asked, not what we remember of it. A source goes only once the catalog has been seen
-for the grace's time to show a partition in which nothing names it: whoever planned a query before
+for the grace's time to show a partition in which nothing names it: a query that was planned before
 has read it by then.
 """
 
@@ -15,7 +15,7 @@ from compactor import layout
 from compactor.errors import IntegrityError
 from compactor.model import Partition, SourceObject
 from compactor.ports import Clock, ObjectStore
-from compactor.readers.partitions import PartitionColumns
+from compactor.readers.partition_columns import PartitionColumns
 from compactor.readers.reader_catalog import ReaderCatalog
 from compactor.readers.shown_location import Shows, names_in, shows_of
 from compactor.readers.states import Shown
@@ -40,7 +40,7 @@ class Asked:
         names: bucket and key of the objects in the list that it shows; empty without one.
         since: nothing else was shown, UNIX seconds of the store's clock; None where that is not
             known yet.
-        at: the store's time or ours, whichever is behind, when it was asked.
+        at: the earlier of the store's time and ours, when it was asked.
     """
 
     shows: Shows | None
@@ -55,7 +55,7 @@ class Asked:
         return self.at - floor(self.since) >= grace
 
     def may_be_read(self, sources: Sequence[SourceObject], grace: float) -> bool:
-        """True while somebody may read one of these sources.
+        """True while one of these sources may be read.
 
         Args:
             sources: some.
@@ -87,7 +87,7 @@ class ReaderGate:
         store: ObjectStore,
         clock: Clock,
     ) -> bool:
-        """True while somebody may read one of these sources by the table.
+        """True while one of these sources may be read by the table.
 
         Args:
             sources: of a commit whose output is readable.
@@ -133,7 +133,7 @@ class ReaderGate:
         return f"the list that {marker.table} shows has them"
 
     @property
-    def nobody(self) -> bool:
+    def has_none(self) -> bool:
         """True once it is known that no table reads the destination."""
         return self._looked and self._marker is None
 
@@ -155,20 +155,20 @@ def ask(
         partition: which.
         store: where lists and records are.
         clock: ours.
-        notes: write down what nobody has written down yet.
+        notes: record what is not recorded yet.
 
     Raises:
         IntegrityError: the list that it shows is gone or damaged.
     """
     entries = catalog.entries(PartitionColumns(settings).candidates(partition.path)).values()
     every = [shows_of(entry, settings, partition) for entry in entries]
-    # Where none shows the partition itself, somebody has changed its location.
+    # Where none shows the partition itself, its location was changed by hand.
     shows = next((one for one in every if one.shown is not None), next(iter(every), None))
     if shows is None or shows.shown in (None, Shown.RAW):
         return Asked(shows)
     record = read_switch(settings.state, partition, shows.switch, store)
     if record is None:
-        # Whoever switched it died before it was written down: from now on it is.
+        # The writer that switched it died before it was recorded: from now on it is.
         seen = SwitchRecord(
             path=partition.path, switch=shows.switch, location=shows.location, at=clock.now()
         )

@@ -1,9 +1,9 @@
 """Lists of objects that no partition shows any more, and the records of their switches.
 
 A list goes once the catalog has been seen for the grace's time to show something else, which was
-switched to later. Whoever planned a query by the list has ended by then, and whoever stored it
-without switching to it will not do so any more (readers/refresh.py). Each list has an id of its
-own, so none comes back.
+switched to later. Queries that were planned by the list have ended by then, and the writer that
+stored it without switching to it will not do so any more (readers/refresh.py). Each list has an id
+of its own, so none comes back.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OldLists:
         path: of the partition.
         lists: that went, or would go.
         kept: that no query is planned by any more either, and that go later.
-        fault: why they, or others, stay until somebody does something; empty where nothing is
+        fault: why they, or others, stay until an operator acts; empty where nothing is
             amiss.
     """
 
@@ -83,7 +83,7 @@ def drop_old_lists(
     if deletes and old:
         fault = _drop([*old.values()], store)
         if not fault:
-            # A record stays for as long as there is a list that it tells of.
+            # A record stays for as long as there is a list that it is about.
             records = _made(*layout.switches_below(settings.state, partition), ".json", store)
             fault = _drop([one for switch, one in records.items() if switch in old], store)
     return OldLists(partition.path, len(old), len(others) - len(old), fault)

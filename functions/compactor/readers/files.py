@@ -90,7 +90,7 @@ _SPARK = {
 def _call(calls: Mapping[Format, str], format: Format, engine: str) -> str:
     if format not in calls:
         known = ", ".join(calls)
-        raise InvalidInput("as", engine, f'"txt": {engine} is told how to read {known} here')
+        raise InvalidInput("as", engine, f'"txt": the statement for {engine} reads {known}')
     return calls[format]
 
 

@@ -80,12 +80,12 @@ class LogLines:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """Names of the columns."""
         return tuple(one.lstrip('"[') for one in self.fields.split())
 
     @property
     def pattern(self) -> str:
-        """A group for each column; what newer versions of the log add behind is passed over."""
+        """A group for each column; what newer versions of the log append is passed over."""
         return " ".join(map(_group, self.fields.split())) + "(?: .*)?"
 
 
@@ -215,7 +215,7 @@ def descriptor_of(table: Mapping[str, Any], shown: Shown, location: str) -> dict
     found["Location"] = location
     if shown is Shown.LISTED:
         found["InputFormat"] = SYMLINK_INPUT
-        # The text format's own: nobody writes by it.
+        # The text format's own: nothing is written by it.
         found["OutputFormat"] = _TEXT_OUTPUT
     return found
 

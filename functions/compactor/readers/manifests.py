@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.escaping import visible
 from compactor.model import Partition
-from compactor.settings.readers import manifests_of
+from compactor.settings.reader_table import manifests_of
 from compactor.settings.settings import Settings
 
 MANIFEST_NAME = "manifest"
@@ -39,7 +39,7 @@ def manifest_prefix(settings: Settings, partition: Partition, switch: str) -> tu
 def manifests_below(settings: Settings, partition: Partition) -> tuple[str, str]:
     """Bucket and prefix of all lists of a partition, each below the id of its switch."""
     place = manifests_of(settings.destination)
-    # Behind a letter: the id of a partition may begin with what engines hide.
+    # After a letter: the id of a partition may begin with what engines hide.
     return place.bucket, f"{place.prefix}p-{partition.id}/"
 
 
@@ -76,7 +76,7 @@ def decode_manifest(body: bytes, where: str) -> frozenset[tuple[str, str]]:
         where: it lies, for a person.
 
     Raises:
-        IntegrityError: it is none that this program wrote.
+        IntegrityError: this program did not write it.
     """
     try:
         lines = body.decode().split("\n")

@@ -14,10 +14,10 @@ class Outcome:
     """What became of one partition.
 
     Attributes:
-        shows: what it shows now; empty where it shows nothing, or nobody could tell.
+        shows: what it shows now; empty where it shows nothing, or that is unknown.
         switched: this refresh has made it so.
         objects: in the list that it shows.
-        invisible: objects whose records nobody saw before this refresh.
+        invisible: objects whose records no query saw before this refresh.
         unread: objects in an archive tier, which no engine reads.
         fault: why it is not what it is to be, in one line; empty otherwise.
         is_refused: no later refresh shows it either while settings and table are what they are.
@@ -70,9 +70,9 @@ class Outcomes(msgspec.Struct):
 
     @property
     def line(self) -> str:
-        """All of it for a person, but for the faults."""
+        """Everything but the faults, for a person."""
         shown = f"{self.raw:,} show sources, {self.compacted:,} outputs, {self.listed:,} a list"
-        unread = f"; {self.unread:,} archived objects are read by nobody" if self.unread else ""
+        unread = f"; {self.unread:,} archived objects are not read" if self.unread else ""
         return (
             f"readers: {self.switched:,} partitions switched; {shown} of {self.objects:,} objects"
             f"{unread}"
@@ -80,7 +80,7 @@ class Outcomes(msgspec.Struct):
 
     @property
     def warnings(self) -> list[str]:
-        """What is to be told of the faults."""
+        """The text about the faults."""
         more = self.faults - len(self.lines)
         rest = [f"and {more:,} more partitions are not shown as they are"] if more > 0 else []
         return [f"not shown to readers as it is: {line}" for line in self.lines] + rest

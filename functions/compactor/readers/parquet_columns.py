@@ -10,7 +10,7 @@ from compactor.encoding.parquet_schema import NoHiveType, hive_columns
 from compactor.errors import UnreadableSource
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
-from compactor.readers.columns import Column, no_columns
+from compactor.readers.inferred_columns import Column, no_columns
 
 
 def columns_of(objects: Sequence[SourceObject], store: ObjectStore) -> tuple[Column, ...]:

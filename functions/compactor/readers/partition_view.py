@@ -121,7 +121,7 @@ def _seen(
 def _found(log: CommitLog, state: LogState, there: Collection[SourceObject]) -> _Log:
     digests = {output_digest(one.bucket, one.key): one for one in there}
     if state.outputs <= digests.keys():
-        # All that was ever named is there, and what is void nobody publishes.
+        # All that was ever named is there, and what is void is never published.
         outputs = tuple(digests[one] for one in state.outputs)
         return _Log(state.committed, _sorted(outputs))
     return _by_entries(log, state, digests)

@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 def in_batches(every: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
-    """All of them, as many at once as a request of a catalog takes."""
+    """Batches of the size that a request of a catalog takes."""
     return (every[start : start + most] for start in range(0, len(every), most))
 
 
@@ -64,7 +64,7 @@ class ReaderCatalog(Protocol):
         ...
 
     def entries(self, wanted: Sequence[Values]) -> Mapping[Values, CatalogEntry]:
-        """Those of these partitions that the catalog knows."""
+        """The entries of these partitions that the catalog has."""
         ...
 
     def change(self, changes: Sequence[CatalogChange]) -> Mapping[Values, str]:

@@ -23,7 +23,7 @@ class Showing:
             where the catalog does not know it.
         wanted: what a refresh would make of it; empty for nothing.
         objects: in the list that it shows.
-        invisible: sources whose records nobody sees before a refresh.
+        invisible: sources whose records no query sees before a refresh.
         seconds: that it has shown this at least; None where that is not known.
     """
 

@@ -6,7 +6,7 @@ ask the catalog -> look at log, sources and outputs -> decide -> store the list,
 The switch is one request for each partition, and nothing that readers read is ever written over.
 The catalog has no condition for it. So it is sent only while the partition is as it was before the
 look, and only within :data:`LIMIT_SECONDS` of that: far less than the grace that clean-up gives
-whoever still reads what was shown before.
+queries that still read what was shown before.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from compactor.ports import Clock, ObjectStore
 from compactor.readers.formats import descriptor_of
 from compactor.readers.manifests import MANIFEST_NAME, encode_manifest, manifest_prefix
 from compactor.readers.outcome import Outcome
+from compactor.readers.partition_columns import NoColumn, PartitionColumns, keys_of
 from compactor.readers.partition_view import look
-from compactor.readers.partitions import NoColumn, PartitionColumns, keys_of
 from compactor.readers.reader_catalog import CatalogChange, CatalogEntry, ReaderCatalog, Values
 from compactor.readers.shown_location import SHOWN, SWITCH, Shows, location_of, names_in, shows_of
 from compactor.readers.states import Decision, Held, Shown, decide
@@ -35,7 +35,7 @@ from compactor.settings.settings import CleanUpMode, Settings
 LIMIT_SECONDS = 300.0
 _DAY_SECONDS = 86_400
 # As many as one request switches.
-_AT_ONCE = 100
+_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +79,8 @@ def refresh(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
     """
     claim_marker(work.settings, work.store)
     done: list[Outcome] = []
-    for start in range(0, len(paths), _AT_ONCE):
-        done += _refresh_some(paths[start : start + _AT_ONCE], work)
+    for start in range(0, len(paths), _BATCH):
+        done += _refresh_some(paths[start : start + _BATCH], work)
     return done
 
 
@@ -160,7 +160,7 @@ def _deletes(settings: Settings) -> bool:
 
 
 def _current(shows: Shows | None) -> Shown | None:
-    """What is shown; whatever somebody else made of it, sources alone are shown no more."""
+    """What is shown. Whatever another writer made of it, sources alone are shown no more."""
     if shows is None:
         return None
     return shows.shown or Shown.LISTED
@@ -177,7 +177,7 @@ def _before(shows: Shows | None, one: _Work, work: Refreshing) -> Collection[tup
 
 
 def _invisible(held: Held, shows: Shows | None, before: Collection[tuple[str, str]]) -> int:
-    """Objects of which nobody saw a record so far.
+    """Objects of which no query saw a record so far.
 
     Of an output that is new to a list, the sources are in it while they are not deleted: it is
     not counted.
@@ -194,12 +194,13 @@ def _differs(shows: Shows, before: Collection[tuple[str, str]], decision: Decisi
 
 
 def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
-    """Store what the switch is to show, and what the catalog is to be told."""
+    """Store what the switch is to show, and what the catalog is to show."""
     settings, partition = work.settings, one.partition
     table = require_table(settings, partition, one.held, work.catalog, work.store)
     values = PartitionColumns(settings).values(partition.path, keys_of(table))
     if values != one.values:
-        # Its level is a column of another name there: of another partition, or of none, was asked.
+        # Its level is a column of another name there: of another partition, or of no partition, was
+        # asked.
         one.values, one.entry = values, work.catalog.entries([values]).get(values)
         return _prepare(one, work)
     one.switch = uuid.uuid4().hex

@@ -73,7 +73,7 @@ def decide(
         exact: show every record; otherwise outputs alone.
 
     Returns:
-        None where there is nothing to show, and nobody shows it.
+        None where there is nothing to show, and no catalog shows it.
     """
     if current is None and not held.outputs and not (exact and held.loose):
         return None

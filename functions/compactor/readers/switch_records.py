@@ -1,8 +1,9 @@
 """What is kept of the readers' table below the state: that there is one, and when it was switched.
 
-The catalog tells what it shows, but not since when. So every switch has a random id, which the
-partition's entry in the catalog carries, and whoever sees it there first leaves a record of that
-id. The record's own age, by the store's clock, is how long readers see nothing else at least.
+The catalog says what it shows, but not since when. So every switch has a random id, which the
+partition's entry in the catalog carries, and the first process that sees it there leaves a record
+of that id. The record's own age, by the store's clock, is how long readers see nothing else at
+least.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def divided(self, settings: Settings) -> Settings:
-        """Settings of a command that was not told of the table, or how sources are divided."""
+        """Settings of a command that was not given the table, or how sources are divided."""
         return replace(
             settings,
             reader_table=self.table,
@@ -101,7 +102,7 @@ def read_marker(state: S3Uri, store: ObjectStore) -> ReadersMarker | None:
         IntegrityError: it is damaged, or of a later version.
     """
     place = layout.readers_marker_key(state)
-    # As good as always there is none, which HEAD tells without an error.
+    # As good as always there is none, which HEAD answers without an error.
     if store.head(*place) is None:
         return None
     return find_document(store, place, _decode_marker, RECORD_VERSION)
@@ -138,7 +139,7 @@ def leave_switch(
 def read_switch(
     state: S3Uri, partition: Partition, switch: str, store: ObjectStore
 ) -> SwitchRecord | None:
-    """The record of a switch; None where nobody has left one.
+    """The record of a switch; None where there is none.
 
     Raises:
         IntegrityError: it is damaged, or of a later version.

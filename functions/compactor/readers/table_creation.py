@@ -13,14 +13,14 @@ from compactor.formats.csv_evidence import Decision
 from compactor.model import Format, Partition, SourceObject
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
-from compactor.readers.columns import Column, found_in
 from compactor.readers.formats import Reading, reading_of, require_exact, table_descriptor
+from compactor.readers.inferred_columns import Column, found_in
 from compactor.readers.parquet_columns import columns_of as parquet_columns
-from compactor.readers.partitions import PartitionColumns
+from compactor.readers.partition_columns import PartitionColumns
 from compactor.readers.reader_catalog import ReaderCatalog
 from compactor.readers.states import Held
 from compactor.settings.object_rules import csv_header_of
-from compactor.settings.readers import manifests_of, parse_reader_table
+from compactor.settings.reader_table import manifests_of, parse_reader_table
 from compactor.settings.settings import Settings
 
 MADE_BY = "compactor.made_by"
@@ -108,7 +108,7 @@ def format_of(held: Held, settings: Settings, store: ObjectStore) -> Format:
     """What the objects of a partition are.
 
     Raises:
-        InvalidInput: it is certain of none.
+        InvalidInput: no type is certain.
     """
     return _detected(_samples((*held.outputs, *held.loose), store), settings, store).format
 
@@ -140,7 +140,7 @@ def _detected(
     """What the first object is of which it is certain.
 
     Raises:
-        InvalidInput: of none.
+        InvalidInput: no type is certain.
     """
     forced = None if settings.format == "auto" else Format(settings.format)
     if settings.columnar or (forced is not None and not spec_of(forced).declared):

@@ -1,4 +1,4 @@
-"""Objects known by their events: what a bucket tells of itself, instead of LIST.
+"""Objects known by their events: a bucket's own notifications, instead of LIST.
 
 events       what S3 says of an object, out of a message: notification, EventBridge, SNS
 streams      whose object it is: streams, and the partition of a key

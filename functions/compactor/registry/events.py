@@ -25,7 +25,7 @@ _SHOWN = 120
 
 
 class ForeignMessage(ValueError):
-    """A message that is none of S3's; its text says what it is instead."""
+    """A message that is not from S3; its text says what it is instead."""
 
 
 class Happened(StrEnum):
@@ -63,7 +63,7 @@ def decode(body: str) -> list[ObjectEvent]:
     """The events of a message that are about objects; none of a test event.
 
     Raises:
-        ForeignMessage: it is none of S3's.
+        ForeignMessage: it is not from S3.
     """
     document = _document(body)
     if document.get("Type") == "Notification" and isinstance(document.get("Message"), str):

@@ -50,7 +50,7 @@ class Item:
     Attributes:
         name: the key below its partition.
         time: when the object was put, UNIX seconds; of a withdrawn one, when it was deleted.
-        sequencer: as :func:`ordered_sequencer` has it; empty where no event told one.
+        sequencer: as :func:`ordered_sequencer` has it; empty where no event had one.
         registered: when the item came to be what it is, UNIX seconds.
         version: of the object; empty in a bucket without versions.
         reason: why it was left, and by which settings; empty unless it was.
@@ -132,7 +132,7 @@ class Batch:
         cut: when the last one was started, UNIX seconds; 0.0 before the first.
         execution: ARN of the last one; empty before the first.
         objects, bytes: registered since, as a hint: when it is worth a look.
-        looked: when somebody looked last, UNIX seconds.
+        looked: when a sweep looked last, UNIX seconds.
     """
 
     number: int = 1
@@ -162,7 +162,7 @@ def supersedes(new: Item, old: Item) -> bool:
     if old.etag == new.etag:
         may_pass = new.restored or old.reason.startswith(LEFT_PASSING)
         return may_pass and old.state is ItemState.LEFT
-    # LIST tells whole seconds.
+    # LIST has whole seconds.
     return new.time >= int(old.time)
 
 
@@ -189,7 +189,7 @@ def withdraws(removal: Removal, old: Item | None) -> bool:
 
 
 def latest(items: Iterable[Item]) -> list[Item]:
-    """Of each key the one that stands when all of them were registered, in their order."""
+    """The item of each key that stands when all were registered, in their order."""
     found: dict[tuple[str, str], Item] = {}
     for one in items:
         place = one.partition.path, one.name

@@ -14,9 +14,9 @@ from compactor.registry.items import Item, ItemState, Mark
 from compactor.registry.registry_ports import Registry
 
 _PAGE_ITEMS = 1_000
-# HEAD requests at once, where so many are asked that threads are worth it.
-_HEADS_AT_ONCE, _FEW = 32, 8
-#: Of a call: enough for percentiles, and what one metric of CloudWatch takes at once.
+# Concurrent HEAD requests, where so many are asked that threads are worth it.
+_CONCURRENT_HEADS, _FEW = 32, 8
+#: Of a call: enough for percentiles, and what one metric of CloudWatch takes in one call.
 MOST_AGES = 100
 
 
@@ -78,7 +78,7 @@ class EventListing:
         return bucket == self._bucket and prefix.startswith(self._prefix)
 
     def partitions(self) -> list[Partition]:
-        """Those with something pending, in order of their paths."""
+        """Partitions with something pending, in order of their paths."""
         paths = sorted(head.path for head in self.registry.heads(self.stream))
         return [Partition(self._bucket, self._prefix + path, path) for path in paths]
 
@@ -110,7 +110,7 @@ class EventListing:
         """The same, but for what is not there any more.
 
         Args:
-            head: asks the store for an object; from several threads at once.
+            head: asks the store for an object; from several threads concurrently.
         """
         return Confirmed(self, head)
 
@@ -127,7 +127,7 @@ class EventListing:
     ) -> Marked:
         """Note what became of all that is pending in a partition, after its commits.
 
-        Whoever dies before this leaves it to the next run: the commit log knows.
+        A process that dies before this leaves it to the next run: the commit log knows.
 
         Args:
             partition: which.
@@ -213,7 +213,7 @@ class Confirmed:
     def _ask(self, sources: Sequence[SourceObject]) -> list[bool]:
         if len(sources) <= _FEW:
             return [self._is_there(one) for one in sources]
-        with ThreadPoolExecutor(_HEADS_AT_ONCE, thread_name_prefix="head") as pool:
+        with ThreadPoolExecutor(_CONCURRENT_HEADS, thread_name_prefix="head") as pool:
             return list(pool.map(self._is_there, sources))
 
     def _is_there(self, source: SourceObject) -> bool:

@@ -26,7 +26,7 @@ class Registration:
 
     Attributes:
         failed: ids of those that are to come again, and why.
-        refused: how many of these are none of S3's.
+        refused: how many of these are not from S3.
         new: objects that were not known.
         known: events that came twice, or late.
         withdrawn: objects that are no more.
@@ -86,7 +86,7 @@ class _Wanted:
         self._items: list[Item] = []
         self._removals: list[Removal] = []
         # Partition path and name -> the messages that speak of it.
-        self._told_by: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        self._messages: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._rules: dict[str, Callable[[SourceObject], SkipReason | None]] = {}
 
     def take(self, message: str, event: ObjectEvent) -> bool:
@@ -113,7 +113,7 @@ class _Wanted:
             if self._is_unwanted(item):
                 return False
             self._items.append(item)
-        self._told_by[partition.path, name].add(message)
+        self._messages[partition.path, name].add(message)
         return True
 
     def store(self, registry: Registry, result: Registration) -> None:
@@ -135,7 +135,7 @@ class _Wanted:
                 self._fail(result, (removal.partition.path, removal.name), error)
 
     def _touch(self, registry: Registry, items: Sequence[Item], result: Registration) -> None:
-        """Heads of all partitions, also of what was known: whoever registered it may have died."""
+        """Heads of all partitions, also of what was known: its registration may have died."""
         newest: dict[str, float] = {}
         for one in items:
             path = one.partition.path
@@ -156,7 +156,7 @@ class _Wanted:
                 result.batches[name] = registry.arrived(name, len(new), size)
 
     def _fail(self, result: Registration, place: tuple[str, str], error: Exception) -> None:
-        for message in self._told_by[place]:
+        for message in self._messages[place]:
             result.failed[message] = f"{type(error).__name__}: {error}"
 
     def _is_unwanted(self, item: Item) -> bool:

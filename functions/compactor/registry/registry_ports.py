@@ -82,7 +82,7 @@ class Registry(Protocol):
         ...
 
     def head(self, stream: str, path: str) -> Head | None:
-        """That of one partition, whether or not it may have something pending."""
+        """The head of one partition, whether or not something may be pending in it."""
         ...
 
     def rest(self, stream: str, head: Head, now: float) -> bool:
@@ -95,7 +95,7 @@ class Registry(Protocol):
         Args:
             stream: its name.
             partition: which.
-            after: only names behind this one.
+            after: only names after this one.
         """
         ...
 
@@ -123,7 +123,7 @@ class Registry(Protocol):
         ...
 
     def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
-        """Go on to the batch behind this one; False where somebody else did."""
+        """Go on to the next batch; False where another writer did."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Start what is due: one execution for each batch of a stream, by a name of its own.
 
 What is due is counted from the items themselves, never from counters that could drift. The name of
-an execution is made of the stream and the number of its batch: whoever starts the same batch again,
-because two looked at once or one died before it could note what it did, starts nothing.
+an execution is made of the stream and the number of its batch: a sweep that starts the same batch
+again, because two looked concurrently or one died before it could note what it did, starts nothing.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def execution_name(stream: str, born: str, number: int) -> str:
 
     Args:
         stream: its name, at most 40 characters.
-        born: what tells the stream from others that had its name; see Registry.claim.
+        born: distinguishes the stream from others that had its name; see Registry.claim.
         number: of the batch.
     """
     name = f"{stream}-{born}-{number:06d}"
@@ -92,10 +92,10 @@ def execution_name(stream: str, born: str, number: int) -> str:
 def start_due(
     stream: Stream, registry: Registry, executions: Executions, born: str, now: float
 ) -> Looked:
-    """Start an execution if one is due. Safe to run again, and by several at once.
+    """Start an execution if one is due. Safe to run again, also concurrently.
 
     One that failed is made up for after a while, also where nothing is pending: it may have died
-    behind its marks, with something left to do that is none of the objects' business.
+    after its marks, with something left to do that does not concern the objects.
 
     Args:
         stream: whose objects wait.
@@ -124,7 +124,7 @@ def start_due(
         registry.advance(stream.name, batch.number, cut, started.arn)
         if started.at is not None:
             return Looked(waiting, started)
-        # Started by somebody who died before noting it, and over: what waits came later.
+        # Started by a sweep that died before noting it, and over: what waits came later.
     return Looked(waiting)
 
 
@@ -177,7 +177,7 @@ def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Wa
                 found.bytes += one.size
                 ready.add(one)
         if empty:
-            # Whoever marked the last of it died before it could say so.
+            # The process that marked the last of it died before it could say so.
             registry.rest(stream.name, head, now)
         takes = ready.objects >= settings.min_objects
         if takes and (now >= closes or ready.bytes >= full):

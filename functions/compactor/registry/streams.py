@@ -177,11 +177,11 @@ def table_and_stream(settings: Settings) -> tuple[str, str]:
 
 
 def inventoried(settings: Settings, inventory: object) -> Settings:
-    """Of a run that takes an inventory of the same source.
+    """The settings of a run that takes an inventory of the same source.
 
     Args:
         settings: of a run of the stream.
-        inventory: as ``listing`` names one behind ``inventory:``.
+        inventory: as ``listing`` names one after ``inventory:``.
 
     Raises:
         InvalidInput: it is no such name.

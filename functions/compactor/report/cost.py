@@ -1,9 +1,9 @@
-"""What a run really cost, beside what its plans reckoned.
+"""What a run really cost, beside what its plans estimated.
 
 Requests are those that the run counted: by its receipts, clean-up and discovery. What a partition
-asks once its receipt is written cannot stand in it, and is reckoned
+asks once its receipt is written cannot stand in it, and is estimated
 (:func:`compactor.discovery.estimate.after_receipt`); so are the transitions of Step Functions, by
-the invocations. A discovery in several invocations tells of the last one's requests.
+the invocations. A discovery in several invocations has the last one's requests.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class RunCost:
         gb_hours: likewise.
         dollars: all of it.
         by: the dollars of each kind.
-        expected_requests: as the plans of the run's partitions reckoned them.
-        expected_dollars: of these, and of what else they reckoned.
+        expected_requests: as the plans of the run's partitions estimated them.
+        expected_dollars: of these, and of what else they estimated.
     """
 
     prices_of: str = ""
@@ -74,7 +74,7 @@ class RunCost:
             parts.append(f"{self.gb_seconds:,.0f} GB-seconds of Lambda")
         if self.vcpu_hours:
             parts.append(f"{self.vcpu_hours:,.2f} vCPU-hours of Spark")
-        planned = f"; its plans reckoned {shown(self.expected_dollars)} and {expected:,} requests"
+        planned = f"; estimated {shown(self.expected_dollars)} and {expected:,} requests"
         planned += ", Spark's partitions apart" if self.vcpu_hours else ""
         return f"cost about {shown(self.dollars)}: {', '.join(parts)}{planned}"
 
@@ -114,8 +114,8 @@ def cost_of_run(
     Args:
         totals: of its receipts.
         outside: the requests of discovery.
-        after: those that the partitions made after their receipts; plans reckon with them.
-        partitions: that the report tells of.
+        after: those that the partitions made after their receipts; plans include them.
+        partitions: that the report shows.
         clean_up: where it had one.
         hours: of Spark.
         region: whose prices count.
@@ -135,10 +135,10 @@ def cost_of_run(
     )
     requests = Counter({kind: round(totals.expected.get(kind, 0)) for kind in PRICE_OF_REQUEST})
     # Functions that run on this machine are invoked, and cost nothing.
-    reckoned = totals.expected.get("gb_seconds", 0.0) if totals.gb_seconds else 0.0
+    estimated = totals.expected.get("gb_seconds", 0.0) if totals.gb_seconds else 0.0
     expected = RunWork(
         requests=_charged(requests + both),
-        gb_seconds=reckoned,
+        gb_seconds=estimated,
         invocations=invocations,
         transitions=_transitions(invocations),
         vcpu_hours=hours.vcpu_hours,

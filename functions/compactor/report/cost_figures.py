@@ -19,7 +19,7 @@ class Spent:
 
     Attributes:
         dollars: what the run cost.
-        planned: what its plans reckoned.
+        planned: what its plans estimated.
         rows: of a table with :data:`HEADS`.
         lines: sentences.
         prices_of: the region of the prices.
@@ -35,7 +35,7 @@ class Spent:
 def spent(report: Mapping[str, Any]) -> Spent | None:
     """The money of a run; None where it compacted nothing.
 
-    What is saved is reckoned as if all sources, and all outputs, were of their average size, in
+    What is saved is estimated as if all sources, and all outputs, were of their average size, in
     S3 Standard.
 
     Args:

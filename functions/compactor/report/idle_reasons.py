@@ -13,7 +13,7 @@ from compactor.settings.settings import Settings
 from compactor.sizes import plural
 
 _SHOWN_REASONS = 2
-# What is so for good, and nobody's concern, is told behind the others.
+# What stays so, and concerns no operator, comes after the others.
 _LAST = frozenset(
     {
         SkipReason.COMMITTED,
@@ -41,18 +41,18 @@ def nothing_to_do(
         skipped: what it left alone, by the name of the :class:`compactor.model.SkipReason`.
         oversized: partitions that are left because there is no Spark for them.
         waiting: of the objects that are left for their age; None where that is not known.
-        typed: settings are told as options of the command line.
+        typed: settings are shown as options of the command line.
     """
-    told = [_too_large(oversized)] if oversized else []
+    parts = [_too_large(oversized)] if oversized else []
     reasons = sorted(
         map(SkipReason, skipped), key=lambda one: (one in _LAST, -skipped[one].objects)
     )
-    shown = reasons[: _SHOWN_REASONS - len(told)]
-    told += [_left(one, skipped[one].objects, settings, waiting, typed=typed) for one in shown]
+    shown = reasons[: _SHOWN_REASONS - len(parts)]
+    parts += [_left(one, skipped[one].objects, settings, waiting, typed=typed) for one in shown]
     rest = sum(skipped[one].objects for one in reasons[len(shown) :])
     if rest:
-        told.append(f"{plural(rest, 'object')} for other reasons, see below")
-    return f"nothing to compact: {'; '.join(told) or _nothing_there(settings)}"
+        parts.append(f"{plural(rest, 'object')} for other reasons, see below")
+    return f"nothing to compact: {'; '.join(parts) or _nothing_there(settings)}"
 
 
 def _left(
@@ -87,7 +87,7 @@ def _too_large(partitions: int) -> str:
 
 def _nothing_there(settings: Settings) -> str:
     if settings.listing_kind == "events":
-        return "no event told of an object"
+        return "no event named an object"
     place = f"below {settings.s3_source_uri}"
     return (
         f"no object {place}" if settings.date_format is None else f"no object of the window {place}"
@@ -104,7 +104,7 @@ def age_text(seconds: float) -> str:
 
 
 def moment_text(at: float, now: float) -> str:
-    """A time to come, at the full minute behind it: of today as ``19:52 UTC``, else with its date.
+    """A time to come, at the full minute after it: of today as ``19:52 UTC``, else with its date.
 
     Args:
         at: UNIX seconds.

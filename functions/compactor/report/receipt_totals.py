@@ -17,7 +17,7 @@ from compactor.model import Skipped
 from compactor.readers.outcome import Outcomes
 from compactor.runs.partition_receipts import Counts, Receipt
 
-#: So many partitions a report tells one by one: those that failed, then the largest.
+#: So many partitions a report shows one by one: those that failed, then the largest.
 SHOWN_PARTITIONS = 5_000
 #: So many sources it names that were quarantined, of all these partitions together.
 SHOWN_SOURCES = 10_000
@@ -25,10 +25,10 @@ _SHOWN_PLACES = 5
 
 
 class GatheredState(msgspec.Struct):
-    """The same as a document, for who goes on with it; see :class:`Gathered`.
+    """The same as a document, for the next call; see :class:`Gathered`.
 
     Attributes:
-        kept: of the receipts that may be told one by one: failed, bytes, number, receipt.
+        kept: of the receipts that may be shown one by one: failed, bytes, number, receipt.
     """
 
     totals: Counts
@@ -57,7 +57,7 @@ class Gathered:
         outcomes: what query engines see of them.
         sizes: of what was compacted, before and after.
         after: requests that they made after their receipts, by kind.
-        expected: what their plans reckoned.
+        expected: what their plans estimated.
         rejects: the first prefixes with records that are in no output.
     """
 
@@ -94,7 +94,7 @@ class Gathered:
         if receipt.rejects:
             self.rejects = [*self.rejects, receipt.rejects][:_SHOWN_PLACES]
         has_failed = receipt.status != "done"
-        # Of equal ones the earlier stays; the number tells any two apart.
+        # Of equal ones the earlier stays; the number distinguishes any two.
         one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)
         if len(self._kept) < SHOWN_PARTITIONS:
             heapq.heappush(self._kept, one)
@@ -104,7 +104,7 @@ class Gathered:
         self.failed += has_failed
 
     def state(self) -> GatheredState:
-        """All of it."""
+        """Everything gathered so far."""
         return GatheredState(
             self.totals,
             self.partitions,
@@ -123,7 +123,7 @@ class Gathered:
 
     @classmethod
     def from_state(cls, given: GatheredState) -> Self:
-        """Go on with what was gathered before."""
+        """Resume with what was gathered before."""
         return cls(
             given.totals,
             given.partitions,
@@ -150,13 +150,13 @@ class Gathered:
         return self.outcomes.warnings
 
     def shown(self) -> list[Receipt]:
-        """Those that are told one by one, in the order they were added."""
+        """Receipts that are shown one by one, in the order they were added."""
         found = [one for *_, one in sorted(self._kept, key=lambda kept: -kept[2])]
-        told, left = [], SHOWN_SOURCES
+        shown, left = [], SHOWN_SOURCES
         for one in found:
-            told.append(replace(one, quarantined=one.quarantined[:left]))
-            left -= len(told[-1].quarantined)
-        return told
+            shown.append(replace(one, quarantined=one.quarantined[:left]))
+            left -= len(shown[-1].quarantined)
+        return shown
 
 
 def add_counts(total: Counts, one: Counts) -> None:
@@ -166,7 +166,7 @@ def add_counts(total: Counts, one: Counts) -> None:
 
 
 def add_expected(total: dict[str, float], one: Counts) -> None:
-    """Add what the plans of one partition reckoned."""
+    """Add what the plans of one partition estimated."""
     for kind, amount in one.expected.items():
         total[kind] = total.get(kind, 0) + amount
 

@@ -10,8 +10,8 @@ from compactor.model import QuarantineReason
 #: What to do about a source that was left alone, where no setting decides it.
 LEFT_ALONE: Mapping[str, str] = MappingProxyType(
     {
-        QuarantineReason.CORRUPT: "write it anew from where it came",
-        QuarantineReason.TRUNCATED: "write it anew from where it came",
+        QuarantineReason.CORRUPT: "write it again from where it came",
+        QuarantineReason.TRUNCATED: "write it again from where it came",
         QuarantineReason.BOMB: "write it in objects that decompress to less than 16 MiB",
         QuarantineReason.TOO_LARGE: "write it in smaller objects",
         QuarantineReason.OPEN_END: "complete it",
@@ -38,7 +38,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
         "SourceChanged": "Sources changed each time they were planned. Look for a producer that"
         f" overwrites. {_AGAIN}",
         "CommitConflict": f"Another run committed meanwhile. Look for two schedules. {_AGAIN}",
-        "NothingReadable": "No source of the partition may be read: mend the role, the bucket"
+        "NothingReadable": "No source of the partition may be read: fix the role, the bucket"
         " policy or the KMS key that the cause names.",
         "InvalidInput": "A setting does not fit what is there: the cause names it.",
         "ObjectArchived": "An output or the commit log lies in an archive tier: restore it, and"
@@ -51,4 +51,4 @@ FAILURES: Mapping[str, str] = MappingProxyType(
 
 def failure_remedy(error: str) -> str:
     """What to do about an error, by its class name."""
-    return FAILURES.get(error, f"Mend what the cause names. {_AGAIN}")
+    return FAILURES.get(error, f"Fix what the cause names. {_AGAIN}")

@@ -1,4 +1,4 @@
-"""Report: one account of a run, from what its partitions left behind."""
+"""Report: one account of a run, from the receipts of its partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compactor.discovery.parallel import Parallel
 from compactor.discovery.work_items import WorkItem
 from compactor.log.entries import NOTHING
 from compactor.log.left_alone import LeftAlone, headline
-from compactor.log.resting import NOBODY, Resting
+from compactor.log.resting import NONE_AT_REST, Resting
 from compactor.log.size_counts import SizeCounts
 from compactor.model import Skipped, SkipReason
 from compactor.ports import Deadline, ObjectStore
@@ -46,7 +46,7 @@ from compactor.sinks.table_receipts import TableReceipt, read_receipt
 from compactor.sizes import human_bytes
 
 REPORT_VERSION = 1
-# Each waits for one receipt; reading 64 at once leaves a processor no time to wait.
+# Each waits for one receipt; reading 64 concurrently leaves a processor no time to wait.
 _READERS = 64
 _SHOWN_CAUSES = 3
 
@@ -104,7 +104,7 @@ class RunReport:
     clean_up: CleanUpReport | None = None
     warnings: list[str] = field(default_factory=list)
     table: TableReceipt | None = None
-    resting: Resting = NOBODY
+    resting: Resting = NONE_AT_REST
     readers: Outcomes | None = None
     sizes: SizeCounts = field(default_factory=SizeCounts)
     cost: RunCost | None = None
@@ -117,16 +117,16 @@ class RunReport:
 
     @property
     def failed(self) -> list[Receipt]:
-        """Receipts of the partitions that did not finish, as far as they are told."""
+        """Receipts of the partitions that did not finish, as far as they are shown."""
         return [receipt for receipt in self.partitions if receipt.status != "done"]
 
     @property
     def cause(self) -> str:
         """Why the run failed, in one line; empty when it did not."""
         causes = [one for one in (self.failure, self.spark_failure) if one]
-        # The job's own line tells of its partitions already.
-        told = frozenset(self.spark) if self.spark_failure else frozenset()
-        failed = [one for one in self.failed if one.path not in told]
+        # The job's own line covers its partitions already.
+        covered = frozenset(self.spark) if self.spark_failure else frozenset()
+        failed = [one for one in self.failed if one.path not in covered]
         causes += [f"{one.path or '(root)'}: {one.error} {one.cause}" for one in failed]
         causes += [f"table: {line}" for line in self.table.causes] if self.table else []
         causes += [f"clean-up: {line}" for line in self.clean_up.causes] if self.clean_up else []
@@ -150,12 +150,12 @@ class RunReport:
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """What tells one run from another, and how its workflow went.
+    """What identifies a run, and how its workflow went.
 
     Attributes:
         started_at: ISO 8601.
         failure: what ended the workflow before its partitions did; empty for nothing.
-        spark_failure: how the state machine tells that the Spark job failed; empty when it did
+        spark_failure: the state machine's word that the Spark job failed; empty when it did
             not, or when there was none.
         clean_up_failure: what ended clean-up before its partitions did; empty for nothing.
         table_failure: why what is committed could not be brought into the table; empty for nothing.
@@ -191,7 +191,7 @@ def report(
         run: which one.
         settings: of the run.
         store: where the receipts are, and the report goes.
-        known: what need not be read, and what nobody wrote; None for nothing.
+        known: what need not be read, and what was not written; None for nothing.
     """
     made = report_on(run, settings, store, NoDeadline(), known=known)
     if made is None:
@@ -218,7 +218,7 @@ def report_on(
         store: where the receipts are, and the report goes.
         deadline: of this call, which reads one receipt in any case.
         goes_on: with what the call before has left, which ran out of time.
-        known: what need not be read, and what nobody wrote; None for nothing.
+        known: what need not be read, and what was not written; None for nothing.
 
     Returns:
         The report; None where time ran out, and another call is to go on.

@@ -1,9 +1,9 @@
-"""What a report has gathered when its call ran out of time: the next one goes on behind it.
+"""What a report has gathered when its call ran out of time: the next one resumes after it.
 
     report-so-far.json      sums of the first partitions of the work lists, and of the clean-ups
 
-It is written over by each call, and holds what the first so many of fixed lists come to: whoever
-repeats a call, or lives on beside its successor, writes what is true as well.
+It is written over by each call, and holds what the first so many of fixed lists come to: a
+call that is repeated, or that outlives its successor's start, writes what is true as well.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def write_so_far(found: SoFar, settings: Settings, run_id: str, store: ObjectSto
 
 
 class Time:
-    """Tells when a call is to stop, which adds something in any case.
+    """Says when a call stops; each adds something.
 
     Args:
         deadline: of the call.
@@ -72,5 +72,5 @@ class Time:
         return self.is_up()
 
     def is_up(self) -> bool:
-        """Nothing more is to be begun."""
+        """Whether the call has to stop."""
         return self._worked and self._deadline.remaining_seconds() < self._reserve

@@ -11,7 +11,7 @@ from compactor import layout
 from compactor.decoding import decoder
 from compactor.discovery.work_items import WorkItem, elements_of, require_known_run
 from compactor.errors import ObjectMissing
-from compactor.log.resting import NOBODY, Resting
+from compactor.log.resting import NONE_AT_REST, Resting
 from compactor.model import Skipped
 from compactor.ports import ObjectStore
 from compactor.runs import partition_receipts as receipts
@@ -28,12 +28,12 @@ class DiscoveryLine(msgspec.Struct, frozen=True):
 
     unpartitioned: Skipped
     warnings: list[str] = []
-    resting: Resting = NOBODY
+    resting: Resting = NONE_AT_REST
     requests: dict[str, int] = {}
 
 
 class SparkErrorLine(msgspec.Struct, frozen=True):
-    """What the Spark job says of its own failure, as far as a report tells it."""
+    """What the Spark job says of its own failure, as far as a report shows it."""
 
     error: str
     cause: str
@@ -43,16 +43,16 @@ _decode_discovery, _decode_spark_error = decoder(DiscoveryLine), decoder(SparkEr
 _decode_item = decoder(WorkItem)
 
 
-def spark_failure(told: str, run_id: str, settings: Settings, store: ObjectStore) -> str:
-    """Why the Spark job failed, by its own word where it left one; empty where ``told`` is."""
-    if not told:
+def spark_failure(ending: str, run_id: str, settings: Settings, store: ObjectStore) -> str:
+    """Why the Spark job failed, by its own word where it left one; empty where ``ending`` is."""
+    if not ending:
         return ""
     try:
         body = store.get(*layout.run_key(settings, run_id, SPARK_ERROR_NAME))
         line = _decode_spark_error(body)
     except (ObjectMissing, msgspec.MsgspecError):
         # It never began, or was killed: EMR's word, often no more than Unknown Error, is all.
-        return f"Spark: {told}"
+        return f"Spark: {ending}"
     return f"Spark: {line.error}: {line.cause}"
 
 

@@ -23,8 +23,8 @@ def sentence(report: Mapping[str, Any]) -> str:
     totals = report["totals"]
     before, after = totals["objects_in"], totals["objects_out"]
     if not before:
-        told = report["headline"] or _nothing(report)
-        return told[0].upper() + told[1:]
+        text = report["headline"] or _nothing(report)
+        return text[0].upper() + text[1:]
     parts = [f"{plural(before, 'object')} became {after:,}"]
     if after and before >= 2 * after:
         parts.append(f"queries open {before / after:,.0f} times fewer objects")
@@ -106,7 +106,7 @@ def _counted_apart(report: Mapping[str, Any]) -> list[str]:
     found = []
     if totals["copied"]:
         copied = plural(totals["copied"], "output")
-        found.append(f"{copied}: a source that S3 copied as it is; nobody counted its records.")
+        found.append(f"{copied}: a source that S3 copied as it is; its records were not counted.")
     if totals["replayed"]:
         replayed = plural(totals["replayed"], "record")
         found.append(f"{replayed} that an earlier run rejected fit by now, and are in an output.")

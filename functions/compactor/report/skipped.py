@@ -16,7 +16,7 @@ BY_AGE = (SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION)
 WAITING = frozenset({*BY_AGE, SkipReason.TOO_FEW, SkipReason.QUIET})
 # What is so, then what to do about it; empty where nothing is to be done, or time decides.
 # {name} is the value of a setting, {=name value} gives one.
-_TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
+_TEXTS: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
     {
         SkipReason.TOO_YOUNG: ("younger than settle_seconds ({settle_seconds})", ""),
         SkipReason.OPEN_PARTITION: (
@@ -37,7 +37,7 @@ _TOLD: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
         ),
         SkipReason.EXCLUDED: (
             "excluded by exclude ({exclude})",
-            "mend exclude if they should be compacted",
+            "correct exclude if they should be compacted",
         ),
         SkipReason.RULE: ("left by a rule of policies", "compactor plan names the rule"),
         SkipReason.QUIET: ("in the quiet hours of a rule of policies", "run outside of them"),
@@ -100,11 +100,11 @@ def why_left(
     Args:
         reason: why.
         settings: of the run, as its report has them; what they lack is at its default.
-        typed: settings are told as options of the command line.
+        typed: settings are shown as options of the command line.
         when: of what is left for its age, from when on a run takes it; by default a later run does.
     """
     values = {name: _shown(settings.get(name, spec.default)) for name, spec in FIELDS.items()}
-    what, way = _TOLD[reason]
+    what, way = _TEXTS[reason]
     if reason in BY_AGE:
         # What has settled may lie in a partition that is open still.
         ages = [name for name in _AGES if settings.get(name, FIELDS[name].default)]
@@ -116,7 +116,7 @@ def why_left(
 
 def hint_of(reason: str) -> str:
     """The command for objects of this reason, as the end of a line; empty for most reasons."""
-    return f"; {_TOLD[SkipReason.TABLE][1]}" if reason == SkipReason.TABLE else ""
+    return f"; {_TEXTS[SkipReason.TABLE][1]}" if reason == SkipReason.TABLE else ""
 
 
 _AGES = ("settle_seconds", "open_partition_seconds")

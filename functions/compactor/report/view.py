@@ -82,12 +82,12 @@ def partition_rows(report: Mapping[str, Any]) -> list[PartitionRow]:
     if sentences.is_idle(report):
         return []
     spark = frozenset(report["spark"])
-    told = report["partitions"]
-    objects = max((one["counts"]["objects_in"] for one in told), default=0)
-    seconds = max((one["counts"]["seconds"] for one in told), default=0.0)
-    rows = [_partition_row(one, one["path"] in spark, objects, seconds) for one in told]
+    shown = report["partitions"]
+    objects = max((one["counts"]["objects_in"] for one in shown), default=0)
+    seconds = max((one["counts"]["seconds"] for one in shown), default=0.0)
+    rows = [_partition_row(one, one["path"] in spark, objects, seconds) for one in shown]
     rows.sort(key=lambda row: (not row.failed, -row.objects_in, row.path))
-    others = report["partition_count"] - len(told)
+    others = report["partition_count"] - len(shown)
     return [*rows, _others(report, others)] if others > 0 else rows
 
 
@@ -112,11 +112,11 @@ def _partition_row(
 
 
 def _others(report: Mapping[str, Any], others: int) -> PartitionRow:
-    """What the partitions come to that are not told one by one."""
-    told = [one["counts"] for one in report["partitions"]]
+    """What the partitions come to that are not shown one by one."""
+    shown = [one["counts"] for one in report["partitions"]]
 
     def rest(name: str) -> Any:
-        return report["totals"][name] - sum(one[name] for one in told)
+        return report["totals"][name] - sum(one[name] for one in shown)
 
     failed = report["failed_count"] - sum(one["status"] != "done" for one in report["partitions"])
     return PartitionRow(
@@ -224,7 +224,7 @@ def left_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def quarantined(report: Mapping[str, Any]) -> list[Mapping[str, str]]:
-    """The sources left alone for what they hold, as far as they are told one by one."""
+    """The sources left alone for what they hold, as far as they are shown one by one."""
     return [line for one in report["partitions"] for line in one["quarantined"]]
 
 
@@ -279,7 +279,7 @@ def reader_rows(readers: Mapping[str, Any] | None) -> list[tuple[str, str]]:
         "raw": "Partitions that show their sources",
         "listed": "Partitions that show a list",
         "switched": "Of these, switched by this run",
-        "invisible": "Objects that nobody saw before",
+        "invisible": "Objects that no query saw before",
         "unread": "Objects in an archive tier, which no engine reads",
         "faults": "Partitions that are not what they are to be",
     }

@@ -1,7 +1,7 @@
 """Several small partitions in one call: each as if it were alone.
 
 A child execution costs four transitions of Step Functions, and a call its start, whatever there is
-to do. So discovery puts small partitions into batches, and a call works on one behind the other.
+to do. So discovery puts small partitions into batches, and a call works on them sequentially.
 What one partition's failure may not do is to keep the others from being compacted: it waits until
 they are, and is raised only by a call in which nothing else came forward, so that the retries of
 the workflow are spent on those that failed alone.
@@ -20,7 +20,7 @@ from compactor.ports import Deadline
 State = Mapping[str, Any]
 
 # Of the working time that a call had at its begin, so much is left where it begins one more
-# partition: none is begun only to be left at once.
+# partition: none is begun only to be left immediately.
 _LEAST_SHARE = 0.5
 # As the workflow retries them, by name: what it repeats most often speaks for all.
 _RETRIED = (TransientStoreError.__name__, SourceChanged.__name__)

@@ -1,27 +1,92 @@
-"""Takes one group from its first GET to its publication: compact, verify, commit, publish."""
+"""Takes one group from its first GET to its publication: compact, verify, commit, publish.
+
+What is asked of a partition's log before anything is stored for it does not depend on what the
+sources hold, so the first of them are read meanwhile. The upload of an output is not created before
+it is known which log will name it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from compactor.errors import CommitConflict, IntegrityError, InvalidInput, NothingReadable
 from compactor.log.entries import Commit
+from compactor.log.log import CommitLog
 from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
-from compactor.outputs.confirm import confirm
 from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, dropping, store_group
-from compactor.outputs.group_deadline import ReadingTime
+from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.known_contents import found_in
 from compactor.outputs.publish import publish
+from compactor.outputs.verify import confirm
 from compactor.planning.dialects import Dialects
-from compactor.runs import rebuilding
-from compactor.runs.attempts import Attempts
-from compactor.runs.claim import Claim
-from compactor.runs.partition_run import PartitionResult, PartitionRun
+from compactor.process.background import Background
+from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
 from compactor.runs.registered_objects import NamedBy
-from compactor.runs.source_notes import SourceNotes
-from compactor.runs.unreadable_sources import known_as_denied, passing, without_known
+from compactor.runs.source_notes import SourceNotes, known_as_denied, passing, without_known
+
+
+class Claim:
+    """One call's claim on a log.
+
+    Args:
+        log: of the partition.
+        state: as it was loaded; changed while :meth:`beside` is at work.
+    """
+
+    def __init__(self, log: CommitLog, state: LogState) -> None:
+        self._log = log
+        self._state = state
+        self._whole = False
+        self._published_at = 0
+
+    def identity(self, *, whole: bool = True) -> str:
+        """Which log it is; a run with nothing to do never asks.
+
+        Args:
+            whole: the log must name every output that is there, which is asked once a call. What
+                is built again is named already.
+
+        Raises:
+            IntegrityError: entries are gone, or the state is not the one that they name.
+            InvalidInput: the state is that of another destination.
+        """
+        if whole and not self._whole:
+            self._log.require_whole(self._state)
+            self._log.settle_numbers(self._state)
+            self._whole = True
+        return self._log.claim(self._state)
+
+    def unpublished(self) -> Commit | None:
+        """The first commit of the log that is to be published still; None where all are.
+
+        Where entries are gone, an output that none names may hold the same records: that is looked
+        for first, and again once the log has grown.
+
+        Raises:
+            IntegrityError: there is such an output.
+        """
+        state = self._state
+        if state.unpublished and self._published_at < state.last:
+            self._log.require_whole(state)
+            self._log.settle_numbers(state)
+            self._published_at, self._whole = state.last, True
+        return min(state.unpublished.values(), key=lambda one: one.sequence, default=None)
+
+    def beside(self, *, whole: bool) -> Background[str]:
+        """The same while a block goes on, and then whether the scheme is remembered.
+
+        Raises:
+            IntegrityError: at its end, as :meth:`identity`; or the scheme is gone.
+            InvalidInput: likewise; or the destination was made of other partitions.
+        """
+        look = partial(self._log.look_at_scheme, self._state)
+        return Background(partial(self.identity, whole=whole), look)
+
 
 # Any other error may hide a commit that was written: then the upload is needed.
 _NOT_WRITTEN = (CommitConflict, IntegrityError, InvalidInput)
@@ -82,7 +147,7 @@ class GroupWork:
                 destination = replace(run.destination, log_id=claim.result)
                 with claim.first():
                     pending = store_group(
-                        group, run.settings, run.store, destination, time, dialects=self._dialects
+                        group, run.settings, run.store, destination, time, decide=self._dialects
                     )
                 with dropping(pending.output, run.store):
                     claim.join()
@@ -134,7 +199,7 @@ class GroupWork:
             run.log.prepare(state)
         with dropping(draft.output, run.store, _NOT_WRITTEN):
             commit = run.log.append(state, draft)
-        with rebuilding.unless_replaced(commit, run, state):
+        with unless_replaced(commit, run, state):
             publish(commit, run.store)
         confirm(commit, run.store)
         state.mark_published(commit)
@@ -165,3 +230,22 @@ class GroupWork:
             drop(draft.output, run.store)
             raise CommitConflict(f"{len(unlike)} sources are not what was compacted before")
         return replace(draft, again=found)
+
+
+@contextmanager
+def unless_replaced(commit: Commit, run: PartitionRun, state: LogState) -> Iterator[None]:
+    """Treat it as a lost race where another output stands at the key of a replaced commit.
+
+    One key may get other bytes once its commit is void: from the same first source on, fewer or
+    more of those after it.
+
+    Raises:
+        CommitConflict: the commit was replaced meanwhile.
+    """
+    try:
+        yield
+    except IntegrityError as error:
+        run.log.refresh(state)
+        if commit.sequence not in state.replaced:
+            raise
+        raise CommitConflict(f"commit {commit.sequence} was replaced meanwhile") from error

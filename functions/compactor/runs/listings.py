@@ -1,11 +1,12 @@
-"""What tells a run which objects its partition has: LIST, or what was listed before the run."""
+"""Lists a partition window by window, from LIST or from what was listed before the run."""
 
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
+from compactor.fingerprint import Fingerprint
 from compactor.log.state import LogState
 from compactor.model import SHOWN_EXAMPLES, Listing, Skipped, SkipReason
 from compactor.planning.markers import roots_in
@@ -13,7 +14,36 @@ from compactor.planning.partition_listing import AsOf, Lists, Onward, take_listi
 from compactor.planning.surroundings import Surroundings
 from compactor.registry.pending_listing import EventListing
 from compactor.runs.partition_run import PartitionRun
-from compactor.runs.planning_window import Window
+
+
+@dataclass(slots=True)
+class Window:
+    """A stretch of a partition's keys, planned again and again until nothing of it is left.
+
+    Its ends stay where the first listing put them, so that which sources share an output does
+    not depend on how often the window was planned.
+
+    Attributes:
+        start_after: it begins after this key; empty for the start of the partition.
+        until: its last key; None before it was listed, and for the last window of a partition.
+        listed: False before it was planned for the first time.
+        before: what was listed of the partition before this window.
+        seen: the same with this window, as it was listed last.
+        again: it was listed more than once.
+        compared: True once it was seen what is gone of what was listed before the run.
+    """
+
+    start_after: str = ""
+    until: str | None = None
+    listed: bool = False
+    again: bool = False
+    compared: bool = False
+    before: Fingerprint = field(default_factory=Fingerprint, compare=False)
+    seen: Fingerprint = field(default_factory=Fingerprint, compare=False)
+
+    def following(self) -> Window | None:
+        """The next window; None after the last."""
+        return None if self.until is None else Window(self.until, before=self.seen)
 
 
 class Listings:
@@ -41,10 +71,10 @@ class Listings:
             self._onward.begin(*where, start_after=run.place.after)
 
     def take(self, state: LogState, window: Window) -> Listing:
-        """List a window: anew, unless it is listed for the first time.
+        """List a window; again, unless it is the first time.
 
-        What was listed ahead, behind the window before, is as old as that window's groups. What has
-        changed since is found out when it is read, and then this window is listed anew.
+        What was listed ahead, after the last window, is as old as that window's groups. What has
+        changed since is found out when it is read, and then this window is listed again.
         """
         window.seen, window.again = window.before.copy(), window.listed
         listing = take_listing(
@@ -58,7 +88,7 @@ class Listings:
             seen=window.seen,
         )
         earlier = self._run.listing
-        # Events tell of what is pending alone: no level is seen whole.
+        # Events name what is pending alone: no level is seen whole.
         partial = isinstance(earlier, EventListing)
         around = self._surroundings.around(listing, window.start_after, partial=partial)
         self.roots |= roots_in(listing.objects) | around
@@ -77,7 +107,7 @@ class Listings:
         return 0.0 if isinstance(self._run.listing, EventListing) else state.written_at
 
     def doubt(self) -> None:
-        """What was listed before the run does not tell any more what is there: the store is."""
+        """Ask the store from now on: what was listed before the run is out of date."""
         listing = self._run.listing
         if isinstance(listing, EventListing):
             self._lists = listing.doubted(self._run.store.head)
@@ -97,7 +127,7 @@ class Listings:
         return SkipReason.GONE
 
     def gone(self, listing: Listing, window: Window, committed: Container[bytes]) -> Skipped:
-        """What was listed before, and is gone now that the store is asked after all; told once."""
+        """What was listed before, and is gone now that the store is asked; returned once."""
         run = self._run
         if run.listing is None or self._lists is run.listing or window.compared:
             return Skipped(0, 0)

@@ -1,11 +1,11 @@
-"""One call's work on one partition, from its log to its counts.
+"""One call's work on one partition, from its log to what readers see of it.
 
     settle the log -> plan a window -> (compact and verify a group) -> commit -> publish
-    -> plan the window again, until nothing in it is left -> the window behind it -> finish
+    -> plan the window again, until nothing in it is left -> the next window -> finish -> show
 
 A worker (a Lambda function, or the driver of the Spark job) decides when and where groups are
 compacted. The four parts here are the same for both: :class:`Settling`, :class:`WindowPlanner`,
-:class:`GroupWork` and, when the last window has ended, :meth:`PartitionProgress.finish`.
+:class:`GroupWork` and, after the last window, :meth:`PartitionProgress.finish`.
 """
 
 from __future__ import annotations
@@ -13,18 +13,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compactor.destination import Destination
-from compactor.errors import CommitConflict, CompactorError, SourceChanged
+from compactor.errors import CommitConflict, CompactorError, InvalidInput, SourceChanged
 from compactor.log.state import LogState
 from compactor.model import SkipReason
-from compactor.runs.attempts import Attempts
-from compactor.runs.claim import Claim
-from compactor.runs.group_work import GroupWork
+from compactor.readers.outcome import Outcome
+from compactor.runs.group_work import Claim, GroupWork
 from compactor.runs.listings import Listings
-from compactor.runs.partition_run import PartitionResult, PartitionRun
+from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
 from compactor.runs.registered_objects import NamedBy, settle_registered
 from compactor.runs.settling import Settling
-from compactor.runs.source_notes import SourceNotes
-from compactor.runs.unreadable_sources import require_readable
+from compactor.runs.source_notes import SourceNotes, require_readable
 from compactor.runs.window_planner import WindowPlanner
 
 
@@ -75,13 +73,22 @@ class PartitionProgress:
         )
         work = self.groups if rebuild else None
         self.settling = Settling(
-            run, state, result, work, attempts=attempts, claim=claim, refuse=self.refuse
+            run, state, result, work, attempts=attempts, claim=claim, give_up=self.give_up
         )
 
     @property
     def destination(self) -> Destination:
         """Where outputs go, and which log they name, which is known to name all that are there."""
         return replace(self.run.destination, log_id=self._claim.identity())
+
+    def give_up(self, error: CompactorError) -> None:
+        """Count a group that another run or a changed source has made void; plan again.
+
+        Raises:
+            TransientStoreError: too many were given up since the last group was published.
+        """
+        self.refuse(type(error))
+        self.attempts.set_back(error)
 
     def refuse(self, kind: type[CompactorError]) -> None:
         """Count a group that was given up for the next plan."""
@@ -107,3 +114,31 @@ class PartitionProgress:
             roots = windows.listings.roots
             result.marked = settle_registered(self.run, self.state, self._named, roots).compacted
         return result
+
+
+def show(run: PartitionRun) -> Outcome | None:
+    """Let the readers' table show the partition as it is now.
+
+    What goes wrong is reported, and ends no run: what is committed stands, readers see it once, and
+    clean-up waits.
+
+    Returns:
+        None where the settings name no table.
+
+    Raises:
+        InvalidInput: the table has no column for the partition, so that no later run shows it.
+    """
+    settings, path = run.settings, run.partition.path
+    if settings.reader_table is None:
+        return None
+    from compactor.readers.refresh import Refreshing, refresh  # noqa: PLC0415 - few runs have such a table
+
+    try:
+        catalog = run.readers(settings.reader_table)
+        work = Refreshing(settings, run.store, run.clock, catalog)
+        (outcome,) = refresh([path], work)
+    except CompactorError as error:
+        return Outcome(path, fault=f"{type(error).__name__}: {error}")
+    if outcome.is_refused:
+        raise InvalidInput("reader_table", settings.reader_table, "", message=outcome.fault)
+    return outcome

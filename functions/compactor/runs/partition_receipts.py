@@ -34,14 +34,14 @@ RECEIPT_VERSION = 1
 class Counts:
     """Numbers of one partition in one run; bytes and seconds where the names say so.
 
-    ``records`` leaves out the records of server-side copies, which nobody counted, and those
+    ``records`` leaves out the records of server-side copies, which were not counted, and those
     that were ``rejected`` because they do not fit the schema of a Parquet output; those that an
     earlier run rejected and that fit by now are among ``records``, and ``replayed``. Of all that
     any run rejected, ``rejects_waiting`` are in no output. Sources with
     content that an earlier commit of their key has are ``delivered_again`` and not compacted;
     those with other content are ``overwritten``, and compacted beside the old. ``gb_seconds`` and
     ``invocations`` are of Lambda functions, shared by the partitions of a batch; ``expected`` is
-    what the plans reckoned: requests by kind, and ``gb_seconds``.
+    what the plans estimated: requests by kind, and ``gb_seconds``.
     """
 
     objects_in: int = 0

@@ -1,4 +1,4 @@
-"""What one run over one partition is given, and what it did."""
+"""What one run over one partition needs, what it did, and the time and tries that it has left."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 from compactor import layout
 from compactor.catalogs.readers import open_readers
 from compactor.destination import Destination
+from compactor.errors import TransientStoreError
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.process_cache import SeenState
@@ -88,7 +89,7 @@ class PartitionRun:
     Attributes:
         reserve_seconds: with less than this left, or less than the longest group took, no
             new group is started.
-        on_group: told after each published group.
+        on_group: called after each published group.
         seen: what the partitions before, in this very process, have shown of the state.
         listing: what was listed before, until a source shows that it is out of date; None to ask
             the store.
@@ -128,3 +129,50 @@ class PartitionRun:
         """Where this partition's outputs go."""
         bucket, prefix = layout.output_prefix(self.settings, self.partition)
         return Destination(bucket, prefix)
+
+
+# A source may change while it is read, or another run may be first; then plan again.
+MAX_REPLANS = 20
+
+
+class Attempts:
+    """The time and the tries that a call has left.
+
+    Args:
+        run: whose deadline counts.
+    """
+
+    def __init__(self, run: PartitionRun) -> None:
+        self._run = run
+        self._longest_seconds = 0.0
+        self._is_cut_short = False
+        self._setbacks = 0
+
+    def out_of_time(self) -> bool:
+        """True when no further group should be started."""
+        if self._is_cut_short:
+            return True
+        needed = self._run.reserve_seconds + 1.5 * self._longest_seconds
+        return self._run.deadline.remaining_seconds() < needed
+
+    def cut_short(self) -> None:
+        """Start no further group: the last one did not fit the time."""
+        self._is_cut_short = True
+
+    def took(self, seconds: float) -> None:
+        """Note how long a group took from its first GET to its publication."""
+        self._longest_seconds = max(self._longest_seconds, seconds)
+
+    def published(self) -> None:
+        """A group was published: earlier setbacks no longer count."""
+        self._setbacks = 0
+
+    def set_back(self, error: Exception) -> None:
+        """Count a plan that came to nothing.
+
+        Raises:
+            TransientStoreError: too many did since the last group was published.
+        """
+        self._setbacks += 1
+        if self._setbacks > MAX_REPLANS:
+            raise TransientStoreError(f"planned {MAX_REPLANS} times, last: {error}") from error

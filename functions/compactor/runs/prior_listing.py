@@ -1,4 +1,4 @@
-"""What was listed before a run began, whatever told it.
+"""What was listed before a run began, by inventory or events.
 
 Most runs take LIST: what reads an inventory, or asks the table of what is pending, is imported for
 those that name one.
@@ -41,7 +41,7 @@ def open_earlier(
         settings: of the run.
         run_id: of the run, whose discovery took an inventory.
         store: where the pages of that are.
-        now: UNIX seconds; ages of what events told count from here.
+        now: UNIX seconds; ages of what events named count from here.
         at: finds the table of a name.
 
     Raises:

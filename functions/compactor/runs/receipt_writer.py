@@ -1,4 +1,4 @@
-"""How the receipt of one partition comes about, however its run ends."""
+"""Writes the partition's receipt, on success or failure."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Recorder:
         self._left_unread: dict[str, LeftAlone] = {}
         self._passing: Passing | None = None
         self._started = run.clock.now()
-        # A window that an earlier call began was reckoned then.
+        # A window that an earlier call began was estimated then.
         self._goes_on = bool(earlier.calls)
         self._requests_before = Counter(run.store.requests.snapshot())
 
@@ -52,18 +52,18 @@ class Recorder:
         self._passing = passing
 
     def expects(self, decision: CompactionPlan) -> None:
-        """A window was planned for the first time: reckon what that will take."""
+        """A window was planned for the first time: estimate what that will take."""
         counts = self.receipt.counts
         if self._goes_on:
             self._goes_on = False
             return
         work = of_window(decision, self._run.settings, first=not counts.expected)
-        reckoned: dict[str, float] = {**work.requests, "gb_seconds": work.gb_seconds}
+        estimated: dict[str, float] = {**work.requests, "gb_seconds": work.gb_seconds}
         if not counts.expected:
             made = Counter(self._run.store.requests.snapshot()) - self._requests_before
             for kind in PRICE_OF_REQUEST:
-                reckoned[kind] = reckoned.get(kind, 0) + made[kind]
-        for kind, amount in reckoned.items():
+                estimated[kind] = estimated.get(kind, 0) + made[kind]
+        for kind, amount in estimated.items():
             counts.expected[kind] = counts.expected.get(kind, 0) + amount
 
     def did(self, result: PartitionResult) -> None:

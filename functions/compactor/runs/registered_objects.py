@@ -1,6 +1,6 @@
 """What became of registered objects, once a partition's commits stand and are published.
 
-The commit log is the truth. Whoever dies before this, or does it wrongly, leaves it to the next
+The commit log decides. A process that dies before this, or does it wrongly, leaves it to the next
 run, which meets the same objects and finds them in the log.
 """
 
@@ -26,7 +26,7 @@ class NamedBy:
     """Which commit of this call names a source, in little more than 16 bytes for each.
 
     Args:
-        run: of which nothing is remembered where no events told of its objects.
+        run: of which nothing is remembered where its objects are not known by events.
     """
 
     def __init__(self, run: PartitionRun) -> None:
@@ -105,7 +105,7 @@ class _Judge:
             commit = self._named.commit_of(identity)
             if not commit and not self._named.was_met(identity):
                 return _pending(item)
-            # Of a mark that was lost the log tells, too, which commit it was.
+            # The log knows the commit of a mark that was lost, too.
             return Mark(item, ItemState.COMPACTED, commit or f"entry 1 to {self._state.last}")
         if self._listing.is_gone(item.source):
             return Mark(item, ItemState.GONE)

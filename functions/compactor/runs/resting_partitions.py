@@ -1,6 +1,6 @@
 """Whether a partition came to rest in a run, and the record that says so to discovery.
 
-Every window was planned until nothing of it was left. Here all of them are planned once more
+Every window was planned until nothing of it was left. Here all of them are planned again
 together, by the log as it is now and without anything that this run alone knows: as the next run
 would. Only where that gives nothing to do, the record is written.
 """
@@ -20,8 +20,8 @@ from compactor.model import CompactionPlan, Listing, SkipReason, SourceObject
 from compactor.outputs.detection import decided_by
 from compactor.planning.plan import Knowledge, plan
 from compactor.readers.outcome import Outcome
+from compactor.runs.listings import Window
 from compactor.runs.partition_run import PartitionResult, PartitionRun
-from compactor.runs.planning_window import Window
 
 
 class RestNotes:
@@ -47,7 +47,7 @@ class RestNotes:
         self._seen: Seen | None = None
 
     def ended(self, window: Window, state: LogState) -> None:
-        """Nothing is left of a window, which was listed last as ``listed``."""
+        """Note that nothing is left of a window, which was listed last as ``listed``."""
         listing, self.listed = self.listed, None
         if listing is None:
             return
@@ -98,7 +98,7 @@ class RestNotes:
         if decision.groups or until <= now:
             return
         outline = run.log.outline()
-        if outline is None or not self._is_told(outline, state):
+        if outline is None or not self._is_unchanged(outline, state):
             return
         record = RestRecord(
             run_id=run.run_id,
@@ -139,7 +139,7 @@ class RestNotes:
         if shown is None:
             return inf
         # Few runs have a table for readers.
-        from compactor.readers.partitions import PartitionColumns  # noqa: PLC0415 - see above
+        from compactor.readers.partition_columns import PartitionColumns  # noqa: PLC0415 - see above
         from compactor.readers.states import Shown  # noqa: PLC0415 - see above
 
         if shown.shows != Shown.RAW:
@@ -147,7 +147,7 @@ class RestNotes:
         ends = PartitionColumns(self._run.settings).ends(self._run.partition.path)
         return inf if ends is None else ends
 
-    def _is_told(self, outline: Outline, state: LogState) -> bool:
+    def _is_unchanged(self, outline: Outline, state: LogState) -> bool:
         """The log is the one that was planned by, and nothing it names was put again since."""
         run = self._run
         if not outline.last and read_identity(run.settings, run.store) is None:

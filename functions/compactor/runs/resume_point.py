@@ -1,9 +1,9 @@
 """How far the calls of one run came in one partition: where the next call begins.
 
 A large partition takes several calls, and each would list it from the first key on to find its own
-commits there. So the receipt of a call says behind which key the next one may begin: all windows
+commits there. So the receipt of a call says after which key the next one may begin: all windows
 before it were planned until nothing of them was left. What comes, changes or becomes free there
-later is the next run's, as whatever comes behind the place of a call that is under way.
+later is the next run's, as whatever comes after the place of a call that is under way.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Passing:
 
     def __init__(self, place: Place, earlier: Own) -> None:
         self.place = place
-        # They lie behind the place: windows are worked on one behind the other.
+        # They lie after the place: windows are worked on sequentially.
         self.own = place.own.plus(earlier.less(place.dealt_with))
         self._ends = False
 
@@ -98,7 +98,7 @@ class Passing:
         *,
         in_full: bool,
     ) -> None:
-        """Nothing is left of a window.
+        """Note that nothing is left of a window.
 
         Args:
             until: its last key; None for the last window.
@@ -108,5 +108,5 @@ class Passing:
         """
         self._ends |= not in_full or until is None
         if not self._ends and until is not None:
-            told = {reason.value: one for reason, one in skipped.items()}
-            self.place = Place(until, told, self.own, dealt_with)
+            counts = {reason.value: one for reason, one in skipped.items()}
+            self.place = Place(until, counts, self.own, dealt_with)

@@ -22,12 +22,10 @@ from compactor.errors import (
 from compactor.log.state import LogState
 from compactor.model import CompactionPlan
 from compactor.process.background import Background
-from compactor.runs.listings import Listings
-from compactor.runs.partition_progress import PartitionProgress
+from compactor.runs.listings import Listings, Window
+from compactor.runs.partition_progress import PartitionProgress, show
 from compactor.runs.partition_receipts import Counts, Receipt, read
 from compactor.runs.partition_run import PartitionResult, PartitionRun
-from compactor.runs.planning_window import Window
-from compactor.runs.reader_update import show
 from compactor.runs.receipt_writer import Recorder
 from compactor.runs.resume_point import Place
 
@@ -36,18 +34,6 @@ __all__ = [
     "PartitionRun",
     "record_partition",
 ]
-
-
-def _run(progress: PartitionProgress, expects: Callable[[CompactionPlan], None]) -> PartitionResult:
-    window: Window | None = Window(progress.run.place.after)
-    try:
-        while window is not None:
-            if not _do_window(progress, window, expects):
-                return progress.result
-            window = window.following()
-    finally:
-        progress.windows.pause()
-    return progress.finish()
 
 
 def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
@@ -68,7 +54,11 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         state, listings = _load(run)
         progress = PartitionProgress(run, state, listings=listings)
         recorder.follow(progress.windows.passing)
-        result = _run(progress, recorder.expects)
+        try:
+            is_done = _compact(progress, recorder.expects)
+        finally:
+            progress.windows.pause()
+        result = progress.finish() if is_done else progress.result
         ended = _ended(run, result, earlier)
         recorder.did(result)
         if ended:
@@ -109,7 +99,7 @@ def _rest(progress: PartitionProgress, result: PartitionResult, receipt: Receipt
 def _place(run: PartitionRun, earlier: Counts) -> Place:
     """Where this call may begin.
 
-    What was listed before the run costs no LIST, and events tell of what is pending alone.
+    What was listed before the run costs no LIST, and events name what is pending alone.
     """
     if not earlier.calls or run.listing is not None:
         return run.place
@@ -133,31 +123,26 @@ def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
     raise InvalidInput("target_bytes", target, accepted)
 
 
-def _do_window(
-    progress: PartitionProgress, window: Window, expects: Callable[[CompactionPlan], None]
-) -> bool:
-    """Compact a window until nothing of it is left; False when time ran out."""
-    while not progress.attempts.out_of_time and progress.settling.settle():
-        is_new = not window.listed
+def _compact(progress: PartitionProgress, expects: Callable[[CompactionPlan], None]) -> bool:
+    """Compact window by window, until nothing is left of any; False when time ran out."""
+    window: Window | None = Window(progress.run.place.after)
+    while window is not None:
+        if progress.attempts.out_of_time() or not progress.settling.settle():
+            return False
+        is_new, lessons = not window.listed, progress.notes.lessons
         decision = progress.windows.plan(window)
         if is_new:
             expects(decision)
-        lessons = progress.notes.lessons
-        if _run_groups(progress, decision) and progress.notes.lessons == lessons:
-            progress.windows.ended(window)
-            return True
-    return False
-
-
-def _run_groups(progress: PartitionProgress, decision: CompactionPlan) -> bool:
-    """False when the plan is out of date, or time ran out."""
-    for group in decision.groups:
-        if progress.attempts.out_of_time:
-            return False
-        try:
-            progress.groups.do(group)
-        except (SourceChanged, CommitConflict, UploadLost) as error:
-            progress.refuse(type(error))
-            progress.attempts.set_back(error)
-            return False
+        for group in decision.groups:
+            if progress.attempts.out_of_time():
+                return False
+            try:
+                progress.groups.do(group)
+            except (SourceChanged, CommitConflict, UploadLost) as error:
+                progress.give_up(error)
+                break
+        else:
+            if progress.notes.lessons == lessons:
+                progress.windows.ended(window)
+                window = window.following()
     return True

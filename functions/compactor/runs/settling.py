@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
-from compactor.errors import CommitConflict, CompactorError, SourceChanged, UploadLost
+from compactor.encoding.output_encoding import output_form
+from compactor.errors import (
+    CommitConflict,
+    CompactorError,
+    SourceChanged,
+    UploadLost,
+)
 from compactor.log.entries import Commit
 from compactor.log.state import LogState
-from compactor.outputs.confirm import confirm
+from compactor.model import ObjectGroup
 from compactor.outputs.publish import publish, withdraw
-from compactor.runs import rebuilding
-from compactor.runs.attempts import Attempts
-from compactor.runs.claim import Claim
-from compactor.runs.group_work import GroupWork
-from compactor.runs.partition_run import PartitionResult, PartitionRun
+from compactor.outputs.verify import confirm
+from compactor.runs.group_work import Claim, GroupWork, unless_replaced
+from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
+from compactor.settings.settings import Settings
 
 
 class Settling:
@@ -28,7 +34,7 @@ class Settling:
             are planned again.
         attempts: how long to go on.
         claim: on the log.
-        refuse: counts what was given up for the next plan.
+        give_up: counts a commit that is looked at again.
     """
 
     def __init__(
@@ -40,10 +46,10 @@ class Settling:
         *,
         attempts: Attempts,
         claim: Claim,
-        refuse: Callable[[type[CompactorError]], None],
+        give_up: Callable[[CompactorError], None],
     ) -> None:
         self._run, self._state, self._result, self._work = run, state, result, work
-        self._attempts, self._claim, self._refuse = attempts, claim, refuse
+        self._attempts, self._claim, self._give_up = attempts, claim, give_up
 
     def settle(self) -> bool:
         """Publish every commit in the log that is not yet; False when time ran out.
@@ -55,28 +61,27 @@ class Settling:
         """
         self._run.log.settle_numbers(self._state)
         while (commit := self._claim.unpublished()) is not None:
-            if self._attempts.out_of_time:
+            if self._attempts.out_of_time():
                 return False
             try:
                 self._publish(commit)
             except (CommitConflict, UploadLost) as error:
                 # Another run is repairing it, and the log state is up to date now; or what was
                 # just built again was dropped before it was published.
-                self._refuse(type(error))
-                self._attempts.set_back(error)
+                self._give_up(error)
         return True
 
     def _publish(self, commit: Commit) -> None:
         """Publish what another run committed, or build it again, or make its commit void."""
         run, state = self._run, self._state
         try:
-            with rebuilding.unless_replaced(commit, run, state):
+            with unless_replaced(commit, run, state):
                 run.log.note_publication(commit)
                 repaired = publish(commit, run.store)
         except UploadLost:
-            with rebuilding.unless_replaced(commit, run, state):
+            with unless_replaced(commit, run, state):
                 repaired = withdraw(commit, run.store)
-            if rebuilding.is_given(commit, run):
+            if is_given(commit, run):
                 repaired = False
             if repaired:
                 self._replace(commit)
@@ -90,7 +95,29 @@ class Settling:
         # Rows are written by Spark alone, and not for what this run is asked to do.
         if self._work is not None and (output is None or output.columnar is None):
             with suppress(SourceChanged):
-                self._work.do(rebuilding.group_of(commit), replaces=commit.sequence)
+                self._work.do(group_of(commit, self._run.settings), replaces=commit.sequence)
         if commit.sequence in self._state.unpublished:
             # A source changed, or may not be read any more: those that are left are planned again.
             self._run.log.append(self._state, commit.voided(self._run.run_id))
+
+
+def group_of(commit: Commit, settings: Settings) -> ObjectGroup:
+    """The group whose output a commit names, to become the same bytes again."""
+    output = commit.output
+    copied = output is not None and output.copied
+    # Where a CRC32 is known the store copied nothing.
+    copies = output is None or output.crc32 is None
+    sources = tuple(row.source for row in commit.rows)
+    form = replace(output_form(settings), copies=copies)
+    return ObjectGroup(commit.group_id, sources, copied, form)
+
+
+def is_given(commit: Commit, run: PartitionRun) -> bool:
+    """Whether a table was given an output: it deletes that once it has the rows elsewhere.
+
+    Raises:
+        IntegrityError: the table log is not what it was.
+    """
+    from compactor.sinks.table_proof import is_given  # noqa: PLC0415 - outputs are hardly ever lost
+
+    return is_given(run.settings, run.store, run.partition.path, commit.sequence)

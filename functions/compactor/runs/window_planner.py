@@ -8,15 +8,16 @@ from functools import partial
 
 from compactor.discovery.worth import Worth
 from compactor.log.content_index import Contents
+from compactor.log.entries import Commit
 from compactor.log.identity import outputs_among
 from compactor.log.state import LogState
-from compactor.model import CompactionPlan, ObjectGroup, Skipped, SkipReason
+from compactor.model import CompactionPlan, Listing, ObjectGroup, Skipped, SkipReason
 from compactor.outputs.detection import decided_by
+from compactor.outputs.known_contents import found_in, put_again
 from compactor.planning.plan import Knowledge, plan
-from compactor.runs.listings import Listings
+from compactor.registry.pending_listing import EventListing
+from compactor.runs.listings import Listings, Window
 from compactor.runs.partition_run import PartitionResult, PartitionRun
-from compactor.runs.planning_window import Window
-from compactor.runs.recreated_sources import note_returned
 from compactor.runs.registered_objects import NamedBy
 from compactor.runs.resting_partitions import RestNotes
 from compactor.runs.resume_point import Own, Passing
@@ -113,3 +114,27 @@ class WindowPlanner:
             left = Skipped(len(found), sum(one.size for one in found), (found[0].key,))
             self._result.skip(SkipReason.OWN_STATE, left)
         return bool(found)
+
+
+def note_returned(run: PartitionRun, state: LogState, listing: Listing) -> Listing:
+    """Write down what of a listing was put again.
+
+    Where its objects are known by events, all are returned that a commit names and that are pending
+    still: each is compared with its own commit.
+
+    Returns:
+        The listing; where its objects are known by events, without what was put before its commit.
+
+    Raises:
+        ObjectMissing, InvalidInput: see :func:`compactor.outputs.known_contents.found_in`.
+        TransientStoreError: the store did not answer.
+    """
+    if not listing.returned:
+        return listing
+    by_events = isinstance(run.listing, EventListing)
+    commits, again = run.log.every_commit(state.last), map(put_again, listing.returned)
+    found = found_in(again, commits, state.published, run.store, put_later=by_events)
+    note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)
+    if found:
+        run.log.append(state, note)
+    return listing.with_returned({one.source.identity for one in found}) if by_events else listing

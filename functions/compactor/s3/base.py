@@ -7,6 +7,7 @@ import copy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from botocore.exceptions import ClientError
@@ -14,6 +15,7 @@ from botocore.exceptions import ClientError
 from compactor.attributes import Attributes
 from compactor.conditions import StoreTraits
 from compactor.errors import UnreadableSource
+from compactor.model import SourceObject
 from compactor.ports import Deadline
 from compactor.s3.bodies import TimeIsUp
 from compactor.s3.curl_handle import IS_INSTALLED, Received
@@ -48,18 +50,18 @@ class S3Base:
 
     Attributes:
         client: of boto3.
-        limiter: how many requests are made at once.
+        limiter: how many requests are made concurrently.
         retries: how a request is asked again.
     """
 
     def __init__(
-        self, client: S3Client, most_at_once: int, patience: Patience, *, direct: bool = True
+        self, client: S3Client, most_concurrent: int, patience: Patience, *, direct: bool = True
     ) -> None:
         install(client)
         limit_silence(client)
         self.client = client
         self._direct = Direct(client) if direct and IS_INSTALLED else None
-        self.limiter = Limiter(_with_files_left(most_at_once), clock=patience.clock)
+        self.limiter = Limiter(_with_files_left(most_concurrent), clock=patience.clock)
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
         self.traits = StoreTraits()
@@ -106,53 +108,61 @@ class S3Base:
 
         Args:
             kind: what each try is counted as.
-            operation: what is asked for, as errors tell it.
+            operation: what is asked for, as errors name it.
             bucket: likewise.
             key: likewise.
-            request: asks botocore once, reading the body if there is one; is told by a
-                function whether the time for that is up.
-            stopped: set when nobody wants the answer any more.
+            request: asks once, reading the body if there is one; is given a function that
+                says whether the time for that is up.
+            stopped: set when no caller wants the answer any more.
         """
+        once = partial(self._once, kind, operation, bucket, key, request=request)
         with self.limiter.beside():
-            return self.asked(kind, operation, bucket, key, request, stopped)
+            return self.retries.ask(operation, bucket, key, once, stopped)
 
-    def asked(
+    def read_of(
+        self,
+        kind: str,
+        operation: str,
+        source: SourceObject,
+        request: Callable[[TimeIsUp], Answer],
+        stopped: threading.Event,
+    ) -> Answer:
+        """The same for a read of a source, for which the caller holds a permit."""
+        bucket, key = source.bucket, source.key
+        once = partial(self._once, kind, operation, bucket, key, request=request)
+        return self.retries.ask(operation, bucket, key, once, stopped, reads=True)
+
+    def _once(
         self,
         kind: str,
         operation: str,
         bucket: str,
         key: str,
-        request: Callable[[TimeIsUp], Answer],
-        stopped: threading.Event = NEVER,
+        seconds: float,
         *,
-        reads: bool = False,
+        request: Callable[[TimeIsUp], Answer],
     ) -> Answer:
-        """The same for a request that has its place among the reads, or is one of a source."""
+        self.requests.add(kind)
+        clock = self.retries.patience.clock
+        seconds = max(LEAST_SECONDS, seconds)
+        until = clock() + seconds
+        with sent_within(seconds), translated(operation, bucket, key):
+            return request(lambda: clock() >= until)
 
-        def once(seconds: float) -> Answer:
-            self.requests.add(kind)
-            clock = self.retries.patience.clock
-            seconds = max(LEAST_SECONDS, seconds)
-            until = clock() + seconds
-            with sent_within(seconds), translated(operation, bucket, key):
-                return request(lambda: clock() >= until)
-
-        return self.retries.ask(operation, bucket, key, once, stopped, reads=reads)
-
-    def _directly(
+    def _direct_or(
         self,
         asked: Asked,
         sound: Callable[[Received], Answer | None],
-        otherwise: Callable[[], Answer],
-    ) -> Answer:
-        """Ask once by libcurl where that is possible: see :meth:`Direct.ask`."""
+        otherwise: Callable[[TimeIsUp], Answer],
+    ) -> Callable[[TimeIsUp], Answer]:
+        """The request by libcurl, where it is installed: see :meth:`Direct.ask`."""
         if self._direct is None:
-            return otherwise()
-        return self._direct.ask(asked, sound, otherwise)
+            return otherwise
+        return partial(self._direct.ask, asked, sound, otherwise)
 
 
 def _with_files_left(most: int) -> int:
-    """So many connections at once at most, or half of what this process may have open.
+    """The most concurrent connections: this many, or half of the files that the process may open.
 
     A shell of macOS gives it 256 files in all.
     """
@@ -181,10 +191,10 @@ def decoded_crc32(text: str | None) -> int | None:
 
 
 @contextmanager
-def told_of_source(operation: str, bucket: str, key: str) -> Iterator[None]:
+def about_source(operation: str, bucket: str, key: str) -> Iterator[None]:
     """What S3 answers about one source alone becomes UnreadableSource.
 
-    Of an archive tier of INTELLIGENT_TIERING, of keys and of rights, a listing tells nothing.
+    Of an archive tier of INTELLIGENT_TIERING, of keys and of rights, a listing shows nothing.
     """
     try:
         yield

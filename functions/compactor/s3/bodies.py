@@ -73,9 +73,9 @@ def require_range(answer: Any, body: bytes, start: int, length: int) -> None:
         sound = first == start and last + 1 == min(start + length, size)
         sound = sound and len(body) == last + 1 - first
     if not sound:
-        told = answer.get("ContentRange", "no range")
+        given = answer.get("ContentRange", "no range")
         asked = f"bytes {start} to {start + length - 1}"
-        raise Again(f"{len(body)} bytes, {told}, to {asked}", cut_short=len(body) < length)
+        raise Again(f"{len(body)} bytes, {given}, to {asked}", cut_short=len(body) < length)
 
 
 class Begun(NamedTuple):
@@ -112,7 +112,7 @@ def begun(answer: Any, start: int) -> Begun:
 
 
 def resumed(body: Begun, begin: Callable[[int, str], Begun]) -> Iterator[bytes]:
-    """All pieces of a body, gone on with where it breaks off.
+    """All pieces of a body, resumed where it breaks off.
 
     Args:
         body: the object from its start.
@@ -134,7 +134,7 @@ def resumed(body: Begun, begin: Callable[[int, str], Begun]) -> Iterator[bytes]:
                 piece, is_short = b"", isinstance(error, IncompleteReadError)
         cut_short = cut_short + 1 if is_short and at - begun_at < PIECE_BYTES else 0
         if at < size and cut_short == MOST_CUT_SHORT:
-            told = f"{at:,} of {size:,} bytes, in {cut_short} answers that each broke off"
-            raise cut_short_each_time(told)
+            progress = f"{at:,} of {size:,} bytes, in {cut_short} answers that each broke off"
+            raise cut_short_each_time(progress)
         if at < size:
             body = begin(at, body.etag)

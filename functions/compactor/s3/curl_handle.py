@@ -140,7 +140,7 @@ class Handle:
 
     def __init__(self) -> None:
         self.curl: Any = pycurl.Curl()
-        self.done: Done = _nobody
+        self.done: Done = _ignore
         self._head, self._body = io.BytesIO(), io.BytesIO()
         self._site: Site | None = None
         self._keys: Keys | None = None
@@ -226,7 +226,7 @@ class Handle:
 
     def clear(self) -> None:
         """Hold nothing of the last request and answer."""
-        self.done = _nobody
+        self.done = _ignore
         for one in (self._head, self._body):
             one.seek(0)
             one.truncate()
@@ -278,5 +278,5 @@ def failure(code: int, text: str) -> CompactorError:
     return Again(text or f"libcurl's error {code}", cut_short=code == pycurl.E_PARTIAL_FILE)
 
 
-def _nobody(_: Received | Exception) -> None:
-    """Nobody waits for it."""
+def _ignore(_: Received | Exception) -> None:
+    """No caller waits for it."""

@@ -17,14 +17,14 @@ from compactor.s3.objects import S3Objects
 from compactor.s3.translate import refusal_of, worth_another_try
 
 DELETE_PER_REQUEST = 1_000
-HEADS_AT_ONCE = 32
-SINGLY_AT_ONCE = 16
+HEADS_CONCURRENT = 32
+SINGLY_CONCURRENT = 16
 # Characters that no XML 1.0 document may hold, and so no body of DeleteObjects.
 _NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 # S3 deletes 3,500 keys/s below a prefix and says so key by key, in an answer with status 200.
 _BUSY = frozenset({"SlowDown", "InternalError", "ServiceUnavailable"})
 _LONGEST_WAITS_SECONDS = (0.5, 2.0, 8.0)
-# S3's words do not tell "another object" from "no object": HEAD does.
+# S3's words do not distinguish "another object" from "no object": HEAD does.
 _UNCLEAR = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409", "Untold"})
 # Answers in the 400s that speak of the process, the network or the bucket, not of the keys.
 _NOT_A_REFUSAL = frozenset(
@@ -46,7 +46,7 @@ _NOT_A_REFUSAL = frozenset(
 _BAD_REQUEST, _SERVER_ERROR, _NOT_IMPLEMENTED = 400, 500, 501
 _GONE = frozenset({"NoSuchKey", "404"})
 _Error = Mapping[str, Any]
-_CHANGED: _Error = {"Code": "PreconditionFailed", "Message": "HEAD tells another ETag"}
+_CHANGED: _Error = {"Code": "PreconditionFailed", "Message": "HEAD has another ETag"}
 _UNTOLD: _Error = {"Code": "Untold", "Message": "the answer names neither its end nor an error"}
 
 
@@ -62,15 +62,15 @@ class S3Deletes(S3Objects):
         """At a store that ignores the ETags of DeleteObjects: a request for each source."""
         if not sources:
             return Deletion()
-        with ThreadPoolExecutor(min(SINGLY_AT_ONCE, len(sources))) as pool:
+        with ThreadPoolExecutor(min(SINGLY_CONCURRENT, len(sources))) as pool:
             return _together(pool.map(lambda one: self._delete_batch([one]), sources))
 
     def _delete_batch(self, batch: Sequence[SourceObject]) -> Deletion:
         errors, markers = self._delete(batch)
         refused = self._judged(batch, errors)
         # What the answer says nothing of was mostly deleted by it.
-        told = {key for key, error in errors.items() if error is not _UNTOLD}
-        return Deletion(refused, markers, frozenset(told.difference(r.key for r in refused)))
+        answered = {key for key, error in errors.items() if error is not _UNTOLD}
+        return Deletion(refused, markers, frozenset(answered.difference(r.key for r in refused)))
 
     def _delete(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
         """Errors by key, and markers put; keys that S3 was too busy for are asked again."""
@@ -105,7 +105,7 @@ class S3Deletes(S3Objects):
         if _alone(first) or not self.traits.deletes_many:
             return self._request_one(first)
         objects: Any = [{"Key": one.key, "ETag": f'"{one.etag}"'} for one in batch]
-        # Not Quiet: the answer tells which deletes only put a marker.
+        # Not Quiet: the answer says which deletes only put a marker.
         answer = self.client.delete_objects(Bucket=first.bucket, Delete={"Objects": objects})
         deleted = {one.get("Key", ""): one for one in answer.get("Deleted", ())}
         errors: dict[str, _Error] = {one.get("Key", ""): one for one in answer.get("Errors", ())}
@@ -138,7 +138,7 @@ class S3Deletes(S3Objects):
             else:
                 refused.append(Refused(source.key, _words(error)))
         if unclear:
-            with ThreadPoolExecutor(min(HEADS_AT_ONCE, len(unclear))) as pool:
+            with ThreadPoolExecutor(min(HEADS_CONCURRENT, len(unclear))) as pool:
                 found = pool.map(lambda source: self._seen(source, errors[source.key]), unclear)
                 refused += [one for one in found if one is not None]
         return tuple(refused)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from compactor.pieces import Body, pieces_of
+from compactor.s3.bodies import TimeIsUp
 from compactor.s3.curl_handle import Received, Request
 from compactor.s3.retries import seconds_left, silence_seconds
 from compactor.s3.routes import Route, Routes, answered_by, as_answer, takes
@@ -72,7 +73,8 @@ class Direct:
         self,
         asked: Asked,
         sound: Callable[[Received], Found | None],
-        otherwise: Callable[[], Found],
+        otherwise: Callable[[TimeIsUp], Found],
+        time_is_up: TimeIsUp,
     ) -> Found:
         """The answer to a request, asked once.
 
@@ -80,6 +82,7 @@ class Direct:
             asked: the request.
             sound: reads an answer that is what was hoped for; None for any other.
             otherwise: makes the same request through the client.
+            time_is_up: says whether the time for that is over.
 
         Raises:
             BotoCoreError: there are no credentials.
@@ -90,22 +93,22 @@ class Direct:
         route = self.routes.of(asked.bucket)
         # libcurl takes a header without a value for one that is not to be sent.
         if route is None or not takes(asked.key) or "" in asked.headers.values():
-            return otherwise()
+            return otherwise(time_is_up)
         received = self.transfers.ask(self._request(asked, route))
         found = sound(received)
         if found is not None:
             return found
         with answered_by(lambda request: as_answer(request, received)) as answered:
-            told = otherwise()
+            answer = otherwise(time_is_up)
         if received.status != OK or len(answered) > 1:
             # It knows a way around what was an error here.
             self.routes.forget(asked.bucket)
-        return told
+        return answer
 
     def _request(self, asked: Asked, route: Route) -> Request:
         keys = self.routes.keys()
         headers = dict(asked.headers)
-        # Hashed once is enough: over TLS nobody changes the bytes on their way, nor the checksum.
+        # Hashed once is enough: over TLS the bytes do not change on their way, nor the checksum.
         if route.is_secure and not _CHECKSUMS.isdisjoint(headers):
             headers["x-amz-content-sha256"] = _UNSIGNED
         elif len(asked.body) > _HASHED_BYTES or not isinstance(asked.body, bytes):

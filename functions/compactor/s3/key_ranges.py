@@ -1,6 +1,6 @@
 """Where to cut a range of keys, so that its parts can be listed at the same time.
 
-S3 does not tell how keys are spread. A page that was listed tells how dense they are there: it
+S3 does not say how keys are spread. A page that was listed shows how dense they are there: it
 took so much of the key space for so many keys, and the next page likely takes as much again.
 Keys are read as numbers for that, each position in the alphabet of its word: decimal digits in
 a date, hexadecimal ones in a UUID. Any cut is a correct one; a good one only saves time.
@@ -12,7 +12,7 @@ import re
 import string
 from collections.abc import Iterator
 
-# Positions that count behind the first one in which the two keys differ: finer is noise.
+# Positions that count after the first one in which the two keys differ: finer is noise.
 _SIGNIFICANT = 8
 _WORD = re.compile(r"[0-9A-Za-z]+")
 # In the order of their characters. The first that has all characters of a word is taken.
@@ -27,7 +27,7 @@ _ALPHABETS = (
 
 
 def key_ahead(first: str, last: str, start: str, pages: float, *, fixed: int) -> str | None:
-    """A key about so many pages behind ``start``; it need not exist.
+    """A key about so many pages after ``start``; it need not exist.
 
     Args:
         first: first key of a page.
@@ -37,7 +37,7 @@ def key_ahead(first: str, last: str, start: str, pages: float, *, fixed: int) ->
         fixed: length of the prefix that all keys share and that must stay as it is.
 
     Returns:
-        A string greater than ``start``, or None when the keys tell nothing.
+        A string greater than ``start``, or None when the keys show nothing.
     """
     end = _first_difference(first, last) + _SIGNIFICANT
     if end - _SIGNIFICANT >= min(len(first), len(last)) or len(start) <= fixed:

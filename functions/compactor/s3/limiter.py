@@ -1,4 +1,4 @@
-"""How many sources are read at once: more while answers stay quick, half when S3 says slow down.
+"""How many sources are read concurrently: more while answers stay quick, half on Slow Down.
 
 Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain, 1989), with a fast
 start: the limit doubles until the first sign of trouble, and grows by an eighth after it. A lone
@@ -22,7 +22,7 @@ START = 128
 LEAST = 4
 # Share of SlowDown among the requests of one round that counts as being asked to slow down.
 WEATHER = 0.05
-# Beyond this much above the quickest round seen, more reads at once would only wait longer.
+# Beyond this much above the quickest round seen, more concurrent reads would only wait longer.
 PATIENCE = 2.0
 
 
@@ -77,7 +77,7 @@ class Limiter:
             self.end(began, requests, good=good)
 
     def begin(self) -> float | None:
-        """Take a permit if there is one at once; to be given back by :meth:`end`.
+        """Take a permit if there is one now; to be given back by :meth:`end`.
 
         Returns:
             When that was, by the clock; None where there is none.
@@ -94,7 +94,7 @@ class Limiter:
         Args:
             began: when it was taken, by the clock.
             requests: how many were made with it, one after the other.
-            good: all of them were answered, so that their time tells something.
+            good: all of them were answered, so that their time means something.
         """
         seconds = (self._clock() - began) / max(1, requests)
         with self._free:
@@ -106,7 +106,7 @@ class Limiter:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Make one request of another kind, at once: there is one permit less meanwhile."""
+        """Make one request of another kind, without waiting: there is one permit less meanwhile."""
         with self._free:
             self._beside += 1
         try:
@@ -118,7 +118,7 @@ class Limiter:
                 self._free.notify()
 
     def slow_down(self) -> None:
-        """S3 asked for less. Judged at the end of the round, or at once when all are refused."""
+        """S3 asked for less. Judged at the end of the round, or when all are refused."""
         with self._free:
             self._round_refusals += 1
             if self._round_refusals >= self._limit and self._asked_to_slow_down():
@@ -130,7 +130,7 @@ class Limiter:
     def _wait(self, until: float) -> None:
         seconds = until - self._clock()
         if seconds <= 0:
-            raise TransientStoreError(f"no read may begin: {self._limit} at once are under way")
+            raise TransientStoreError(f"no read may begin: {self._limit} are in flight")
         self._free.wait(None if seconds == math.inf else seconds)
 
     def _asked_to_slow_down(self) -> bool:

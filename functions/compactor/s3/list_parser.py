@@ -37,7 +37,7 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
 # NUL, and halves of UTF-16 pairs; what else XML forbids, some servers write nevertheless.
 _NO_CHARACTERS = frozenset({0, *range(0xD800, 0xE000)})
 _FIELD = re.compile(r"<(Key|ETag|Size|LastModified|StorageClass)>([^<]*)</")
-# Told only where it was asked for, and only of objects of archive classes that were restored.
+# Listed only where it was asked for, and only of objects of archive classes that were restored.
 _RESTORED = re.compile(
     r"<IsRestoreInProgress>\s*false\s*</.*?<RestoreExpiryDate>\s*([^<]*?)\s*</",
     re.DOTALL | re.IGNORECASE,
@@ -168,12 +168,12 @@ class ListedObjects(Sequence[SourceObject]):
 
     @property
     def keys(self) -> Sequence[str]:
-        """Their keys, in the order listed."""
+        """Keys of the objects, in the order listed."""
         return self._keys if self._made is None else [one.key for one in self._made]
 
     @property
     def classes(self) -> Set[str]:
-        """Their storage classes."""
+        """Storage classes of the objects."""
         if self._made is not None:
             return {one.storage_class for one in self._made}
         return {row[4] for row in self._rows}
@@ -191,7 +191,7 @@ class ListedObjects(Sequence[SourceObject]):
 
 
 def _decoded(keys: Sequence[str], decode: Callable[[str], str]) -> Sequence[str]:
-    # What is encoded of a key ends with it, so that all are decoded at once, which takes a quarter
+    # What is encoded of a key ends with it, so that all are decoded together, which takes a quarter
     # of the time; unless one has the character that separates them.
     names = decode("\0".join(keys)).split("\0")
     return names if len(names) == len(keys) else [decode(one) for one in keys]
@@ -208,7 +208,7 @@ def page_of(body: bytes) -> ListedPage | None:
 
 
 def _is_listing(body: bytes) -> bool:
-    """One that was cut off on its way is none."""
+    """Truncated responses are rejected."""
     return bool(_LISTING.match(body)) and body.rstrip().endswith(b"</ListBucketResult>")
 
 

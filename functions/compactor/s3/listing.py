@@ -1,4 +1,4 @@
-"""Listings: of one level page by page, of all keys by several key ranges at once."""
+"""Listings: of one level page by page, of all keys by several key ranges concurrently."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from compactor.s3.translate import Again
 
 # So many pages on, one range ends and another begins.
 PAGES_PER_RANGE = 8
-# A range that turns out denser than expected is gone on with in turns of so many pages, so that
+# A range that turns out denser than expected is continued in turns of so many pages, so that
 # few pages wait for the caller.
 MOST_PAGES_PER_TURN = 10
 MOST_RANGES = 5
-# A cut falls somewhere into a page, which is then listed twice in part, and what lies behind the
+# A cut falls somewhere into a page, which is then listed twice in part, and what lies after the
 # last key is asked for in vain: at most one LIST a cut. A LIST costs as much as 12 GETs, so that
 # cuts may cost this share of all.
 MOST_IN_VAIN = 0.08
@@ -87,7 +87,7 @@ class S3Listing(S3Base):
         yield objects
         if token:
             ranges = _Ranges(list_page, fixed=len(prefix), stopped=stopped)
-            yield from ranges.behind(objects, token, until or None)
+            yield from ranges.after(objects, token, until or None)
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
         arguments = {"Bucket": bucket, "Prefix": prefix, "Delimiter": "/"}
@@ -106,7 +106,7 @@ class S3Listing(S3Base):
     def _page_with_restores(
         self, arguments: dict[str, Any], stopped: threading.Event, wanted: threading.Event
     ) -> _Page:
-        """A page that tells which archived objects are restored.
+        """A page that shows which archived objects are restored.
 
         That is asked for from the first page on that holds such objects, which is listed twice:
         other stores may not know the question, and none of theirs are archived.
@@ -128,17 +128,17 @@ class S3Listing(S3Base):
     def _page(self, arguments: dict[str, Any], stopped: threading.Event = NEVER) -> _Page:
         bucket, prefix = arguments["Bucket"], arguments["Prefix"]
 
-        asked = _asked(arguments)
-
-        def otherwise() -> ListedPage:
+        def otherwise(_: TimeIsUp) -> ListedPage:
             answer: Any = self.client.list_objects_v2(**arguments)
             found: ListedPage | None = answer.get(PAGE)
             if found is None:
                 raise Again("an answer that is no listing")
             return found
 
+        ask = self._direct_or(_asked(arguments), _listed, otherwise)
+
         def request(time_is_up: TimeIsUp) -> _Page:
-            listed = self._directly(asked, _listed, otherwise)
+            listed = ask(time_is_up)
             try:
                 page = _Page(listed.objects(bucket), listed.prefixes, listed.token)
             except TransientStoreError as error:
@@ -191,9 +191,9 @@ def _repeated(token: str, following: str, before: int) -> int:
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where to go on: behind ``key``; with a ``token`` where the page that gave it ended.
+    """Where to resume: after ``key``; with a ``token`` where the page that gave it ended.
 
-    A page may be empty with more behind it, so that the key alone would not get on. ``repeated``
+    A page may be empty with more after it, so that the key alone would not get on. ``repeated``
     counts how often in a row the token was the same.
     """
 
@@ -207,7 +207,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
     Attributes:
         next: where its rest begins; None when it was listed to its end.
-        last: nothing follows, in this range or behind it.
+        last: nothing follows, in this range or after it.
     """
 
     pages: list[Objects]
@@ -216,7 +216,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class _Range(msgspec.Struct):
-    """Keys behind a place and up to ``end``; without an end, all that follow."""
+    """Keys after a place and up to ``end``; without an end, all that follow."""
 
     start: _Place
     end: str | None
@@ -224,12 +224,12 @@ class _Range(msgspec.Struct):
 
 
 class _Ranges:
-    """A listing behind its first page, several ranges ahead of the caller.
+    """A listing after its first page, several ranges ahead of the caller.
 
     Args:
         list_page: place -> objects, and a token when more follow; thread safe.
         fixed: length of the prefix that all keys have.
-        stopped: set once nobody wants more pages.
+        stopped: set once no more pages are wanted.
     """
 
     def __init__(
@@ -246,7 +246,7 @@ class _Ranges:
         self._lists = self._objects = 0
         self._full_page = 1
 
-    def behind(self, first: Objects, token: str, until: str | None = None) -> Iterator[Objects]:
+    def after(self, first: Objects, token: str, until: str | None = None) -> Iterator[Objects]:
         """Pages in key order, each key once.
 
         Args:

@@ -1,4 +1,4 @@
-"""Whole GETs of sources, hundreds at once, by the one thread of libcurl.
+"""Whole GETs of sources, hundreds concurrently, by the one thread of libcurl.
 
 With a thread for each, most of a small GET's CPU time goes into waiting for the interpreter lock.
 Here only the plain success is known, and what is refused for good; whatever else comes of a GET,
@@ -34,7 +34,7 @@ _GET_SECONDS = 10.0
 _BYTES_PER_SECOND = 128 * 1024
 _PERMIT_SECONDS = 0.02
 _REFUSED = 400
-# Headers that tell of an object what is beside its bytes.
+# Headers that say what S3 keeps beside an object's bytes.
 _OF_OBJECT = (b"x-amz-meta-", b"x-amz-tagging-count", b"content-encoding")
 _PLAIN_ETAG = re.compile(r"[0-9A-Za-z-]+")
 
@@ -104,8 +104,9 @@ class ManyGets:
         self._store = store
         self._routes, self._transfers = direct.routes, direct.transfers
         self._otherwise = otherwise
-        # Of the thread of the transfers alone.
+        # Appended to by the caller; all else in the thread of the transfers.
         self._waiting: deque[_Run] = deque()
+        # Of that thread alone.
         self._under_way: set[_Run] = set()
         self._closed: Exception | None = None
         self._looks_again = False
@@ -116,12 +117,8 @@ class ManyGets:
         if route is None:
             return self._otherwise(sources)
         run = _Run(sources, route)
-
-        def wait() -> None:
-            self._waiting.append(run)
-            self._begin()
-
-        self._transfers.call(wait)
+        self._waiting.append(run)
+        self._transfers.call(self._begin)
         return run.future
 
     def close(self) -> None:
@@ -153,7 +150,7 @@ class ManyGets:
                 continue
             began = self._store.limiter.begin()
             if began is None:
-                # The end of one of ours begins another; that of somebody else is not heard of.
+                # The end of one of ours begins another; that of another caller is not heard of.
                 if not self._under_way and not self._looks_again:
                     self._looks_again = True
                     self._transfers.later(_PERMIT_SECONDS, self._look_again)
@@ -232,7 +229,7 @@ class ManyGets:
         self._begin()
 
     def _end(self, run: _Run) -> None:
-        # Of sources without bytes nothing was asked, so their time tells nothing.
+        # Of sources without bytes nothing was asked, so their time means nothing.
         self._count(run, good=run.sent > 0)
         run.future.set_result(run.bodies)
 
@@ -268,8 +265,8 @@ def _body_of(source: SourceObject, answer: Received | Exception) -> SourceBody |
         if len(answer.body) != source.size or not is_listed(source, answer.etag):
             return None
         head = answer.head.lower()
-        told = any(one in head for one in _OF_OBJECT)
-        attributes = from_headers(answer.headers.items()) if told else None
+        has_any = any(one in head for one in _OF_OBJECT)
+        attributes = from_headers(answer.headers.items()) if has_any else None
         return SourceBody(source, answer.body, attributes=attributes)
     # A refusal without a word, or packed, says nothing here.
     if answer.status < _REFUSED or not answer.body or "content-encoding" in answer.headers:

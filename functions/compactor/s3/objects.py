@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
@@ -41,9 +41,11 @@ class S3Objects(S3Base):
     """The single-object part of :class:`compactor.ports.ObjectStore`."""
 
     def get(self, bucket: str, key: str) -> bytes:
-        return self._counted(
-            self._answer("GET", "get", bucket, key, partial(self._get, bucket, key))
-        )
+        def otherwise(time_is_up: TimeIsUp) -> bytes:
+            return read_body(self.client.get_object(Bucket=bucket, Key=key), time_is_up)
+
+        request = self._direct_or(Asked("GET", bucket, key), _whole, otherwise)
+        return self._counted(self._answer("GET", "get", bucket, key, request))
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
         wanted: Any = {"Range": byte_range(start, length)}
@@ -59,12 +61,6 @@ class S3Objects(S3Base):
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
         begin = partial(self._begin, bucket, key)
         return map(self._counted, resumed(begin(0, ""), begin))
-
-    def _get(self, bucket: str, key: str, time_is_up: TimeIsUp) -> bytes:
-        def otherwise() -> bytes:
-            return read_body(self.client.get_object(Bucket=bucket, Key=key), time_is_up)
-
-        return self._directly(Asked("GET", bucket, key), _whole, otherwise)
 
     def _begin(self, bucket: str, key: str, start: int, etag: str) -> Begun:
         # The rest of a body must be of the object that it began with.
@@ -90,7 +86,7 @@ class S3Objects(S3Base):
             answer = self._answer("HEAD", "head", bucket, key, request)
         except ObjectMissing:
             return None
-        # Not every server tells the type; "-2" behind a checksum means one of checksums, too.
+        # Not every server returns the type; "-2" after a checksum means one of checksums, too.
         checksum = answer.get("ChecksumCRC32")
         whole = answer.get("ChecksumType") != "COMPOSITE" and "-" not in (checksum or "")
         return ObjectHead(
@@ -148,17 +144,15 @@ class S3Objects(S3Base):
             headers |= attributes.headers
             condition |= parameters_of(attributes)
 
-        def request(time_is_up: TimeIsUp) -> bool:
-            def otherwise() -> bool:
-                sent = SentBody(body, time_is_up)
-                self.client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
-                return True
+        def otherwise(time_is_up: TimeIsUp) -> bool:
+            sent = SentBody(body, time_is_up)
+            self.client.put_object(Bucket=bucket, Key=key, Body=sent, **condition)
+            return True
 
-            if len(body) > PIECE_BYTES:
-                return otherwise()
+        request: Callable[[TimeIsUp], bool] = otherwise
+        if len(body) <= PIECE_BYTES:
             asked = Asked("PUT", bucket, key, headers=headers, body=body)
-            return self._directly(asked, _stored, otherwise)
-
+            request = self._direct_or(asked, _stored, otherwise)
         self._answer("PUT", "put", bucket, key, request)
 
 
@@ -175,7 +169,7 @@ def _stored(received: Received) -> bool | None:
 
 
 def _date_of(answer: Any) -> float | None:
-    """The store's clock, as its Date header tells it; None where it sends none."""
+    """The store's clock, by its Date header; None where it sends none."""
     text = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     try:
         return parsedate_to_datetime(text).timestamp() if text else None

@@ -61,7 +61,7 @@ def read_ahead(
 
     At most ``budget_bytes`` of listed size (but always one run) are fetched or waiting, so
     memory stays bounded however slow one request or the consumer is. ``stopped`` is set once
-    nobody wants more: what is under way then need not be finished. A run is of at most
+    no more is wanted: what is under way then need not be finished. A run is of at most
     ``run_bytes``, or of one source. ``quick`` makes what reads runs without a thread for each, and
     leaves the rest to these threads.
     """
@@ -106,7 +106,7 @@ def pieces_ahead(
 ) -> Iterator[bytes]:
     """Results in order, with ``ahead`` of them asked for before they are needed.
 
-    ``stopped`` is set once nobody wants more.
+    ``stopped`` is set once no more is wanted.
     """
     pool = ThreadPoolExecutor(ahead, thread_name_prefix="range")
     waiting: deque[Future[bytes]] = deque()
@@ -143,6 +143,6 @@ def _most_objects(number: int) -> int:
     """How many sources a run has at most.
 
     Those that are read first are of one: until a run is there, all of it, its consumer waits. Then
-    of two and four, as many runs of each as are read at once.
+    of two and four, as many runs of each as are read concurrently.
     """
     return 1 << number // START if number < _FULL_FROM else RUN_OBJECTS

@@ -10,7 +10,7 @@ from compactor.escaping import visible
 from compactor.model import QuarantineReason, SourceObject
 from compactor.s3.translate import Refusal, judged, worth_another_try
 
-# In refusals of GET that concern one object, whoever else may be read. SSE-C: the object was
+# In refusals of GET that concern one object, while others may be read. SSE-C: the object was
 # stored with a key that only its writer has (API reference of GetObject). KMS: "KMS." and what
 # KMS answered, or AccessDenied that names an action or a key of KMS.
 _DENIED = frozenset({"AccessDenied", "Forbidden", "403"})
@@ -50,15 +50,15 @@ def require_etag(source: SourceObject, found: str | None, traits: StoreTraits) -
         raise SourceChanged(source.key, source.etag, etag or "an answer without an ETag")
 
 
-def judged_answer(source: SourceObject, status: int, told: str) -> CompactorError:
+def judged_answer(source: SourceObject, status: int, body: str) -> CompactorError:
     """What a refused GET of a source asks of the caller.
 
     Args:
         source: as it was listed.
         status: of HTTP, 400 or more.
-        told: the body.
+        body: of the answer.
     """
-    code, message = _CODE.search(told), _MESSAGE.search(told)
+    code, message = _CODE.search(body), _MESSAGE.search(body)
     if status == _CHANGED:
         return SourceChanged(source.key, source.etag, "another ETag")
     if status == _MISSING and (code is None or code[1] != "NoSuchBucket"):

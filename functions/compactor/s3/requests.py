@@ -1,4 +1,4 @@
-"""How many requests a store made: the figures behind costs, and behind 'reads nothing'."""
+"""How many requests a store made: the figures for costs, and for 'reads nothing'."""
 
 from __future__ import annotations
 

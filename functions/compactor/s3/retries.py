@@ -25,7 +25,7 @@ FIRST_WAIT_SECONDS = 0.1
 LONGEST_WAIT_SECONDS = 10.0
 # Ends the tries even where the clock stands still.
 MOST_TRIES = 100
-# A server that says nothing for so long is given up, and asked anew. Copying 5 GiB takes a while.
+# A server that says nothing for so long is given up, and asked again. Copying 5 GiB takes a while.
 SILENCE_SECONDS = 60.0
 # A try that is begun at all is given this long.
 LEAST_SECONDS = 2.0
@@ -33,7 +33,7 @@ LEAST_SECONDS = 2.0
 READ_RESERVE_SECONDS = 40.0
 # Kept of an invocation for aborting an upload and leaving a receipt.
 RESERVE_SECONDS = 5.0
-# For waits that nobody will cut short.
+# For waits that nothing will cut short.
 NEVER = threading.Event()
 
 
@@ -107,12 +107,12 @@ class Retries:
         """The answer to a request.
 
         Args:
-            operation: what is asked for, as errors tell it.
+            operation: what is asked for, as errors name it.
             bucket: likewise.
             key: likewise; or the prefix of a listing.
             request: asks once; is given how many seconds are left for it, and raises
                 :class:`Again` where another try may help.
-            stopped: set when nobody wants the answer any more.
+            stopped: set when the answer is not wanted any more.
             reads: it is a source that is asked for.
 
         Raises:
@@ -134,15 +134,15 @@ class Retries:
                 cut_short = cut_short + 1 if again.cut_short else 0
                 is_last = tries == MOST_TRIES or cut_short == MOST_CUT_SHORT
                 if is_last or now + wait >= give_up or patience.pause(stopped, wait):
-                    # Of one that could not be asked often enough nobody knows.
+                    # One that could not be asked often enough is unknown.
                     fault = again if cut_short in {0, MOST_CUT_SHORT} else Again(again)
                     where = place(operation, bucket, key)
-                    raise fault.told(where, tries, now - started) from again
+                    raise fault.as_error(where, tries, now - started) from again
             now = patience.clock()
         raise AssertionError("the last try ends in an answer or an error")
 
     def pause(self, longest: float) -> bool:
-        """Wait up to so many seconds; false, at once, where the invocation ends first."""
+        """Wait up to so many seconds; false, immediately, where the invocation ends first."""
         wait = self.patience.jitter(longest)
         if self.patience.clock() + wait >= self.ends_at:
             return False
@@ -154,7 +154,7 @@ class Retries:
         if again.slow_down:
             self.limiter.slow_down()
         longest = min(FIRST_WAIT_SECONDS * 2 ** (tries - 1), LONGEST_WAIT_SECONDS)
-        # Who was told when to come back does not come sooner, nor do all come at once.
+        # A request with a Retry-After does not come sooner, nor do all come together.
         return again.after_seconds + self.patience.jitter(longest)
 
 

@@ -144,7 +144,7 @@ class Routes:
         return route if route is not None and route.access_key == own else None
 
     def _route(self, prepared: Any) -> Route | None:
-        """That of a prepared request for the sample; None where it is unusual."""
+        """The route of a prepared sample request; None where it is unusual."""
         headers = {name.lower(): _text(value) for name, value in prepared.headers.items()}
         url = urlsplit(prepared.url)
         by = _SIGNED_BY.match(headers.get("authorization", ""))

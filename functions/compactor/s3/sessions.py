@@ -45,18 +45,18 @@ def session_of(client: Any) -> Any:
 
 
 def ca_bundle(session: Any) -> str | None:
-    """The file of those whom botocore is told to trust; None for the usual.
+    """The file of certificates that botocore is set to trust; None for the usual.
 
     That is ``AWS_CA_BUNDLE``, ``ca_bundle`` of a profile, or else ``REQUESTS_CA_BUNDLE``.
 
     Raises:
         InvalidInput: there is no such file.
     """
-    told = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
-    if told and not Path(told).is_file():
+    path = session.get_config_variable("ca_bundle") or os.environ.get("REQUESTS_CA_BUNDLE")
+    if path and not Path(path).is_file():
         names = "AWS_CA_BUNDLE, ca_bundle or REQUESTS_CA_BUNDLE"
-        raise InvalidInput(names, told, "a file of certificates, PEM")
-    return told or None
+        raise InvalidInput(names, path, "a file of certificates, PEM")
+    return path or None
 
 
 class _Files(JSONFileLoader):
@@ -79,7 +79,7 @@ class _Descriptions(Loader):
     def list_available_services(self, type_name: str) -> list[str]:
         """Those that have a directory: botocore's own looks into all 440 for a file of the type.
 
-        One that is there without such a file is found out by whoever asks for the file.
+        One that is there without such a file is found out when the file is needed.
         """
         there = (path for path in map(Path, self.search_paths) if path.is_dir())
         return sorted({one.name for path in there for one in os.scandir(path) if one.is_dir()})
@@ -95,4 +95,4 @@ def _descriptions(data_path: str | None) -> _Descriptions:
 
 
 def _expanded(path: str) -> str:
-    return os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111 - it raises for nobody
+    return os.path.expanduser(os.path.expandvars(path))  # noqa: PTH111 - it never raises

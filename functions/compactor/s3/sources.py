@@ -1,10 +1,12 @@
-"""Reading sources, each GET pinned to the ETag that was listed."""
+"""Reads sources, each GET pinned to the ETag that was listed, and their tags."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +24,7 @@ from compactor.errors import (
 )
 from compactor.model import SourceObject, is_md5
 from compactor.ports import SourceBody
-from compactor.s3.base import S3Base, told_of_source
+from compactor.s3.base import S3Base, about_source
 from compactor.s3.bodies import TimeIsUp, byte_range, read_body, require_range
 from compactor.s3.curl_handle import Received
 from compactor.s3.direct import OK, Asked, Direct
@@ -30,9 +32,56 @@ from compactor.s3.many_gets import ManyGets
 from compactor.s3.readahead import RunReader, Submit, pieces_ahead, read_ahead
 from compactor.s3.refused_reads import require_etag
 from compactor.s3.retries import NEVER
-from compactor.s3.source_tags import with_tags
 from compactor.s3.translate import Again
-from compactor.sizes import GET_BYTES
+from compactor.sizes import GET_BYTES, MIB
+
+_TAG_REQUESTS = 64
+# So many bodies wait for the tags of the first at most, and so many bytes of them.
+_MOST_WAITING = 256
+_MOST_WAITING_BYTES = 16 * MIB
+
+_Waiting = SourceBody | Future[SourceBody]
+
+
+def with_tags(
+    bodies: Iterable[SourceBody], tagged: Callable[[SourceBody], SourceBody]
+) -> Iterator[SourceBody]:
+    """The bodies in their order, each with its tags; those without any pass as they are.
+
+    Args:
+        bodies: whose attributes say whether there are tags.
+        tagged: asks for those of one; runs in several threads.
+    """
+    waiting: deque[tuple[_Waiting, int]] = deque()
+    waiting_bytes = 0
+    pool: ThreadPoolExecutor | None = None
+    try:
+        for body in bodies:
+            attributes = body.attributes
+            has_tags = attributes is not None and attributes.tags is None
+            if not has_tags and not waiting:
+                yield body
+                continue
+            if has_tags and pool is None:
+                pool = ThreadPoolExecutor(_TAG_REQUESTS, thread_name_prefix="tags")
+            size = len(body.content or b"")
+            one = pool.submit(tagged, body) if has_tags and pool is not None else body
+            waiting.append((one, size))
+            waiting_bytes += size
+            while len(waiting) > _MOST_WAITING or waiting_bytes > _MOST_WAITING_BYTES:
+                one, size = waiting.popleft()
+                waiting_bytes -= size
+                yield _now(one)
+        while waiting:
+            yield _now(waiting.popleft()[0])
+    finally:
+        if pool is not None:
+            pool.shutdown(cancel_futures=True)
+
+
+def _now(one: _Waiting) -> SourceBody:
+    return one.result() if isinstance(one, Future) else one
+
 
 RANGES_AHEAD = 3
 Found = TypeVar("Found")
@@ -46,7 +95,7 @@ _HASHED_ALONE_BYTES = 32 * 1024
 
 
 class _Read(NamedTuple):
-    """A whole object or a range, and what its headers tell."""
+    """A whole object or a range, and what its headers say."""
 
     body: bytes
     attributes: Attributes | None
@@ -59,7 +108,7 @@ class SourceReader:
         store: whose client, limits and counts these reads share.
         threads: sources read at the same time, at most.
         budget_bytes: bytes of sources fetched or waiting at the same time.
-        direct: by which whole sources are read, many at once; None where botocore is to do it.
+        direct: by which whole sources are read, many concurrently; None where botocore is to do it.
         compares_etags: compare bodies with their ETags, where these are MD5 sums: over TLS no
             byte changes on its way, over plain HTTP one may.
     """
@@ -92,7 +141,7 @@ class SourceReader:
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
         """Bodies in the order of the sources, as the port promises."""
         stopped = threading.Event()
-        bodies = read_ahead(
+        bodies: Iterator[SourceBody] = read_ahead(
             sources,
             partial(self._fetch, stopped),
             threads=self._threads,
@@ -101,10 +150,10 @@ class SourceReader:
             stopped=stopped,
             quick=self._quick,
         )
-        return with_tags(
-            self._compared(bodies) if self._compares_etags else bodies,
-            partial(self._with_tags, stopped),
-        )
+        if self._compares_etags:
+            # Not where they are read: there hundreds of threads wait for the interpreter lock.
+            bodies = map(self._compared, bodies)
+        return with_tags(bodies, partial(self._with_tags, stopped))
 
     def _quick(self, otherwise: Submit) -> RunReader | None:
         """What reads runs of whole sources; None where a GET has to be looked at in its own way."""
@@ -113,11 +162,9 @@ class SourceReader:
             return None
         return ManyGets(self._store, direct, otherwise)
 
-    def _compared(self, bodies: Iterator[SourceBody]) -> Iterator[SourceBody]:
-        # Not where they are read: there hundreds of threads wait for the interpreter lock.
-        for body in bodies:
-            as_listed = body.content is None or _is_as_listed(body.source, body.content)
-            yield body if as_listed or not self._compares_etags else self._read_again(body)
+    def _compared(self, body: SourceBody) -> SourceBody:
+        as_listed = body.content is None or _is_as_listed(body.source, body.content)
+        return body if as_listed or not self._compares_etags else self._read_again(body)
 
     def _read_again(self, body: SourceBody) -> SourceBody:
         for _ in range(_MORE_READS):
@@ -148,7 +195,7 @@ class SourceReader:
             return SourceBody(source, content=b"")
         try:
             if source.size > GET_BYTES:
-                # Of ranges that are read later, or copied, nobody would see the headers.
+                # Of ranges that are read later, or copied, the headers would not be read.
                 found = self._attributes(source, stopped)
                 return SourceBody(source, chunks=lambda: self._ranges(source), attributes=found)
             body, found = self._whole(source, stopped)
@@ -198,7 +245,7 @@ class SourceReader:
             if start is not None:
                 require_range(answer, body, start, length)
             _require_all(source, body, length, answer.get("ETag"))
-            return _Read(body, _told_by(answer))
+            return _Read(body, _attributes_of(answer))
 
         def plain(received: Received) -> _Read | None:
             if received.status != OK:
@@ -209,12 +256,12 @@ class SourceReader:
             return _Read(received.body, from_headers(received.headers.items()))
 
         def request(time_is_up: TimeIsUp) -> _Read:
-            with told_of_source("get", bucket, key):
+            with about_source("get", bucket, key):
                 if start is not None or self._direct is None:
                     return by_client(time_is_up)
                 headers = {"if-match": wanted["IfMatch"]} if wanted else {}
                 asked = Asked("GET", bucket, key, headers=headers)
-                return self._direct.ask(asked, plain, lambda: by_client(time_is_up))
+                return self._direct.ask(asked, plain, by_client, time_is_up)
 
         found = self._asked("GET", "get", source, request, stopped)
         self._store.requests.add("bytes_read", len(found.body))
@@ -222,17 +269,17 @@ class SourceReader:
         return found
 
     def _attributes(self, source: SourceObject, stopped: threading.Event) -> Attributes | None:
-        """What HEAD tells; of what may not be read, that is told by its GETs."""
+        """The answer to HEAD; what may not be read shows in its GETs."""
         pinned: Any = {"IfMatch": f'"{source.etag}"'} if self._store.traits.reads_if_match else {}
 
         def request(_: TimeIsUp) -> Any:
-            with told_of_source("head", source.bucket, source.key):
+            with about_source("head", source.bucket, source.key):
                 return self._store.client.head_object(
                     Bucket=source.bucket, Key=source.key, **pinned
                 )
 
         try:
-            return _told_by(self._asked("HEAD", "head", source, request, stopped))
+            return _attributes_of(self._asked("HEAD", "head", source, request, stopped))
         except (InvalidInput, UnreadableSource):
             return None
 
@@ -240,7 +287,7 @@ class SourceReader:
         source, attributes = body.source, body.attributes or Attributes()
 
         def request(_: TimeIsUp) -> Any:
-            with told_of_source("get tags", source.bucket, source.key):
+            with about_source("get tags", source.bucket, source.key):
                 return self._store.client.get_object_tagging(Bucket=source.bucket, Key=source.key)
 
         try:
@@ -267,9 +314,7 @@ class SourceReader:
             SourceChanged: it is not what was listed.
         """
         try:
-            return self._store.asked(
-                kind, operation, source.bucket, source.key, request, stopped, reads=True
-            )
+            return self._store.read_of(kind, operation, source, request, stopped)
         except AlreadyExists:
             raise SourceChanged(source.key, source.etag, "another ETag") from None
         except ObjectMissing:
@@ -302,7 +347,7 @@ def _require_length(source: SourceObject, body: bytes, length: int) -> None:
         raise SourceChanged(source.key, source.etag, f"{len(body)} bytes, not {length}")
 
 
-def _told_by(answer: Any) -> Attributes | None:
+def _attributes_of(answer: Any) -> Attributes | None:
     headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     return from_headers(headers.items())
 

@@ -37,7 +37,7 @@ def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3
         # Our own CRC32 travels with every part; botocore need not compute another.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        # botocore puts its own together anew for each request, twice: a tenth of its CPU time.
+        # botocore builds its own again for each request, twice: a tenth of its CPU time.
         user_agent=USER_AGENT,
     )
     session = new_session()

@@ -8,8 +8,11 @@ from __future__ import annotations
 import heapq
 import math
 import os
+import select
+import socket
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -18,7 +21,67 @@ from itertools import count
 from typing import Any
 
 from compactor.s3.curl_handle import Done, Handle, Received, Request, failure, pycurl
-from compactor.s3.sockets import Sockets
+
+_EVENTS = {1: select.POLLIN, 2: select.POLLOUT, 3: select.POLLIN | select.POLLOUT}
+_HAS_EPOLL = hasattr(select, "epoll")
+# Of time-outs: poll takes milliseconds.
+_UNIT = 1 if _HAS_EPOLL else 1_000
+_FAILED = select.POLLERR | select.POLLHUP
+
+
+class Sockets:
+    """Waits for libcurl; used by one thread, but for :meth:`ring`."""
+
+    def __init__(self) -> None:
+        self._poll: Any = select.epoll() if _HAS_EPOLL else select.poll()
+        self._bell, self._heard = socket.socketpair()
+        self._bell.setblocking(False)
+        self._heard.setblocking(False)
+        self._poll.register(self._heard.fileno(), select.POLLIN)
+        self._watched: set[int] = set()
+        for one in (self._bell, self._heard):
+            weakref.finalize(self, one.close)
+
+    def on_socket(self, what: int, number: int, *_: object) -> None:
+        """Hear from libcurl that it waits for a socket, or no longer; ``what`` says for what."""
+        if what == pycurl.POLL_REMOVE:
+            if number in self._watched:
+                self._watched.discard(number)
+                # One that is closed already is not watched any more.
+                with suppress(OSError, KeyError):
+                    self._poll.unregister(number)
+        elif number in self._watched:
+            self._poll.modify(number, _EVENTS[what])
+        else:
+            self._watched.add(number)
+            self._poll.register(number, _EVENTS[what])
+
+    def wait(self, seconds: float) -> list[tuple[int, int]]:
+        """Wait for sockets or the bell.
+
+        Args:
+            seconds: at most.
+
+        Returns:
+            The sockets that are ready, and what for, in libcurl's numbers.
+        """
+        found, bell = [], self._heard.fileno()
+        most = None if seconds == math.inf else max(0.0, seconds) * _UNIT
+        for number, events in self._poll.poll(most):
+            if number == bell:
+                self._heard.recv(4096)
+                continue
+            what = pycurl.CSELECT_IN if events & select.POLLIN else 0
+            what |= pycurl.CSELECT_OUT if events & select.POLLOUT else 0
+            found.append((number, what | (pycurl.CSELECT_ERR if events & _FAILED else 0)))
+        return found
+
+    def ring(self) -> None:
+        """End the wait; from any thread."""
+        # A bell that is full was not heard yet.
+        with suppress(BlockingIOError):
+            self._bell.send(b"\0")
+
 
 # How long the thread waits for another request before it ends.
 _LINGER_SECONDS = 0.05
@@ -111,7 +174,7 @@ class Transfers:
     def start(self, request: Request, done: Done) -> Handle | None:
         """Begin a transfer; returns what :meth:`cancel` takes.
 
-        ``done`` is called later, or at once with an error.
+        ``done`` is called later, or immediately with an error.
         """
         try:
             handle = self._idle.pop() if self._idle else Handle()
@@ -124,7 +187,7 @@ class Transfers:
         return handle
 
     def cancel(self, handle: Handle) -> None:
-        """End a transfer; nobody is called back."""
+        """End a transfer; no callback runs."""
         if self._live.pop(handle.curl, None) is not None:
             self._multi.remove_handle(handle.curl)
             handle.clear()
@@ -213,7 +276,7 @@ class Transfers:
         done(answer)
 
     def _fail(self, error: Exception) -> None:
-        """After what nobody expected: all that is under way comes to this error."""
+        """After an unexpected error: all that is under way comes to this error."""
         self._multi, live, self._live = None, self._live, {}
         self._sockets = Sockets()
         for handle in live.values():

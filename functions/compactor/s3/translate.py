@@ -41,13 +41,13 @@ NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError)
 class Again(TransientStoreError):
     """An answer after which another try may help; its text is that answer, in one line.
 
-    Only the store sees it: callers are told by the name that the state machine retries.
+    Only the store sees it: callers get the name that the state machine retries.
 
     Args:
         answer: in any number of lines.
-        slow_down: S3 asked for fewer requests at once.
+        slow_down: S3 asked for fewer concurrent requests.
         after_seconds: it asked not to come back before.
-        at_last: the kind of error to tell when no try helped.
+        at_last: the kind of error to raise when no try helped.
         cut_short: it was a success with fewer bytes than it or the object has.
     """
 
@@ -66,17 +66,17 @@ class Again(TransientStoreError):
         self.cut_short = cut_short
         self._at_last = cut_short_each_time if cut_short else at_last
 
-    def told(self, where: str, tries: int, seconds: float) -> CompactorError:
+    def as_error(self, where: str, tries: int, seconds: float) -> CompactorError:
         """The error for the caller, when so many tries in so many seconds did not help."""
         count = "1 try" if tries == 1 else f"{tries} tries"
         return self._at_last(f"{where}: {count} in {seconds:.1f} s, the last answer: {self}")
 
 
-def cut_short_each_time(told: str) -> InvalidInput:
-    """Of answers that were cut short each time: what comes later will be, too."""
+def cut_short_each_time(progress: str) -> InvalidInput:
+    """The error about answers that are cut short at each try: a later try will not help."""
     accepted = "a store, and proxies in between, that send all of each object"
-    line = f"endpoint: answers are cut short each time: {told}; expected {accepted}"
-    return InvalidInput("endpoint", told, accepted, told=line)
+    line = f"endpoint: answers are cut short each time: {progress}; expected {accepted}"
+    return InvalidInput("endpoint", progress, accepted, message=line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Refusal:
 
     Attributes:
         status: of HTTP.
-        code: S3's, or the status where it told none.
+        code: S3's, or the status where it had none.
         after_seconds: what Retry-After says.
         region: where the bucket is, of an answer that says so; empty where it does not.
     """
@@ -125,11 +125,11 @@ def _taken(message: str, refusal: Refusal, bucket: str) -> CompactorError:
 def _denied(message: str, refusal: Refusal, bucket: str) -> CompactorError:
     action = _ACTIONS.get(message.partition(" ")[0])
     needed = "" if action is None or "s3:" in refusal.message else f" ({action} is needed)"
-    told = (
-        f"not allowed: {message}{needed}: give that right to whoever these credentials are of, or"
+    line = (
+        f"not allowed: {message}{needed}: give that right to the owner of these credentials, or"
         " name another profile in AWS_PROFILE"
     )
-    return InvalidInput("permission", message, "a role that allows this request", told=told)
+    return InvalidInput("permission", message, "a role that allows this request", message=line)
 
 
 def _credentials(message: str, refusal: Refusal, bucket: str) -> CompactorError:
@@ -145,8 +145,8 @@ def _archived(message: str, refusal: Refusal, bucket: str) -> CompactorError:
 
 
 def _no_bucket(message: str, refusal: Refusal, bucket: str) -> CompactorError:
-    told = f"there is no bucket {bucket}: is its name right, and is this the endpoint where it is?"
-    return InvalidInput("bucket", bucket, "a bucket that exists", told=told)
+    line = f"there is no bucket {bucket}: is its name right, and is this the endpoint where it is?"
+    return InvalidInput("bucket", bucket, "a bucket that exists", message=line)
 
 
 def _region(message: str, refusal: Refusal, bucket: str) -> CompactorError:
@@ -154,8 +154,8 @@ def _region(message: str, refusal: Refusal, bucket: str) -> CompactorError:
     if not refusal.region:
         where = "another region than the one that was asked"
         value = f"what aws s3api get-bucket-location --bucket {bucket} shows"
-    told = f"the bucket {bucket} is in {where}: set AWS_REGION to {value}"
-    return InvalidInput("region", bucket, "the region of this bucket, in AWS_REGION", told=told)
+    line = f"the bucket {bucket} is in {where}: set AWS_REGION to {value}"
+    return InvalidInput("region", bucket, "the region of this bucket, in AWS_REGION", message=line)
 
 
 def _later(message: str, refusal: Refusal, bucket: str) -> CompactorError:
@@ -193,7 +193,7 @@ _BY_CODE: Mapping[str, _Make] = {
     "PermanentRedirect": _region,
     "IllegalLocationConstraintException": _region,
     "AuthorizationHeaderMalformed": _region,
-    # Somebody must set the clock first.
+    # An operator must set the clock first.
     "RequestTimeTooSkewed": _later,
 }
 # In the 400s, and yet no word about the request. 409: something else is under way at this key.
@@ -290,14 +290,14 @@ def is_unparsed(error: Exception) -> bool:
 
 
 def refusal_of(error: ClientError) -> Refusal:
-    """What a server said, as botocore tells it."""
-    told = error.response.get("Error", {})
+    """What a server said, as botocore returns it."""
+    said = error.response.get("Error", {})
     about = error.response.get("ResponseMetadata", {})
     headers = about.get("HTTPHeaders", {})
     after = _seconds(headers.get("retry-after", ""), headers.get("date", ""))
     status = int(about.get("HTTPStatusCode", 0))
-    region = headers.get("x-amz-bucket-region") or told.get("Region", "")
-    code, message = str(told.get("Code", status)), str(told.get("Message", ""))
+    region = headers.get("x-amz-bucket-region") or said.get("Region", "")
+    code, message = str(said.get("Code", status)), str(said.get("Message", ""))
     return Refusal(status, code, message, after, str(region))
 
 
@@ -313,7 +313,7 @@ def place(operation: str, bucket: str, key: str) -> str:
 
 
 def one_line(text: object) -> str:
-    """The beginning of a text that somebody else wrote."""
+    """The beginning of a text that another program wrote."""
     line = visible(" ".join(str(text).split()))
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"
 

@@ -23,10 +23,10 @@ from compactor.pieces import Body, Pieces, pieces_of
 from compactor.ports import OpenUpload
 from compactor.s3.base import (
     S3Base,
+    about_source,
     decoded_crc32,
     encoded_crc32,
     parameters_of,
-    told_of_source,
 )
 from compactor.s3.bodies import SentBody, TimeIsUp, byte_range
 from compactor.s3.curl_handle import Received
@@ -67,7 +67,7 @@ class S3Uploads(S3Base):
             headers |= attributes.headers
         asked = Asked("POST", bucket, key, {"uploads": ""}, headers)
 
-        def otherwise() -> str:
+        def otherwise(_: TimeIsUp) -> str:
             answer = self.client.create_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -77,9 +77,7 @@ class S3Uploads(S3Base):
             )
             return answer["UploadId"]
 
-        def request(time_is_up: TimeIsUp) -> str:
-            return self._directly(asked, _begun, otherwise)
-
+        request = self._direct_or(asked, _begun, otherwise)
         return self._answer("PUT", "create upload", bucket, key, request)
 
     def upload_part(
@@ -94,21 +92,19 @@ class S3Uploads(S3Base):
         headers = {"x-amz-sdk-checksum-algorithm": "CRC32", "x-amz-checksum-crc32": checksum}
         asked = Asked("PUT", bucket, key, query, headers, body)
 
-        def request(time_is_up: TimeIsUp) -> str:
-            def otherwise() -> str:
-                answer = self.client.upload_part(
-                    Bucket=bucket,
-                    Key=key,
-                    UploadId=upload_id,
-                    PartNumber=number,
-                    Body=SentBody(_together(body), time_is_up),
-                    ChecksumAlgorithm="CRC32",
-                    ChecksumCRC32=checksum,
-                )
-                return answer["ETag"].strip('"')
+        def otherwise(time_is_up: TimeIsUp) -> str:
+            answer = self.client.upload_part(
+                Bucket=bucket,
+                Key=key,
+                UploadId=upload_id,
+                PartNumber=number,
+                Body=SentBody(_together(body), time_is_up),
+                ChecksumAlgorithm="CRC32",
+                ChecksumCRC32=checksum,
+            )
+            return answer["ETag"].strip('"')
 
-            return self._directly(asked, _part_etag, otherwise)
-
+        request = self._direct_or(asked, _part_etag, otherwise)
         etag = self._answer("PUT", "upload part", bucket, key, request)
         return StoredPart(number, etag, len(body), crc32)
 
@@ -123,7 +119,7 @@ class S3Uploads(S3Base):
         length: int,
     ) -> StoredPart:
         def request(_: TimeIsUp) -> Any:
-            with told_of_source("copy part", source.bucket, source.key):
+            with about_source("copy part", source.bucket, source.key):
                 answer = self.client.upload_part_copy(
                     Bucket=bucket,
                     Key=key,
@@ -143,7 +139,7 @@ class S3Uploads(S3Base):
             if code_of(error) == "NoSuchUpload":
                 raise
             raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
-        # S3 tells it where the upload was begun with a checksum algorithm.
+        # S3 returns it where the upload was begun with a checksum algorithm.
         crc32 = decoded_crc32(made.get("ChecksumCRC32"))
         return StoredPart(number, made["ETag"].strip('"'), length, crc32)
 
@@ -184,7 +180,7 @@ class S3Uploads(S3Base):
             headers["x-amz-checksum-type"] = checksum["ChecksumType"]
         asked = Asked("POST", bucket, key, {"uploadId": upload_id}, headers, _completion(parts))
 
-        def otherwise() -> bool:
+        def otherwise(_: TimeIsUp) -> bool:
             self.client.complete_multipart_upload(
                 Bucket=bucket,
                 Key=key,
@@ -195,9 +191,7 @@ class S3Uploads(S3Base):
             )
             return True
 
-        def request(time_is_up: TimeIsUp) -> bool:
-            return self._directly(asked, _completed, otherwise)
-
+        request = self._direct_or(asked, _completed, otherwise)
         self._answer("PUT", "complete upload", bucket, key, request)
 
     def _with_checksums(
@@ -207,7 +201,7 @@ class S3Uploads(S3Base):
         try:
             stored = self._checksums(bucket, key, upload_id)
         except CompactorError as error:
-            # The first refusal tells more than that this role may not look at parts.
+            # The first refusal says more than that this role may not look at parts.
             if code_of(error) != "AccessDenied":
                 raise
             return None

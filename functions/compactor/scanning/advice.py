@@ -7,7 +7,7 @@ from math import ceil
 from typing import cast
 
 from compactor.scanning.choosing import Layout
-from compactor.scanning.figures import Quantiles
+from compactor.scanning.listing_sums import Quantiles
 from compactor.settings.fields import FIELDS
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
@@ -57,16 +57,16 @@ def advise(
 def _settle(stamps: Quantiles, total: int, arrived_within: float) -> Advice:
     half, most = stamps.at(0.5), stamps.at(0.99)
     if half is None or most is None or stamps.count < max(_ENOUGH, 0.9 * total):
-        return _usual("settle_seconds", "the keys tell no time of day to count from")
+        return _usual("settle_seconds", "the keys have no time of day to count from")
     if half > _WEEK:
         return _usual("settle_seconds", _COPIED)
-    if _at_once(stamps, arrived_within):
-        return _usual("settle_seconds", _put_at_once(arrived_within))
+    if _came_together(stamps, arrived_within):
+        return _usual("settle_seconds", _copied_together(arrived_within))
     spread = most - half
     seconds = max(_default("settle_seconds"), min(_rounded(spread), _DAY))
     reason = (
         f"of objects with the same time in their name the last 1 % arrives"
-        f" {told(spread)} after the middle one"
+        f" {duration_text(spread)} after the middle one"
     )
     return Advice("settle_seconds", seconds, reason, measured=True)
 
@@ -78,16 +78,16 @@ def _open(layout: Layout | None, arrived_within: float) -> Advice:
     way = layout.way
     half, most = way.after_end.at(0.5), way.after_end.at(0.99)
     if half is None or most is None or way.objects < _ENOUGH:
-        return _usual(name, f"fewer than {_ENOUGH} objects tell too little")
+        return _usual(name, f"fewer than {_ENOUGH} objects show too little")
     if half > _WEEK:
         return _usual(name, _COPIED)
-    if _at_once(way.after_end, arrived_within):
-        return _usual(name, _put_at_once(arrived_within))
+    if _came_together(way.after_end, arrived_within):
+        return _usual(name, _copied_together(arrived_within))
     seconds = max(_default(name), min(_rounded(most), _MOST_SECONDS))
     if not way.late:
         reason = "no object arrived after the period in its key was over"
         return Advice(name, seconds, reason, measured=True)
-    within = f"within {told(most)} of its end" if most else "before its end"
+    within = f"within {duration_text(most)} of its end" if most else "before its end"
     reason = (
         f"{way.late / way.objects:.2%} of the objects arrived after the period in their key was"
         f" over, and 99 % of all {within}"
@@ -97,20 +97,20 @@ def _open(layout: Layout | None, arrived_within: float) -> Advice:
 
 _COPIED = (
     "half of the objects were put there more than a week after the date in their key, as copies"
-    " are: their Last-Modified does not tell how late they come"
+    " are: their Last-Modified does not show how late they come"
 )
 
 
-def _at_once(late: Quantiles, arrived_within: float) -> bool:
-    """Whether they came closer together than their dates are: put there at once."""
+def _came_together(late: Quantiles, arrived_within: float) -> bool:
+    """Whether they came closer together than their dates are: copied there together."""
     low, high = late.at(0.1), late.at(0.9)
     return low is not None and high is not None and high - low > arrived_within
 
 
-def _put_at_once(arrived_within: float) -> str:
+def _copied_together(arrived_within: float) -> str:
     return (
-        f"all objects arrived within {told(arrived_within)}, closer together than their dates are,"
-        " as copies do: their Last-Modified does not tell how late they come"
+        f"all objects arrived within {duration_text(arrived_within)}, closer together than"
+        " their dates are, as copies do: their Last-Modified does not show how late they come"
     )
 
 
@@ -131,7 +131,7 @@ def _rounded(seconds: float) -> int:
     return found
 
 
-def told(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """``40 s``, ``3.5 h``."""
     for name, unit in (("d", _DAY), ("h", _HOUR), ("min", _MINUTE)):
         if seconds >= 2 * unit:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from compactor.scanning.dates import is_usual
+from compactor.scanning.date_levels import is_usual
 from compactor.scanning.layouts import MOST_DEPTH, Depths, Keys, Level, Packs, Way
 
 # A layout is clear when so many of all keys fit it; a finer date when so many of a coarser one's.
@@ -25,8 +25,8 @@ class Layout:
 
     Attributes:
         root: the source up to its first wildcard, below the scanned prefix; levels.
-        pattern: the levels behind it, with wildcards.
-        date_format: of the levels behind those; None where the depth tells.
+        pattern: the levels after it, with wildcards.
+        date_format: of the levels after those; None where the depth decides.
         objects, bytes: of the keys that fit.
         partitions, outputs: about how many there are, and would be at the default sizes.
         begin, end: of the dates, UNIX seconds; None without any.
@@ -121,13 +121,13 @@ def _settled(best: Layout, found: Sequence[Layout], total: int) -> Choice:
 
 
 def _ordered(best: Layout, rival: Layout, total: int) -> Choice:
-    """Day and month may be meant either way; objects that arrive on their day tell."""
+    """Day and month may be meant either way; objects that arrive on their day decide it."""
     prompt, other = (one.way.prompt / one.way.objects if one.way else 0.0 for one in (best, rival))
     if max(prompt, other) >= _CLEAR and min(prompt, other) <= _DOUBTFUL:
         likely = best if prompt > other else rival
-        why = "of day and month which is which is told by when the objects arrived"
+        why = "of day and month which is which follows from when the objects arrived"
         return Choice((likely,), clear=True, why=why, total=total)
-    why = "day and month may be meant either way: no day above 12 tells them apart"
+    why = "day and month may be meant either way: no day above 12 distinguishes them"
     return Choice((best, rival), clear=False, why=why, total=total, either=True)
 
 
@@ -272,8 +272,8 @@ def _of_depth(depths: Depths, depth: int, objects: int) -> Layout:
 
 def wildcards(kinds: Iterable[tuple[str, int]]) -> str:
     """``3 accounts, 2 regions``."""
-    told = []
+    parts = []
     for kind, many in kinds:
         noun = kind.removesuffix("s")
-        told.append(f"{many:,} {noun}{'' if many == 1 else 's'}")
-    return ", ".join(told)
+        parts.append(f"{many:,} {noun}{'' if many == 1 else 's'}")
+    return ", ".join(parts)

@@ -1,6 +1,6 @@
 """What is counted of each way to read keys, while they are listed in order. Pure.
 
-Memory hangs on how many ways there are, not on how many keys: a directory is looked at when its
+Memory depends on how many ways there are, not on how many keys: a directory is looked at when its
 first key comes, and partitions are counted by where one ends and another begins.
 """
 
@@ -12,16 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from compactor.encoding.output_encoding import COMPRESSED_TARGET_BYTES, PLAIN_TARGET_BYTES
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import (
+    COMPRESSED_TARGET_BYTES,
+    PLAIN_TARGET_BYTES,
+    packing_class,
+)
 from compactor.model import Compression, SourceObject
-from compactor.scanning.dates import Dated, is_unpadded, readings, stamped
-from compactor.scanning.figures import Quantiles
+from compactor.scanning.date_levels import Dated, is_unpadded, readings, stamped
+from compactor.scanning.listing_sums import Quantiles
 from compactor.settings.windows import named_level
 
 #: Levels below the scanned prefix that may make partitions without dates.
 MOST_DEPTH = 12
-# Beyond so many ways to read keys, and names of one level, nobody looks at them.
+# Beyond so many ways to read keys, and names of one level, they are not looked at.
 _MOST_WAYS, _MOST_NAMES = 256, 1_000
 _DAY = 86_400
 _ACCOUNT = re.compile(r"\d{12}")
@@ -240,7 +243,7 @@ class Keys:
         self._is_unpadded = self._is_odd = False
 
     def add(self, one: SourceObject) -> None:
-        """One key behind those before."""
+        """The next key."""
         at = one.key.rfind("/") + 1
         directory = one.key[:at]
         if directory != self._directory:
@@ -279,8 +282,8 @@ class Keys:
             way = self.ways[named, dated.format] = Way(
                 dated.format, tuple(Level() for _ in dated.lead)
             )
-        partition = "/".join(levels[: dated.behind])
-        way.enter(dated, partition, named=_named(levels) > dated.behind)
+        partition = "/".join(levels[: dated.levels])
+        way.enter(dated, partition, named=_named(levels) > dated.levels)
         return way
 
 

@@ -15,7 +15,7 @@ from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
-#: The fields of the scan's own input that its verdict hangs on, and the plan's.
+#: The fields of the scan's own input that its verdict depends on, and the plan's.
 MONEY = ("scans_per_month", "target_class")
 _AFTER = "-compacted"
 _LONGEST_BUCKET = 63
@@ -165,6 +165,6 @@ def _destination(
     bucket = root.bucket[: _LONGEST_BUCKET - len(_AFTER)] + _AFTER
     note = (
         f"a source that is a whole bucket leaves no room in it: make s3://{bucket}/ first, or name"
-        " a destination of yours behind the source"
+        " a destination of yours after the source"
     )
     return f"s3://{bucket}/data/{own}", (note,)

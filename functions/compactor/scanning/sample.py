@@ -13,7 +13,7 @@ from compactor.encoding.codecs import beginning, detect_compression
 from compactor.errors import SourceChanged, UnreadableSource
 from compactor.model import Compression, Format, QuarantineReason, SourceObject
 from compactor.outputs.detection import Detector, detector
-from compactor.outputs.shared_lines import SharedLines
+from compactor.outputs.neighbours import SharedLines
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -36,7 +36,7 @@ class Looked:
 
     Attributes:
         format: None where it has no content, or where it is refused.
-        refused: why a run would leave it alone, as far as its first bytes tell; a
+        refused: why a run would leave it alone, as far as its first bytes show; a
             :class:`compactor.model.QuarantineReason`, or ``changed``.
         stored_bytes, plain_bytes: of what was read, and what that is decompressed.
     """
@@ -61,7 +61,7 @@ class Looked:
 class Chances:
     """Some objects of each kind of name, each with the same chance; the same for the same listing.
 
-    Memory hangs on the kinds, of which there are few.
+    Memory depends on the types, of which there are few.
     """
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def kind_of(key: str) -> str:
 
 
 def shares(counts: Mapping[str, int], places: int) -> dict[str, int]:
-    """So many places divided by counts: one each, the rest in proportion; never more in all."""
+    """Divide places by counts: one each, the rest in proportion; never more in all."""
     kinds = sorted(counts, key=lambda kind: (-counts[kind], kind))[:places]
     left, total = places - len(kinds), sum(counts[kind] for kind in kinds)
     return {

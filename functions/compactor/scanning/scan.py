@@ -13,13 +13,13 @@ from compactor.planning.key_rules import KeyRules
 from compactor.planning.markers import roots_in
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import KeyPage, ObjectStore
-from compactor.scanning.figures import Arrivals, Sizes, Skips
 from compactor.scanning.layouts import Keys
+from compactor.scanning.listing_sums import Arrivals, Sizes, Skips
 from compactor.scanning.sample import Chances
 from compactor.scanning.survey import Surveyed, survey
 from compactor.settings.settings import STATE_ROOT, Settings
 
-# Behind where listing stops, a page is looked at in so many places.
+# After where listing stops, a page is looked at in so many places.
 _PLACES = 32
 # And from there on so many times where half of what is left lies, up to the last page.
 _STEPS_TO_THE_END = 24
@@ -27,11 +27,11 @@ _STEPS_TO_THE_END = 24
 _OWN = re.compile(r"(?:.*/)?compacted-[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
 
 OnObjects = Callable[[int], None]
-"""Told how many objects were listed so far."""
+"""Called with how many objects were listed so far."""
 
 
 class Lists(Protocol):
-    """Whatever tells which objects there are, as :class:`compactor.ports.ObjectStore` does."""
+    """Lists objects, as :class:`compactor.ports.ObjectStore` does."""
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
@@ -46,11 +46,11 @@ class Lists(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What lies behind the objects that were listed.
+    """What follows the objects that were listed.
 
     Attributes:
         after: the last key that was listed in order.
-        objects: about how many there are behind it.
+        objects: about how many there are after it.
         looked_at: of them, in pages here and there, which count among those that were listed.
     """
 
@@ -114,8 +114,8 @@ def scan(
         lists: what lists it.
         now: UNIX seconds; of an inventory, when it was made.
         most: objects are listed in order, at least 1.
-        on_objects: told of progress.
-        known: how many objects there are, where that is known; else LISTs tell, 97 at most.
+        on_objects: called with progress.
+        known: how many objects there are, where that is known; else by LISTs, 97 at most.
 
     Raises:
         InvalidInput: there is no such bucket, or it may not be listed.
@@ -172,7 +172,7 @@ class _Summing:
         root = settings.source.root
         self.partition = Partition(root.bucket, root.prefix, "")
         self.roots, self.shown_late, self.last = roots, False, ""
-        # It looks roots up anew for each key.
+        # It looks roots up again for each key.
         self._by_key = KeyRules(settings, self.partition, self.roots)
         self._settled_before = now - settings.settle_seconds
         self.seen = Seen(Keys(root.prefix))
@@ -185,7 +185,7 @@ class _Summing:
         self.roots |= roots
 
     def add(self, page: Sequence[SourceObject]) -> None:
-        """Objects behind those before."""
+        """The next objects."""
         seen = self.seen
         self.show(roots_in(page))
         if page:
@@ -216,7 +216,7 @@ class _Summing:
             counts[at] += more
 
     def _never(self, one: SourceObject) -> SkipReason | None:
-        """Why a key is none of a source; what is left counts for the layout."""
+        """Why a key is not part of a source; what is left counts for the layout."""
         if one.key.startswith(STATE_ROOT) or _OWN.fullmatch(one.key):
             return SkipReason.OWN_STATE
         return self._by_key(one)
@@ -230,24 +230,24 @@ class _Summing:
 
 
 def _rest(summing: _Summing, lists: Lists, cut: _Cut, known: int | None) -> Rest | None:
-    """What is behind a key, by single pages of it; None where there is nothing."""
+    """What follows a key, by single pages of it; None where there is nothing."""
     after, listed = cut.listing.last_key, summing.seen.objects
     if known is not None:
         return Rest(after, known - listed, 0) if known > listed else None
     looks = _Looks(summing, lists, after)
-    if not looks.behind(after):
+    if not looks.after(after):
         return None
     first = looks.objects
     surveyed = survey(looks.page, looks.last)
     for key in surveyed.cuts(_PLACES):
-        looks.behind(key)
+        looks.after(key)
     looks.to_the_end(surveyed)
-    behind = first + round(surveyed.pages * listed / cut.pages)
-    return Rest(after, max(behind, looks.objects), looks.objects)
+    rest = first + round(surveyed.pages * listed / cut.pages)
+    return Rest(after, max(rest, looks.objects), looks.objects)
 
 
 class _Looks:
-    """Single pages behind keys that follow on each other; no object is counted twice."""
+    """Single pages after keys that follow on each other; no object is counted twice."""
 
     def __init__(self, summing: _Summing, lists: Lists, after: str) -> None:
         self._summing, self._lists = summing, lists
@@ -256,13 +256,13 @@ class _Looks:
         self._full = 0
 
     def page(self, key: str) -> Sequence[SourceObject]:
-        """The page behind a key."""
+        """The page after a key."""
         partition = self._summing.partition
         pages = self._lists.list_objects(partition.bucket, partition.prefix, start_after=key)
         return next(pages, ())
 
-    def behind(self, key: str) -> int:
-        """How many objects there are on the page behind a key and behind what was looked at."""
+    def after(self, key: str) -> int:
+        """How many objects there are on the page after a key and after what was looked at."""
         page = self.page(max(key, self.last))
         self._summing.add(page)
         self.objects += len(page)
@@ -280,7 +280,7 @@ class _Looks:
             middle = (begin + end) // 2
             if middle <= begin:
                 return
-            many = self.behind(space.key(middle))
+            many = self.after(space.key(middle))
             if 0 < many < self._full:
                 return
             if not many:

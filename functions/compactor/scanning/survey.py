@@ -17,13 +17,13 @@ from itertools import takewhile
 
 from compactor.model import SourceObject
 
-# Places that count behind what all keys share: finer is noise.
+# Places that count after what all keys share: finer is noise.
 _DEPTH = 64
-# LISTs of a survey; of these so many tell how dense keys are, and the others where they end.
+# LISTs of a survey; of these so many show how dense keys are, and the others where they end.
 _MOST_PROBES, _DENSITIES = 40, 16
 # Multiples of the golden section lie evenly, and repeat no digit.
 _GOLDEN = 0x9E3779B97F4A7C15
-# Beyond so many places, where keys end tells less than a hundredth of how many there are.
+# Beyond so many places, where keys end shows less than a hundredth of how many there are.
 _PLACES_OF_THE_END = 2
 _ASCII_END, _LAST_CHARACTER = 0x7F, 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
@@ -40,7 +40,7 @@ _ALPHABETS = (
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What is known of the keys behind a place.
+    """What is known of the keys after a place.
 
     Attributes:
         pages: that they fill, about.
@@ -58,33 +58,33 @@ class Surveyed:
         return sorted({key for key in keys if self.after < key < self.end})
 
 
-Behind = Callable[[str], Sequence[SourceObject]]
+NextPage = Callable[[str], Sequence[SourceObject]]
 """The page of objects after a key; empty after the last one."""
 
 
-def survey(behind: Behind, after: str) -> Surveyed:
+def survey(next_page: NextPage, after: str) -> Surveyed:
     """Look at the keys after ``after``."""
-    probes = _Probes(behind)
-    page = probes.behind(after)
+    probes = _Probes(next_page)
+    page = probes.after(after)
     if not page:
         return Surveyed(KeySpace(""), 0.0, after, after)
     end = _end(probes, page[-1].key)
     # Between the two, all keys have in common what these have.
     shared = _shared(page[0].key, end)
-    # Those pages tell of few characters, as all first seconds of hours have no minutes.
+    # Those pages have few characters, as all first seconds of hours have no minutes.
     wide = KeySpace(shared, probes.keys, wide=True)
     cuts = (key for key in wide.scattered(after, end, probes.left) if after < key < end)
-    pages = [(after, page), *((cut, probes.behind(cut)) for cut in cuts)]
+    pages = [(after, page), *((cut, probes.after(cut)) for cut in cuts)]
     space = KeySpace(shared, probes.keys)
     full = [(cut, page) for cut, page in pages if len(page) == probes.full]
     taken = [max(1, space.number(page[-1].key) - space.number(cut)) for cut, page in full]
     whole = space.number(end) - space.number(after)
-    # One page may tell of a gap; half of them tell more, and half less.
+    # One page may show a gap; half of them show more, and half less.
     return Surveyed(space, whole / statistics.median(taken) if taken else 1.0, after, end)
 
 
-def _behind_kind(character: str) -> int:
-    """The code behind the last digit, for a digit; likewise for letters, and for all of ASCII."""
+def _after_kind(character: str) -> int:
+    """The code after the last digit, for a digit; likewise for letters, and for all of ASCII."""
     kinds = (last for first, last in ("09", "AZ", "az") if first <= character <= last)
     return next((ord(last) + 1 for last in kinds), _ASCII_END)
 
@@ -98,16 +98,16 @@ def _shared(one: str, other: str) -> str:
 class _Probes:
     """Asks for single pages, as many as it may."""
 
-    def __init__(self, behind: Behind) -> None:
-        self._behind = behind
+    def __init__(self, next_page: NextPage) -> None:
+        self._next_page = next_page
         self.left = _MOST_PROBES
         self.keys: list[str] = []
         self.full = 1
 
-    def behind(self, key: str) -> Sequence[SourceObject]:
-        """The page behind a key."""
+    def after(self, key: str) -> Sequence[SourceObject]:
+        """The page after a key."""
         self.left -= 1
-        page = self._behind(key)
+        page = self._next_page(key)
         self.full = max(self.full, len(page))
         self.keys += [one.key for one in page]
         return page
@@ -122,7 +122,7 @@ def _end(probes: _Probes, last: str) -> str:
         if probes.left <= _DENSITIES:
             break
         at += 1
-    # Whatever is behind the places that are known.
+    # Whatever is after the places that are known.
     return last[:at] + chr(_LAST_CHARACTER)
 
 
@@ -133,7 +133,7 @@ def _first_to_grow(probes: _Probes, last: str, at: int) -> tuple[int, str]:
         # It is mostly the next one, and far away where all keys have much in common.
         middle = min(low + step - 1, (low + high) // 2)
         step *= 2
-        page = probes.behind(last[: middle + 1] + chr(_LAST_CHARACTER))
+        page = probes.after(last[: middle + 1] + chr(_LAST_CHARACTER))
         if page:
             # It shares what was found to be the largest, and maybe more than that.
             last, high = page[-1].key, middle
@@ -149,13 +149,13 @@ def _grown(probes: _Probes, last: str, at: int) -> str:
         low = ord(last[at])
         middle = (low + top) // 2
         if low < _ASCII_END < top:
-            middle = _behind_kind(last[at])
+            middle = _after_kind(last[at])
         if middle in _SURROGATES:
             # No key has one: they are halves of characters.
             middle = _SURROGATES.stop
         if not low < middle < top:
             break
-        page = probes.behind(last[:at] + chr(middle))
+        page = probes.after(last[:at] + chr(middle))
         if page:
             last = max(last, page[-1].key)
         else:
@@ -189,24 +189,24 @@ class KeySpace:
         self._most = math.prod(map(len, self._alphabets)) - 1
 
     def number(self, key: str) -> int:
-        """Its number; of a key behind another one never a smaller number."""
+        """A number for a key, which never decreases from key to key."""
         if not key.startswith(self._shared):
             return 0 if key < self._shared else self._most
-        number, behind = 0, key[len(self._shared) :]
+        number, rest = 0, key[len(self._shared) :]
         # What is not known here, or not there, counts as what is next to it.
         before, beyond = False, False
         for place, alphabet in enumerate(self._alphabets):
             last = len(alphabet) - 1
             digit = last if beyond else 0
-            if not before and not beyond and place < len(behind):
-                digit = bisect_left(alphabet, behind[place])
+            if not before and not beyond and place < len(rest):
+                digit = bisect_left(alphabet, rest[place])
                 beyond = digit > last
-                before = not beyond and alphabet[digit] != behind[place]
+                before = not beyond and alphabet[digit] != rest[place]
             number = number * len(alphabet) + min(digit, last)
         return number
 
     def scattered(self, after: str, until: str, many: int) -> Iterator[str]:
-        """So many keys between two, with all characters at all places, in no order."""
+        """A number of keys between two, with all characters at all places, in no order."""
         first, last = self.number(after), self.number(until)
         for one in range(1, many + 1):
             yield self.key(first + ((last - first) * (one * _GOLDEN % (1 << 64)) >> 64))

@@ -7,7 +7,7 @@ decoder that must consume each line, the ``Records`` arrays of CloudTrail, the `
 W3C logs, else lines. What a source is, is judged again; whether the first rows of tables are
 headers was decided for their data set, and the same decision is applied by another parser.
 
-Nothing of ``compactor.formats``, ``codecs``, ``decoders``, ``restoring`` or ``slices`` may be
+Nothing of ``compactor.formats``, ``codecs``, ``decoders``, ``restoring`` or ``slice_facts`` may be
 imported here (import-linter watches that): decompression is that of gzip, bz2 and zstandard.
 
 ``sampling`` keeps what a run reads twice, ``comparing`` compares sources with what became of

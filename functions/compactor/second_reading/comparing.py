@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from compactor.second_reading.flow_fields import names_flow_fields
-from compactor.second_reading.json_text import several_values
+from compactor.second_reading.json_values import several_values
 from compactor.second_reading.judging import BOM, Declared, judge
-from compactor.second_reading.kinds import HEADED, WHOLE, Kind, Reading, Seen, Tally
+from compactor.second_reading.kinds import (
+    HEADED,
+    WHOLE,
+    Kind,
+    Reading,
+    Seen,
+    Tally,
+    names_flow_fields,
+)
 from compactor.second_reading.reading import read
 from compactor.second_reading.unpacking import NotReadable, plain
 
@@ -46,7 +53,7 @@ class Kept:
 
     @property
     def plain(self) -> bytes:
-        """The source's plain bytes, decompressed anew.
+        """The source's plain bytes, decompressed again.
 
         Raises:
             NotReadable: they do not decompress.
@@ -73,7 +80,7 @@ class Difference(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """The comparison in one line."""
         names = ", ".join(repr(name) for name in self.sources)
         counts = f"{self.records_in:,} records in, {self.records_out:,} out"
         return f"{names}: {counts}: {self.detail}"

@@ -1,6 +1,6 @@
 """JSON that is nested deeper than Python's decoder goes.
 
-How deep that is hangs on the interpreter: some 1,000 levels on Python 3.11, 10,000 on 3.12 and
+How deep that is depends on the interpreter: some 1,000 levels on Python 3.11, 10,000 on 3.12 and
 3.13, and as many as fit the stack from 3.14 on, where what the first reading proves by another
 decoder goes deeper than Python's own.
 """
@@ -22,7 +22,7 @@ _CLOSES = {"[": "]", "{": "}"}
 _VALUE = frozenset(("opening", "string", "scalar"))
 _VALUE_OR_END = _VALUE | {"closing"}
 _NAME, _NAME_OR_END = frozenset(("string",)), frozenset(("string", "closing"))
-_COLON, _BEHIND = frozenset(("colon",)), frozenset(("comma", "closing"))
+_COLON, _FOLLOWING = frozenset(("colon",)), frozenset(("comma", "closing"))
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -42,15 +42,15 @@ def end_of_value(text: str, at: int) -> int:
         found = _TOKEN.match(text, at)
         if found is None or found.lastgroup not in wanted:
             raise ValueError(f"no JSON at character {at}")
-        wanted = _wanted_behind(found, wanted, within)
+        wanted = _wanted_after(found, wanted, within)
         at = found.end()
     return at
 
 
-def _wanted_behind(
+def _wanted_after(
     found: re.Match[str], wanted: frozenset[str], within: list[str]
 ) -> frozenset[str]:
-    """What may follow a token that was wanted; nothing behind the end of the value."""
+    """What may follow a token that was wanted; nothing after the end of the value."""
     kind, character = found.lastgroup, found[0].lstrip()
     if kind == "opening":
         within.append(_CLOSES[character])
@@ -63,4 +63,4 @@ def _wanted_behind(
         return _COLON
     if kind == "closing" and within.pop() != character:
         raise ValueError(f"another bracket should close at character {found.start()}")
-    return _BEHIND if within else _NOTHING
+    return _FOLLOWING if within else _NOTHING

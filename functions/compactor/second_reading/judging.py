@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compactor.model import TableDialect
-from compactor.second_reading.flow_fields import names_flow_fields
-from compactor.second_reading.json_text import (
+from compactor.second_reading.json_values import (
     are_elements_objects,
     is_listed,
     is_records_alone,
     is_value,
     starts_with_value,
 )
-from compactor.second_reading.kinds import Kind, Reading
+from compactor.second_reading.kinds import Kind, Reading, names_flow_fields
 
 BOM = b"\xef\xbb\xbf"
 _BLANKS = b" \t\r\n"
@@ -155,7 +154,7 @@ def _json_kind(content: bytes, *, complete: bool) -> Kind | None:
 
 
 def _document_kind(text: bytes) -> Kind:
-    """Of one value that is the whole content."""
+    """The kind of one JSON value that is the whole content."""
     if text.startswith(b"{"):
         if is_records_alone(text):
             return Kind.TRAIL
@@ -169,7 +168,7 @@ def _document_kind(text: bytes) -> Kind:
 
 
 def _unfinished_kind(text: bytes, *, complete: bool) -> Kind | None:
-    """Of JSON that is cut off, or broken, or longer than what is at hand; None for other text."""
+    """The kind of JSON that is cut off, broken, or longer than the head; None for other text."""
     if _TRAIL_START.match(text):
         return Kind.TRAIL
     if not complete and _LIST_START.match(text):
@@ -191,9 +190,8 @@ def _text_kind(content: bytes, name: str) -> Kind:
         return Kind.FLOW
     if _TABLE_NAME.search(name):
         return Kind.TABLE
-    if _BEGINS_A_DOCUMENT.match(head) or _YAML.match(head) or _is_sections(head):
-        return Kind.DOCUMENT
-    if _is_markup(content.strip(_BLANKS)):
+    begins = _BEGINS_A_DOCUMENT.match(head) or _YAML.match(head) or _is_sections(head)
+    if begins or _is_markup(content.strip(_BLANKS)):
         return Kind.DOCUMENT
     return Kind.CR_TEXT if b"\r" in head.rstrip() and b"\n" not in head else Kind.TEXT
 
@@ -249,5 +247,5 @@ def _delimiter(content: bytes, name: str, declared: Declared) -> str:
     if not lines:
         return ","
     always = [one for one in _DELIMITERS if all(counts[one])]
-    # The first of equals is the comma; where lines are ragged the first one tells.
+    # The first of equals is the comma; where lines are ragged the first one decides.
     return max(always or _DELIMITERS, key=lambda one: counts[one][0]).decode()

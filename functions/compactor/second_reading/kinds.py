@@ -1,13 +1,33 @@
-"""What kinds of readers there are, and what one of them saw."""
+"""What kinds of readers there are, and what one of them saw; and names of VPC flow log fields."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import re
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
+
+# Fields of VPC flow logs, as the AWS documentation lists them (versions 2 to 5).
+_FLOW_NAMES = frozenset(
+    re.findall(
+        r"\S+",
+        """version account-id interface-id srcaddr dstaddr srcport dstport protocol packets bytes
+        start end action log-status vpc-id subnet-id instance-id tcp-flags type""",
+    )
+)
+_FLOW_NAME = re.compile(r"[a-z]+(?:-[a-z]+)*")
+_FEWEST_FLOW_NAMES = 3
+
+
+def names_flow_fields(line: Sequence[str]) -> bool:
+    """Names of fields and nothing else, those that AWS documents among them."""
+    named = all(_FLOW_NAME.fullmatch(name) for name in line)
+    enough = len(line) >= _FEWEST_FLOW_NAMES and len(set(line)) == len(line)
+    return enough and named and len(_FLOW_NAMES.intersection(line)) >= 2
+
 
 _MASK = (1 << 64) - 1
 
@@ -23,7 +43,7 @@ class Kind(StrEnum):
     CR_TEXT = "lines ended by CR alone"
     JSON_LINES = "JSON lines"
     STRICT_JSON_LINES = "JSON lines, one value each"
-    JSON_STREAM = "JSON values one behind the other"
+    JSON_STREAM = "JSON values one after the other"
     JSON_DOCUMENT = "a JSON document"
     TRAIL = "a document of Records"
     TRAIL_LINES = "CloudTrail records on lines"
@@ -70,7 +90,7 @@ class Reading:
 
 
 class Tally(NamedTuple):
-    """How many records, and a digest of them that does not hang on their order.
+    """How many records, and a digest of them that does not depend on their order.
 
     The digest is a sum of 64-bit hashes with the process's own seed: two tallies can be compared
     within one process only.

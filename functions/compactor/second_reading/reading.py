@@ -8,7 +8,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 
-from compactor.second_reading.json_text import (
+from compactor.second_reading.json_values import (
     NotJson,
     elements,
     is_value,
@@ -22,7 +22,7 @@ from compactor.second_reading.kinds import Kind, Reading, Seen, Tally, tally
 from compactor.second_reading.unpacking import Stream
 
 _BATCH = 4096
-# Stands behind the last row of a table; a quote that is open takes it in.
+# Stands after the last row of a table; a quote that is open takes it in.
 _MARK = "\0second reading\0"
 _LONGEST_SEPARATOR_LINE = 16
 # A field may be as long as its source; the module's own limit is 128 KiB.
@@ -264,7 +264,7 @@ def _table(reading: Reading, pieces: Iterable[bytes]) -> Seen:
         last = batch[-1]
         _take_rows(seen, found)
     if last != (_MARK,):
-        # The mark behind the end went into a field.
+        # The mark after the end went into a field.
         seen.open_end = "within a quoted field"
         _take_rows(seen, [last])
     return seen

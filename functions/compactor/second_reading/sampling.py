@@ -55,7 +55,7 @@ class Sample:
         self._hashed: dict[int, _Given] = {}
         self._last: deque[tuple[int, _Given]] = deque(maxlen=2)
         self._stretch: dict[int, Kept] = {}
-        # The first with more than a header, which tells what is one; others may be empty.
+        # The first with more than a header, which shows what is one; others may be empty.
         self._filled: dict[int, Kept] = {}
         self._least = b""
         self._bytes = 0

@@ -69,7 +69,7 @@ def plain_pieces(stored: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def plain(stored: bytes) -> bytes:
-    """All plain bytes at once.
+    """All plain bytes in one piece.
 
     Raises:
         NotReadable: the stored bytes do not decompress.

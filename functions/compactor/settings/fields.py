@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from compactor.model import Compression, Format
-from compactor.settings.listings import LISTING_ACCEPTED, parse_listing
+from compactor.settings.listing_kinds import LISTING_ACCEPTED, parse_listing
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.policies import checked_policies
-from compactor.settings.readers import READER_TABLE_ACCEPTED, parse_reader_table
+from compactor.settings.reader_table import READER_TABLE_ACCEPTED, parse_reader_table
 from compactor.settings.specs import (
     Declared,
     FieldSpec,
@@ -60,8 +60,9 @@ _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
 _MOMENT = Reader(MOMENT_ACCEPTED, parse_moment)
 _SECONDS = seconds(0, 366 * 86_400)
-_CLUSTER = matching(
-    r"j-[A-Za-z0-9]{1,64}", "the id of a running EMR cluster, such as j-2AXXXXXXGAPLF"
+_ENGINE = matching(
+    r"emr|emr_serverless|none|j-[A-Za-z0-9]{1,64}",
+    '"emr", "emr_serverless", "none", or the id of a running EMR cluster, such as j-2AXXXXXXGAPLF',
 )
 
 
@@ -450,25 +451,15 @@ class RunFields:
         Declared(
             _RUN,
             "emr",
-            one_of("emr", "emr_serverless", "none"),
-            "Where Spark runs: on an EMR cluster, which is made for the run unless emr_cluster_id"
-            " names one; on EMR Serverless; or nowhere, and what would go to Spark is left as it is"
-            " and reported.",
-        ),
-    ]
-    emr_cluster_id: Annotated[
-        str | None,
-        Declared(
-            _RUN,
-            None,
-            _CLUSTER,
-            "Add the Spark step to this running cluster, which is not terminated afterwards. Only"
-            " with spark_engine emr.",
+            _ENGINE,
+            "Where Spark runs: on an EMR cluster that is made for the run and terminated after it;"
+            " on EMR Serverless; as a step on a running cluster, by its id; or nowhere (none), and"
+            " what would go to Spark is left as it is and reported.",
         ),
     ]
     max_concurrency: Annotated[
         int,
-        Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted at once."),
+        Declared(_RUN, 100, whole(1, 10_000), "How many partitions are compacted concurrently."),
     ]
     clean_up: Annotated[
         CleanUpMode,
@@ -495,8 +486,8 @@ class RunFields:
             _MONEY,
             30,
             number(0, 1_000_000),
-            "How often all of the data is read in a month, by which plans and reports reckon what a"
-            " run saves.",
+            "How often all of the data is read in a month, by which plans and reports estimate what"
+            " a run saves.",
         ),
     ]
     target_class: Annotated[
@@ -506,7 +497,7 @@ class RunFields:
             "STANDARD",
             one_of(*STORAGE_CLASSES),
             "The storage class to which lifecycle rules move the outputs, by which plans and"
-            " reports reckon; nothing is moved by it.",
+            " reports estimate; nothing is moved by it.",
         ),
     ]
     pays_back_within_days: Annotated[

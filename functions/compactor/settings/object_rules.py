@@ -67,7 +67,7 @@ def _share(pattern: str, uri: str) -> int:
 
 
 def csv_header_of(settings: Settings) -> Callable[[str], str]:
-    """Tells what is declared of the first record of a source, by its key."""
+    """What is declared of the first record of a source, by its key."""
     if not settings.csv_rules:
         return lambda _: settings.csv_header
     rules, bucket = settings.rules, settings.source.root.bucket

@@ -1,7 +1,7 @@
 """How a run's input names the partitioning of a table: columns, and transforms of columns.
 
 The transforms are those of the Iceberg specification ("Partition Transforms"), written as Spark and
-Athena write them behind ``PARTITIONED BY``; Spark's plurals (``days(ts)``) are the same.
+Athena write them after ``PARTITIONED BY``; Spark's plurals (``days(ts)``) are the same.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class PartitionBy(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Of the field, as Iceberg's Java library and Spark call it."""
+        """Name of the field, as Iceberg's Java library and Spark call it."""
         endings = {IDENTITY: "", "truncate": "_trunc"}
         return self.column + endings.get(self.transform, f"_{self.transform}")
 
@@ -74,8 +74,8 @@ def parse_partitioning(value: object) -> tuple[str, ...]:
     """Read the fields of a table's partitioning, each in its one way of writing.
 
     Raises:
-        ValueError: it is none. Fields that Iceberg calls redundant (``day(ts)`` beside
-            ``hour(ts)``), or that would have the same name, are none either.
+        ValueError: it is invalid. Fields that Iceberg calls redundant (``day(ts)`` beside
+            ``hour(ts)``), or that would have the same name, are invalid, too.
     """
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise ValueError

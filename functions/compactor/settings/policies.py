@@ -63,7 +63,7 @@ def _read_latency(value: object) -> str:
 
 
 def _columns(*orders: str) -> Reader:
-    """Columns, each once, with one of these words behind it where there are any."""
+    """Columns, each once, with one of these words after it where there are any."""
 
     def read(value: object) -> tuple[str, ...]:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
@@ -130,7 +130,7 @@ class Rule(msgspec.Struct, frozen=True):
             _HOW,
             None,
             whole(1, 100_000),
-            "Delta: write each partition anew as so many files, instead of OPTIMIZE.",
+            "Delta: rewrite each partition as so many files, instead of OPTIMIZE.",
         ),
     ]
     min_files: Annotated[
@@ -176,8 +176,8 @@ class Rule(msgspec.Struct, frozen=True):
             _KEEP,
             False,
             flag(),
-            "Say for the second time that keep_days may be below 7, or orphan_days below 3: whoever"
-            " still reads or writes loses data.",
+            "Say for the second time that keep_days may be below 7, or orphan_days below 3: any"
+            " process that still reads or writes loses data.",
         ),
     ]
     undo_days: Annotated[
@@ -217,7 +217,7 @@ class Rule(msgspec.Struct, frozen=True):
             _DUE,
             "estimate",
             Reader(LATENCY_ACCEPTED, _read_latency),
-            "Whose run times tell how slow a table has become: by default what its metadata makes"
+            "Whose run times show how slow a table has become: by default what its metadata makes"
             " us expect of a scan.",
         ),
     ]
@@ -297,7 +297,7 @@ class Policies(msgspec.Struct, frozen=True):
 def matches(pattern: str, name: str) -> bool:
     """Whether a pattern is for a name: ``*`` is anything, all else itself."""
     if "://" not in pattern and not _TABLE.match(pattern):
-        # A table by its name alone, in whatever catalog; a path is none.
+        # A table by its name alone, in whatever catalog; a path is no such name.
         kind, _, rest = name.partition(":")
         if kind == "s3" or not rest or "/" in rest.rpartition("#")[2]:
             return pattern == "*"

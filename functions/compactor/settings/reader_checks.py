@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from compactor.errors import InvalidInput
 from compactor.settings.fields import RunFields
-from compactor.settings.readers import manifests_of
+from compactor.settings.reader_table import manifests_of
 from compactor.settings.uris import S3Uri
 
 
 def check_readers(fields: RunFields, source: S3Uri, destination: S3Uri, state: S3Uri) -> None:
-    """Refuse a table that no engine could read, or that nobody asked for.
+    """Refuse a table that no engine could read, or that was not asked for.
 
     Args:
         fields: of the run.

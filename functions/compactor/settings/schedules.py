@@ -185,7 +185,7 @@ def parse_hours(value: object) -> tuple[QuietHours, ...]:
     """Read stretches of the day.
 
     Raises:
-        ValueError: they are none.
+        ValueError: they are invalid.
     """
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         raise ValueError

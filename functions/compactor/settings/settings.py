@@ -16,7 +16,7 @@ from compactor.formats import Reading, spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
-from compactor.settings.listings import ListingKind, ListingSource, parse_listing
+from compactor.settings.listing_kinds import ListingKind, ListingSource, parse_listing
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.policies import Policies, read_policies
 from compactor.settings.reader_checks import check_readers
@@ -74,7 +74,7 @@ class Settings(RunFields):
         }
         values["clean_up"] = CleanUpMode(values["clean_up"])
         windowless = values["start"] is None and values["duration"] is None
-        # Of what events tell, all that is pending is taken, whenever it is of.
+        # Of what events name, all that is pending is taken, whenever it is of.
         if values["date_format"] and windowless and not values["listing"].startswith("events:"):
             values["duration"] = 1
         if values["s3_state_uri"] is None:
@@ -85,7 +85,6 @@ class Settings(RunFields):
         _check_locations(settings)
         _check_window(settings)
         _check_listing(settings)
-        _check_engine(settings)
         _check_columnar_engine(settings)
         _check_parquet(settings)
         _check_table(settings)
@@ -289,7 +288,7 @@ def _check_window(settings: Settings) -> None:
     if settings.duration is not None and settings.start is not None:
         raise InvalidInput("duration", settings.duration, "either duration or start, not both")
     if settings.start is None or settings.end is not None:
-        # Only a window from start to today has a length that hangs on the time of the run.
+        # Only a window from start to today has a length that depends on the time of the run.
         settings.window(now=0.0)
 
 
@@ -300,12 +299,6 @@ def _check_no_window(settings: Settings) -> None:
             raise InvalidInput(name, value, f"no {name} unless date_format is given")
         if value is not None:
             raise InvalidInput(name, value, f"no {name} when listing is events: all is taken")
-
-
-def _check_engine(settings: Settings) -> None:
-    if settings.emr_cluster_id is not None and settings.spark_engine != "emr":
-        accepted = f'null when spark_engine is "{settings.spark_engine}"'
-        raise InvalidInput("emr_cluster_id", settings.emr_cluster_id, accepted)
 
 
 def _check_columnar_engine(settings: Settings) -> None:
@@ -371,7 +364,7 @@ def _check_upserts(settings: Settings) -> None:
 def _check_keys_table(settings: Settings, address: TableAddress) -> None:
     if address.kind == "sql" and not address.uri.startswith(_SQLITE):
         accepted = (
-            "a table in Glue, behind REST, of Delta, or in a file of SQLite by its whole path"
+            "a table in Glue, in a REST catalog, of Delta, or in a file of SQLite by its whole path"
             " (sql:sqlite:////data/catalog.db#…), with upsert_key"
         )
         raise InvalidInput("table", settings.table, accepted)

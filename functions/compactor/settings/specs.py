@@ -25,7 +25,7 @@ class Reader(msgspec.Struct, frozen=True):
     Attributes:
         accepted: what is accepted, in words.
         read: returns the normalised value, or raises ValueError; its message, when there is
-            one, is told instead of ``accepted``.
+            one, is shown instead of ``accepted``.
     """
 
     accepted: str

@@ -18,7 +18,7 @@ INVENTORY_TABLE_ACCEPTED = (
 )
 DELTA = "delta"
 S3TABLES = "s3tables"
-#: What the table of keys is called, behind the name of the table of rows.
+#: The suffix of the table of keys, after the name of the table of rows.
 KEYS_SUFFIX = "__keys"
 #: What pyiceberg's configuration and Spark's call a catalog whose address does not name it.
 CATALOG_NAME = "compactor"
@@ -62,7 +62,7 @@ class TableAddress(msgspec.Struct, frozen=True):
 
     @property
     def keys(self) -> TableAddress:
-        """Of a table whose rows have a key: where the table of its keys is."""
+        """Address of the table of keys, of a table whose rows have a key."""
         if self.kind == DELTA:
             return TableAddress(DELTA, f"{self.uri.rstrip('/')}{KEYS_SUFFIX}/")
         name = (*self.name[:-1], self.name[-1] + KEYS_SUFFIX)
@@ -70,7 +70,7 @@ class TableAddress(msgspec.Struct, frozen=True):
 
     @property
     def location(self) -> S3Uri | None:
-        """Of a Delta table; None where the catalog alone knows it."""
+        """Location of a Delta table; None where the catalog alone knows it."""
         return parse_location(self.uri) if self.kind == DELTA else None
 
 
@@ -78,7 +78,7 @@ def parse_table(text: object) -> TableAddress:
     """Read a table's address.
 
     Raises:
-        ValueError: it is none; the message says what is accepted.
+        ValueError: it is invalid; the message says what is accepted.
     """
     if not isinstance(text, str) or _WITHOUT.search(text):
         raise ValueError(TABLE_ACCEPTED)
@@ -96,10 +96,10 @@ def parse_table(text: object) -> TableAddress:
 def parse_inventory_table(text: object) -> TableAddress:
     """Read the address of a live inventory table.
 
-    Not in Glue: there a table of S3 Metadata is in a catalog of its own, behind Lake Formation.
+    Not in Glue: there a table of S3 Metadata is in a catalog of its own, under Lake Formation.
 
     Raises:
-        ValueError: it is none; the message says what is accepted.
+        ValueError: it is invalid; the message says what is accepted.
     """
     if not isinstance(text, str) or _WITHOUT.search(text):
         raise ValueError(INVENTORY_TABLE_ACCEPTED)

@@ -10,7 +10,7 @@ checks            whether a table is still the one that the log describes
 accept            what a table lacks after a rollback, and the way on
 named_history     whether the commit that added an output is still in the table's history (pure)
 contents          whether the rows of an output are in a table, by the table's own files (pure)
-merged_tables     tables that Spark merges into: whether they are behind
+merged_tables     tables that Spark merges into: whether they lag
 table_receipts    what one run did for its table
 upserts           tables whose rows have a key: which record of a key wins (pure)
 

@@ -155,7 +155,7 @@ def given_by(
     """What a table that was given all entries up to a number has or had.
 
     Returns:
-        The outputs that it has or had, and those of which an acceptance could not tell.
+        The outputs that it has or had, and those that an acceptance could not decide about.
     """
     given: dict[_Place, NamedOutput] = {}
     named: dict[_Place, NamedOutput] = {}
@@ -173,9 +173,9 @@ def given_by(
 
 
 def accept(work: Publishing, look: Look, *, adds: bool, releases: bool) -> Look:
-    """Let publishers and clean-ups go on with a table as it is, or as it is with what is missing.
+    """Let publishers and clean-ups continue with a table as it is, or with what is missing added.
 
-    Safe to run again after any crash, and by several at once.
+    Safe to run again after any crash, also concurrently.
 
     Args:
         work: the destination, and the table's catalog.
@@ -189,7 +189,7 @@ def accept(work: Publishing, look: Look, *, adds: bool, releases: bool) -> Look:
     Raises:
         TableConflict: something else is missing than was shown: look again.
         InvalidInput: an output does not fit the table; nothing was written.
-        TransientStoreError: nobody answered, or others were first too often.
+        TransientStoreError: the catalog did not answer, or others were first too often.
     """
     todo = [*look.waiting, *(look.absent if adds else ())]
     doubt: Exception | None = None
@@ -249,7 +249,7 @@ def _try(
     try:
         work.catalog.append(look.table, files, number, evolve=evolve)
     except (TableConflict, TransientStoreError) as error:
-        # It may be in, or not: the table tells.
+        # It may be in, or not: the table decides.
         return number, error
     return number, None
 

@@ -1,4 +1,4 @@
-"""Whether a table is still the one that its log tells of. Nothing is touched when it is not."""
+"""Whether a table is still the one that its log describes. Nothing is touched when it is not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from compactor.sinks.table_catalog import TableState
 from compactor.sinks.table_entries import TableLogState
 from compactor.sinks.upserts import UpsertKey, require_same_key
 
-_ANEW = (
+_WAYS = (
     "bring the table back as it was, accept what it is now (compactor tables accept), or compact"
     " into another s3_destination_uri with a table of its own"
 )
@@ -51,12 +51,12 @@ def require_known(table: TableState | None, log: TableLogState, address: str) ->
         if log.last:
             raise IntegrityError(
                 f"{address} is gone: it was dropped or renamed, and has {log.outputs:,} outputs of"
-                f" this destination: {_ANEW}"
+                f" this destination: {_WAYS}"
             )
         return
     fault = fault_of(table, log)
     if fault:
-        raise IntegrityError(f"{address} {fault}: {_ANEW}")
+        raise IntegrityError(f"{address} {fault}: {_WAYS}")
     if log.accepted > table.last:
         raise IntegrityError(
             f"{address} is being accepted, by entry {log.accepted} of the table log: if that was"
@@ -67,7 +67,9 @@ def require_known(table: TableState | None, log: TableLogState, address: str) ->
 def fault_of(table: TableState, log: TableLogState) -> str:
     """Why a table is not what its log says, in a phrase; empty when it is."""
     if log.uuid and table.uuid != log.uuid:
-        return f"is another table than before, {table.uuid} instead of {log.uuid}: it was made anew"
+        return (
+            f"is another table than before, {table.uuid} instead of {log.uuid}: it was made again"
+        )
     if table.last > log.last:
         return (
             f"has everything up to entry {table.last} of the table log, which ends with"
@@ -85,7 +87,7 @@ def fault_of(table: TableState, log: TableLogState) -> str:
 def require_apart(table: TableState, settings: Settings) -> None:
     """Make sure that the table's own clean-up cannot reach outputs that no snapshot names yet.
 
-    Of a Delta table the settings themselves tell, and were refused if need be.
+    Of a Delta table the settings themselves say it, and were refused if need be.
 
     Raises:
         InvalidInput: the destination or the state lies in the table's location, or the other way

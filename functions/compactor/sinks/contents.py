@@ -144,7 +144,7 @@ class Contents:
     Args:
         prefix: URI below which all outputs lie.
         read_current: the files of the current version whose names are wanted.
-        read_history: gives the changes that the table still tells of to a history, oldest first.
+        read_history: gives the changes that the table still has to a history, oldest first.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""Tables that Spark merges into, as whoever is not Spark meets them: is there anything to do?
+"""Tables that Spark merges into, seen from outside of Spark: is there anything to do?
 
 A run's Spark job merges what it has committed, with what earlier runs left. So a run that finds
-nothing to compact still starts the job where the table is behind; and whoever publishes other
-tables behind all partitions looks at what the job left instead.
+nothing to compact still starts the job where the table lags; and the step that publishes other
+tables after all partitions looks at what the job left instead.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from compactor.sinks.unnamed_outputs import leftovers
 from compactor.sinks.upserts import key_of
 
 
-def is_behind(settings: Settings, store: ObjectStore) -> bool:
+def lags(settings: Settings, store: ObjectStore) -> bool:
     """True when something is committed that the table was not seen with; the log alone is asked.
 
-    A partition whose log is at fault counts as well: whoever publishes tells of it.
+    A partition whose log is at fault counts as well: the publisher reports it.
 
     Raises:
         IntegrityError: the table log is not what it was.
@@ -54,13 +54,13 @@ def look_at_merge(
     Raises:
         IntegrityError: the table is not what its log says.
         InvalidInput: it has been begun with another key.
-        TransientStoreError: nobody answers.
+        TransientStoreError: the catalog does not answer.
     """
     left = read_receipt(settings, run_id, store)
     if left is not None and left.status == "done":
         return left
     receipt = left or TableReceipt(table=catalog.address)
-    if left is None and not is_behind(settings, store):
+    if left is None and not lags(settings, store):
         _look_at(settings, store, catalog, receipt)
         receipt.status = "done"
     elif not receipt.error:

@@ -59,7 +59,7 @@ def rolled_back(
     for more in earlier:
         if found is not None:
             break
-        # What pyiceberg expires becomes nobody's parent; the entry before still says whose it was.
+        # What pyiceberg expires is no snapshot's parent; the entry before still says whose it was.
         known |= {
             name: one
             for name, one in more.items()
@@ -91,7 +91,7 @@ def restored_before(restores: Iterable[Restored], ours: int) -> str:
     """Why the version that our last commit made does not count; empty when nothing says so.
 
     Args:
-        restores: of the table, as far as its log tells.
+        restores: of the table, as far as its log shows.
         ours: version that our last commit made.
     """
     at = inf

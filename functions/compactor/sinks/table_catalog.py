@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 
 class TableFile(NamedTuple):
-    """One output that becomes a data file of the table; ``rows`` is None where nobody counted.
+    """One output that becomes a data file of the table; ``rows`` is None where not counted.
 
     ``size`` is in bytes, as stored.
     """
@@ -29,14 +29,14 @@ class TableState:
     """What a table says of itself at one moment.
 
     Attributes:
-        uuid: of the table; a table that is made anew has another.
+        uuid: of the table; a table that is made again has another.
         location: URI below which the table keeps its own files.
         last: up to which entry of our log it has everything; 0 where it was given nothing yet.
         version: of the table as it was read, for a person: a snapshot's id, or a number.
         fault: why ``last`` cannot be true, in one line: the commit that said so is no longer part
             of the table. Empty when nothing contradicts it.
         handle: the catalog's own: what an append is conditional on.
-        properties: of the table, where the catalog tells them.
+        properties: of the table, where the catalog has them.
         refusal: what would be accepted instead, where no file can be added to the table at all.
         shape: what decides which outputs fit it, as text: columns and partitioning.
     """
@@ -97,7 +97,7 @@ class TableContents(Protocol):
 class TableCatalog(Protocol):
     """One table in its catalog. Every method may raise TransientStoreError.
 
-    Nothing here tries a commit again: whoever calls it looks at the table before each try.
+    Nothing here retries a commit: the caller looks at the table before each try.
     """
 
     @property
@@ -112,7 +112,7 @@ class TableCatalog(Protocol):
             log_id: identity of the log whose number is wanted.
 
         Raises:
-            IntegrityError: what stands there is no such table, or its number is none.
+            IntegrityError: what stands there is no such table, or its number is invalid.
             InvalidInput: it may not be read.
         """
         ...
@@ -121,7 +121,7 @@ class TableCatalog(Protocol):
         """Make the table with the columns of these files.
 
         Raises:
-            TableConflict: somebody made it meanwhile.
+            TableConflict: another writer made it meanwhile.
             InvalidInput: a column has a type that the table cannot have.
         """
         ...
@@ -156,8 +156,8 @@ class TableCatalog(Protocol):
             The table's new version, for a person.
 
         Raises:
-            TableConflict: somebody else was first; nothing of this is in the table.
-            TransientStoreError: nobody knows whether it is.
+            TableConflict: another writer was first; nothing of this is in the table.
+            TransientStoreError: it is unknown whether it is.
             InvalidInput: a file does not fit.
         """
         ...

@@ -25,7 +25,7 @@ class NamedOutput(msgspec.Struct, frozen=True, kw_only=True):
         sequence, commit_id: of its commit there.
         size: stored bytes.
         crc32: of the stored bytes; None where S3 copied them.
-        rows: None where nobody counted them.
+        rows: None where they were not counted.
     """
 
     path: str
@@ -104,7 +104,7 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Entry ``number`` of the table log.
 
     Attributes:
-        entry_id: tells a writer its own entry from another's after a lost answer.
+        entry_id: by which a writer recognises its own entry after a lost answer.
         log_id: identity of the state.
         table: the table as the run's input names it; one for the whole log.
         uuid: of that table; the same until an acceptance.
@@ -336,8 +336,8 @@ class TableLogState:
         )
 
 
-def missing_numbers(entries: Iterable[int], told: Iterable[int], after: int) -> list[int]:
-    """Numbers behind ``after`` that have no entry, up to the last that anything tells of."""
+def missing_numbers(entries: Iterable[int], known: Iterable[int], after: int) -> list[int]:
+    """Numbers after ``after`` that have no entry, up to the last that is known."""
     there = set(entries)
-    last = max((*there, *told), default=0)
+    last = max((*there, *known), default=0)
     return [number for number in range(after + 1, last + 1) if number not in there]

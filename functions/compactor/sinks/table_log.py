@@ -39,7 +39,7 @@ _READERS = 16
 
 
 class TableHint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to begin to read; whoever has none, or a wrong one, begins at the start."""
+    """Where to begin to read; without one, or with a wrong one, reading begins at the start."""
 
     version: int = 1
     checkpoint: int
@@ -133,7 +133,7 @@ class TableLog:
         return entry
 
     def append(self, state: TableLogState, draft: Draft) -> bool:
-        """Write a draft as the next entry; False when somebody else was first.
+        """Write a draft as the next entry; False when another writer was first.
 
         The log state is up to date then, and what the draft names is to be looked through again.
 
@@ -190,7 +190,7 @@ class TableLog:
             state.published = number
         if number == state.last >= state.checkpoint + _ENTRIES_A_CHECKPOINT:
             bucket, key = layout.table_checkpoint_key(self._settings, number)
-            # Whoever sums up the same entries writes the same.
+            # A writer that sums up the same entries writes the same.
             self._create(bucket, key, encode(state.sum_up(self._log_id)))
             bucket, key = layout.table_hint_key(self._settings)
             self._store.put(bucket, key, encode(TableHint(checkpoint=number)), content_type=_JSON)
@@ -203,13 +203,13 @@ class TableLog:
             return
 
     def _take(self, state: TableLogState, listed: _Listed) -> None:
-        told = listed.witnesses | listed.published | listed.checkpoints
-        missing = missing_numbers(listed.entries, told, state.last)
+        known = listed.witnesses | listed.published | listed.checkpoints
+        missing = missing_numbers(listed.entries, known, state.last)
         if missing:
             bucket, key = layout.table_entry_key(self._settings, missing[0])
             raise IntegrityError(
-                f"s3://{bucket}/{key} is missing, and entries behind it are there: somebody deleted"
-                f" it; {WAY_OUT}"
+                f"s3://{bucket}/{key} is missing, and later entries are there: it was deleted"
+                f"; {WAY_OUT}"
             )
         for number in sorted(one for one in listed.entries if one > state.last):
             entry = self._read(number)
@@ -247,7 +247,7 @@ class TableLog:
         try:
             return self._store.get(bucket, key)
         except ObjectMissing:
-            raise IntegrityError(f"s3://{bucket}/{key}: somebody deleted it just now") from None
+            raise IntegrityError(f"s3://{bucket}/{key}: it was deleted just now") from None
 
     def _require_ours(self, log_id: str, where: str) -> None:
         if log_id != self._log_id:

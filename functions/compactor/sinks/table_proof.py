@@ -5,7 +5,7 @@ its rows to other files, expiry of its snapshots deletes it, and users delete it
 an output that stands nor one that is gone says anything of its rows: the table's metadata does.
 
 Where rows have a key, the table is made of merged rows, and no file of it proves an output. There
-the outputs are nobody's but this destination's, and hold all records for as long as they stand.
+the outputs belong to this destination alone, and hold all records for as long as they stand.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class TableProof:
 
         Raises:
             IntegrityError: they are not all there, or nothing shows that they are; says what
-                removed them, where the table's history tells.
+                removed them, where the table's history shows it.
             TransientStoreError: the table's metadata could not be read.
         """
         uri = f"s3://{output.bucket}/{output.key}"

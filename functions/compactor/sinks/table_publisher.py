@@ -5,9 +5,9 @@ read the log -> read the table -> compare them -> bring in what is named and not
 -> the table's commit
 
 The table says with each commit of ours, in that very commit, up to which entry it has everything.
-So whoever is killed after an entry, or never hears the answer to a commit, leaves to the next one
-no more than a number to read. Of two publishers at once the second finds an entry's number taken,
-or its commit of the table refused; it reads again, and does what is left.
+So a publisher that is killed after an entry, or never gets the answer to a commit, leaves the next
+one no more than a number to read. Of two concurrent publishers the second finds an entry's number
+taken, or its commit of the table refused; it reads again, and does what is left.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def check_table(settings: Settings, store: ObjectStore, catalog: TableCatalog) -
 def publish_table(work: Publishing, receipt: TableReceipt) -> None:
     """Bring everything that is committed, and in no entry yet, into the table.
 
-    Safe to run again, and by several at once.
+    Safe to run again, also concurrently.
 
     Args:
         work: what to do, and with what.
@@ -142,7 +142,7 @@ def publish_table(work: Publishing, receipt: TableReceipt) -> None:
         IntegrityError: the table, or a log, is not what it was; nothing was touched.
         InvalidInput: the table takes no outputs, or is not there and cannot be made of these;
             nothing of it is in the table log.
-        TransientStoreError: nobody answered, or others were first too often.
+        TransientStoreError: the catalog did not answer, or others were first too often.
     """
     started = work.clock.now()
     receipt.status, receipt.table = "more", work.catalog.address
@@ -204,7 +204,7 @@ class _Publisher:
             require_apart(table, self._work.settings)
             require_writable(table, self._work.catalog.address)
             if table.last > self._state.last:
-                # Somebody named and published more since the log was read.
+                # Another writer named and published more since the log was read.
                 self._log.refresh(self._state)
         require_known(table, self._state, self._work.catalog.address)
         return table
@@ -265,7 +265,7 @@ class _Publisher:
             # Also before the first try: the log may have been re-read since this was found. What
             # others went through in part is found again, from where they stopped.
             waiting = [one for one in waiting if not _overtaken(one, self._state)]
-            # Or somebody has accepted another table meanwhile.
+            # Or another table was accepted meanwhile.
             require_known(table, self._state, self._work.catalog.address)
             if not any(one.outputs for one in waiting):
                 # An entry without outputs would be a commit that gives the table nothing.
@@ -293,8 +293,8 @@ class _Publisher:
         """Commit what is named and not in yet, until the table says that it is in.
 
         Raises:
-            TableConflict: it keeps refusing, and nobody else has changed it.
-            TransientStoreError: others were first too often, or nobody answers.
+            TableConflict: it keeps refusing, and no other writer has changed it.
+            TransientStoreError: others were first too often, or the catalog does not answer.
         """
         wait = _FIRST_WAIT
         doubt: TableConflict | TransientStoreError | None = None
@@ -325,7 +325,7 @@ class _Publisher:
 
     def _looked_again(self) -> TableState:
         table = self._look()
-        assert table is not None  # noqa: S101 - a table that is gone is told by the comparison
+        assert table is not None  # noqa: S101 - a table that is gone is reported by the comparison
         return table
 
     def _next_entries(self, table: TableState) -> list[TableEntry]:
@@ -352,7 +352,7 @@ class _Publisher:
             self._receipt.conflicts += 1
             return error
         except TransientStoreError as error:
-            # It may be in, or not: the table tells.
+            # It may be in, or not: the table decides.
             return error
         return None
 
@@ -383,7 +383,7 @@ def _overtaken(one: Leftover, state: TableLogState) -> bool:
 
 
 def _is_named(one: Leftover, state: TableLogState) -> bool:
-    """Whether the table log went as far as this, by whomever: also in what was set aside."""
+    """Whether the table log went as far as this, by any writer: also in what was set aside."""
     if not one.outputs or one.reached is None:
         return True
     aside = {each.sequence for each in one.reached.aside}

@@ -99,20 +99,20 @@ def _of_partition(log: StoredLog, state: TableLogState, store: ObjectStore, trie
         _require_same_log(log, reached, store)
         _go_through(log, state, found, store, tried)
     except IntegrityError as error:
-        found.fault = _told(log, error)
+        found.fault = _fault_text(log, error)
     if not found.outputs and not found.fault:
         return found
     try:
         replaced = _replaced_since(log, store)
     except IntegrityError as error:
-        return Leftover(log.path, reached, fault=_told(log, error))
+        return Leftover(log.path, reached, fault=_fault_text(log, error))
     passed_over = {one.sequence for one in found.aside}
     if any(one > found.after or one in passed_over for one in replaced):
         return _of_partition(one_log(log.state, log.path, store), state, store, tried)
     return found
 
 
-def _told(log: StoredLog, error: IntegrityError) -> str:
+def _fault_text(log: StoredLog, error: IntegrityError) -> str:
     return f"{log.path or '(root)'}: {error}"
 
 
@@ -204,7 +204,7 @@ def _named(commit: Commit, output: Output, path: str) -> NamedOutput:
 
 
 def _require_same_log(log: StoredLog, reached: Reached | None, store: ObjectStore) -> None:
-    """A log that was built anew has its outputs under other numbers."""
+    """A log that was rebuilt has its outputs under other numbers."""
     if reached is None:
         return
     sequence = reached.sequence

@@ -6,9 +6,9 @@ the table lies one of keys, which has the rank of each key's winner, also where 
 the key is deleted: without that a late, older record would bring a deleted key back to life.
 
 Taking a maximum may be done in any order, in any portions and again. This is what makes it safe to
-merge a portion that is in one of the two tables already, and nothing else is needed to mend what
+merge a portion that is in one of the two tables already, and nothing else is needed to repair what
 a crash between both leaves: the table of rows is merged first, so the table of keys is the one that
-may lag behind.
+may lag.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from compactor.settings.settings import Settings
 SOURCE_KEY, POSITION = "__source_key", "__position"
 #: Columns of the table of keys beside the key and :func:`UpsertKey.rank`.
 DELETED, ENTRY = "__deleted", "__entry"
-#: What the names of columns begin with that nobody but the merges sees.
+#: What the names of columns begin with that only the merges see.
 OWN = "__upsert_"
 #: Property of the table of keys: the uuid of the table that it belongs to.
 KEYS_OF = "s3-compactor.keys-of"
@@ -67,7 +67,7 @@ class UpsertKey:
         return (*self.order, SOURCE_KEY, POSITION)
 
     def own(self, columns: Sequence[str]) -> list[str]:
-        """Those of an output's columns whose names are taken by upserts themselves."""
+        """Columns of an output whose names upserts use themselves."""
         taken = {name.lower() for name in (*self.order, DELETED, ENTRY)}
         return [name for name in columns if name.lower() in taken or name.lower().startswith(OWN)]
 
@@ -92,7 +92,7 @@ def key_of(settings: Settings) -> UpsertKey | None:
 
 
 def require_same_key(key: UpsertKey | None, known: UpsertKey | None, table: str) -> None:
-    """Make sure that a table goes on with the key that it was begun with.
+    """Make sure that a table keeps the key that it was begun with.
 
     Args:
         key: that of the run; None where it has none.
@@ -169,7 +169,7 @@ def fault_between(rows_last: int, keys_last: int | None, keys_of: str, uuid: str
     if keys_last is None:
         return "its table of keys is gone" if rows_last else ""
     if keys_of != uuid:
-        return f"its table of keys belongs to another table, {keys_of or 'nobody knows which'}"
+        return f"its table of keys belongs to another table, {keys_of or 'which one is unknown'}"
     if keys_last > rows_last:
         return (
             f"it has everything up to entry {rows_last}, its table of keys up to {keys_last}: the"

@@ -68,15 +68,15 @@ def translated(table: str) -> Iterator[None]:
 def _judged(error: Exception, table: str) -> CompactorError | None:
     names = {kind.__name__ for kind in type(error).__mro__}
     code = error_code(error)
-    told = visible(" ".join(str(error).split()))
+    text = visible(" ".join(str(error).split()))
     if names & _DENIED or code.startswith(_DENIED_CODES):
-        return InvalidInput("permission", f"{table}: {told}", "a role that may use this table")
+        return InvalidInput("permission", f"{table}: {text}", "a role that may use this table")
     if "NoCredentialsError" in names:
         return no_credentials()
     if "PartialCredentialsError" in names:
-        return no_credentials(told)
+        return no_credentials(text)
     if names & _LATER or code.startswith(_LATER_CODES):
-        return TransientStoreError(f"{table}: {told}")
+        return TransientStoreError(f"{table}: {text}")
     return None
 
 

@@ -26,7 +26,7 @@ class DeletionVector(_Action):
 
     @property
     def id(self) -> str:
-        """What tells it from others, as the protocol makes it up."""
+        """The identity of a deletion vector, as the protocol composes it."""
         at = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{at}"
 
@@ -88,9 +88,9 @@ class CommitInfo(_Action):
     operation_parameters: Any = None
 
     def parameter(self, name: str) -> Any:
-        """What the writer was told; None where that is not said."""
-        told = self.operation_parameters
-        return told.get(name) if isinstance(told, dict) else None
+        """A parameter of the operation; None where there is none of that name."""
+        given = self.operation_parameters
+        return given.get(name) if isinstance(given, dict) else None
 
 
 class Transaction(_Action):
@@ -134,12 +134,12 @@ _CAMEL = {"stats_parsed": "statsParsed"}
 
 
 def lines_of_json(body: bytes) -> Iterator[Line]:
-    """Of a version, or of a checkpoint of the second form."""
+    """Lines of a version, or of a V2 checkpoint in JSON."""
     return (_decode(line) for line in body.split(b"\n") if line.strip())
 
 
 def lines_of_parquet(body: bytes) -> Iterator[Line]:
-    """Of a checkpoint, a part or a sidecar of one."""
+    """Lines of a checkpoint, or of a part or sidecar of one."""
     file = pq.ParquetFile(io.BytesIO(body))
     for batch in file.iter_batches(columns=_COLUMNS):
         for row in batch.to_pylist(maps_as_pydicts="lossy"):

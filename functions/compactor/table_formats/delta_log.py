@@ -1,6 +1,6 @@
 """What the log of a Delta table says: the files of its last version, by replaying it.
 
-delta-rs (1.6) tells neither how many rows a deletion vector deletes, but by reading it, nor the
+delta-rs (1.6) returns neither how many rows a deletion vector deletes, but by reading it, nor the
 text of a partition's value, and does not fit beside pyiceberg into a Lambda function. So the log is
 read here, as Delta's protocol has it ("Action Reconciliation", "Checkpoints"): one LIST, the newest
 checkpoint, and each version since.
@@ -40,10 +40,10 @@ _CHECKPOINT = re.compile(
     r"(?P<version>\d{20})\.checkpoint"
     r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-f-]{36}))?\.(?P<kind>parquet|json)"
 )
-# Of tables whose newest versions somebody else keeps.
+# Of tables whose newest versions a catalog keeps.
 _ELSEWHERE = {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"}
 # What a reader of Delta 4.2's may have to know (its TableFeature.scala), as far as it leaves files
-# and their rows where they are told here: the redirect of a table does not.
+# and their rows where they are written here: the redirect of a table does not.
 _MOST_READER_VERSION = 3
 _KNOWN = {
     "columnMapping",
@@ -65,7 +65,7 @@ _USUALLY_KEPT_MILLIS = 7 * 86_400_000
 
 
 class DeltaFile(NamedTuple):
-    """A data file, with no more of its action than is asked for: some tell kilobytes of bounds.
+    """A data file, with no more of its action than is asked for: some have kilobytes of bounds.
 
     Attributes:
         size: in bytes.
@@ -95,7 +95,7 @@ class DeltaState:
 
     Attributes:
         version: its number.
-        first: the oldest version whose files the log still tells.
+        first: the oldest version whose files the log still names.
         commits: when each version that is still there was made, UNIX seconds, in order.
         entries: versions since the newest checkpoint, and their bytes.
         files: by path and deletion vector.
@@ -137,7 +137,7 @@ class DeltaState:
             self.removed.pop(key, None)
 
     def _vacuumed(self, info: CommitInfo, at: float | None) -> None:
-        """Forget what a VACUUM took; what it was told to keep is there."""
+        """Forget what a VACUUM took; what it was asked to keep is there."""
         if info.operation == _VACUUM_BEGUN:
             self._takes_before = _taken_before(info, at)
         elif info.operation == _VACUUMED and info.parameter("status") != "FAILED":
@@ -155,28 +155,28 @@ class DeltaState:
         values = one.partition_values
         vector = one.deletion_vector
         # Some writers leave 0 instead of a time.
-        told = one.modification_time / 1_000 if one.modification_time else None
+        given = one.modification_time / 1_000 if one.modification_time else None
         return DeltaFile(
             one.size,
             rows_of(one),
             self._partitions.setdefault(tuple(values.items()), values),
-            max((moment for moment in (told, at) if moment is not None), default=None),
+            max((moment for moment in (given, at) if moment is not None), default=None),
             vector.cardinality if vector is not None else None,
         )
 
 
 def _taken_before(info: CommitInfo, at: float | None) -> float:
     """Which files a VACUUM takes: those that went before this, UNIX milliseconds."""
-    told = info.parameter("specifiedRetentionMillis"), info.parameter("defaultRetentionMillis")
-    kept = next((one for one in map(_number, told) if one is not None), _USUALLY_KEPT_MILLIS)
+    periods = info.parameter("specifiedRetentionMillis"), info.parameter("defaultRetentionMillis")
+    kept = next((one for one in map(_number, periods) if one is not None), _USUALLY_KEPT_MILLIS)
     moment = _number(info.timestamp)
     return (moment if moment is not None else (at or 0.0) * 1_000) - kept
 
 
-def _number(told: Any) -> float | None:
+def _number(given: Any) -> float | None:
     """Some write numbers as text."""
     try:
-        return float(told)
+        return float(given)
     except (TypeError, ValueError):
         return None
 
@@ -296,8 +296,8 @@ class DeltaLog:
         if protocol.min_reader_version > _MOST_READER_VERSION:
             unknown.append(f"minReaderVersion {protocol.min_reader_version}")
         if unknown:
-            told = ", ".join(unknown)
-            raise self._refusal(f"a Delta table that asks nothing new of its readers, as {told}")
+            names = ", ".join(unknown)
+            raise self._refusal(f"a Delta table that asks nothing new of its readers, as {names}")
 
     def _refusal(self, accepted: str) -> InvalidInput:
         return InvalidInput("table", f"delta:{self._location.uri}", accepted)

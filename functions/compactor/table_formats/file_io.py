@@ -47,7 +47,7 @@ class StoreFileIO(FileIO):
         return _Output(location, self._store)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Nothing is deleted.
+        """Refuse to delete.
 
         pyiceberg deletes what it wrote for a commit that the catalog refused. But where the answer
         to a commit was lost, and the HTTP client sent it again, the catalog refuses the second
@@ -136,7 +136,7 @@ class _Pending(io.BytesIO):
         self.close()
 
     def __del__(self) -> None:
-        # What nobody closed was never whole.
+        # What was not closed was never whole.
         self._failed = True
 
 

@@ -1,4 +1,4 @@
-"""The catalogs of Iceberg tables, by pyiceberg: Glue's, one behind REST, or one of this machine."""
+"""The catalogs of Iceberg tables, by pyiceberg: Glue's, a REST catalog, or one of this machine."""
 
 from __future__ import annotations
 

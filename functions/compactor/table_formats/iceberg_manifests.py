@@ -106,7 +106,7 @@ def _entry(record: Record, manifest: ManifestFile) -> Entry:
     content, path, _, partition, rows, size, *_ = about
     *_, referenced, offset, _ = about
     # What was added by the manifest's own snapshot inherits from it (specification, "Sequence
-    # Number Inheritance"); version 1 knows of none of these.
+    # Number Inheritance"); version 1 has no such numbers.
     inherited = manifest.sequence_number or 0
     if content and referenced is None:
         referenced = _bound(about[_LOWER], about[_UPPER])
@@ -164,7 +164,7 @@ class _Sequences:
 class Deletes:
     """Which deletes apply to a data file, as DeleteFileIndex of Iceberg 1.11 has it.
 
-    It is told by bounds of columns, too, where equality deletes are not for a file; that is left
+    It is named by bounds of columns, too, where equality deletes are not for a file; that is left
     out here.
     """
 

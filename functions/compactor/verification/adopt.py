@@ -1,9 +1,9 @@
-"""Adopt: build a log that is gone anew, from the outputs that are there and their sources.
+"""Adopt: rebuild a log that is gone, from the outputs that are there and their sources.
 
 An output's name has the id of its group: a hash over the sources it was made of and the options
 that shaped its bytes. So for each output the plan of its own time is made again, from the
 sources that had arrived then. Where a group of that plan has its id, the sources are read and
-put together once more; and if the bytes are those of the output, what its commit said is proven,
+put together again; and if the bytes are those of the output, what its commit said is proven,
 and written.
 
 An output older than every source that is left holds none of them. It is taken into the log
@@ -20,7 +20,7 @@ from typing import cast
 
 from compactor.cleaning import output_proof as proof
 from compactor.destination import OutputName, output_name
-from compactor.encoding.source_class import packing_class
+from compactor.encoding.output_encoding import packing_class
 from compactor.errors import (
     CommitConflict,
     IntegrityError,
@@ -138,7 +138,7 @@ class _Partition:
                     if not self._dry_run:
                         withdraw(commit, run.store)
                     self._write(commit.voided(run.run_id))
-        # What is void now is nobody's any more.
+        # What is void now has no commit any more.
         state.foreign = Contents()
         if not self._dry_run:
             self._log.settle_numbers(state)
@@ -161,7 +161,7 @@ class _Partition:
         """When the plan may have been made, which left out what arrived or settled after it."""
         settle, at = self._run.settings.settle_seconds, output.last_modified
         yield at
-        # The store tells whole seconds, and something else may have arrived in this one.
+        # The store has whole seconds, and something else may have arrived in this one.
         yield at - 1.0
         there = self._sources(at)
         arrived = {one.last_modified for one in there}
@@ -195,12 +195,12 @@ class _Partition:
         return [name for name in names if name is not None and name.group_id == group.id]
 
     def _prove(self, group: ObjectGroup, stem: str) -> bool:
-        """Put a group together once more; True when the output of this stem is the same."""
+        """Put a group together again; True when the output of this stem is the same."""
         run, destination = self._run, replace(self._run.destination, stem=stem)
         rehearsal = cast(ObjectStore, Rehearsal(run.store, float("inf")))
         try:
             pending = store_group(
-                group, run.settings, rehearsal, destination, dialects=self._dialects
+                group, run.settings, rehearsal, destination, decide=self._dialects
             )
             self._signatures.update(pending.misfits)
             draft = draft_of(pending, run.run_id, run.clock.now())

@@ -84,7 +84,7 @@ def examine(
         sources: also read the sources that still stand.
 
     Raises:
-        IntegrityError: the output is gone, or cannot be read: what ``check_commit`` tells.
+        IntegrityError: the output is gone, or cannot be read: as ``check_commit`` says.
     """
     output = commit.output
     if output is None or output.copied or output.columnar is not None:
@@ -141,7 +141,7 @@ class _Examination:
             seen = read(reading, chain((head,), pieces))
             found.setdefault(reading, Originals()).add(number, seen)
             if reading.kind is Kind.TRAIL and seen.fault and not complete:
-                # What stands behind the records is not in the head.
+                # What stands after the records is not in the head.
                 reading = replace(reading, kind=Kind.LIST)
             self._judged[number] = reading
         readings = list(dict.fromkeys(self._judged.values()))
@@ -156,7 +156,7 @@ class _Examination:
         return found
 
     def _read_lone(self, reading: Reading) -> Seen:
-        """The originals one behind the other, of which one holds anything, and a newline."""
+        """The originals one after the other, of which one holds anything, and a newline."""
         pieces = (piece for _, _, pieces in self._originals() for piece in pieces)
         return read(reading, chain(pieces, (b"\n",)))
 
@@ -228,7 +228,7 @@ class _Examination:
             yield self._finding(RECORDS_GLUED, self._keys(followed), counts, detail)
 
     def _compare_sources(self, reading: Reading, originals: Originals) -> Iterator[Finding]:
-        """The sources that still stand, decompressed anew, beside what was given back."""
+        """The sources that still stand, decompressed again, beside what was given back."""
         numbers = {row.source.identity: number for number, row in enumerate(self._rows)}
         wanted = [self._rows[number].source for number in originals.tallies]
         for body in self._store.read_sources(wanted):

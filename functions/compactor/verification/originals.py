@@ -19,7 +19,7 @@ from compactor.second_reading import (
     tally,
 )
 
-#: So much of a source tells what reader fits it.
+#: So much of a source decides which reader fits it.
 JUDGED_BYTES = 1 << 20
 
 

@@ -72,7 +72,7 @@ class Rehearsal:
         """There is none."""
 
     def complete_upload(self, *_: object, **__: object) -> None:
-        """Nothing may be published."""
+        """Refuse to publish."""
         raise AssertionError("a rehearsal publishes nothing")
 
     create = put = delete_sources = complete_upload

@@ -27,7 +27,7 @@ class GlueTables:
     Args:
         client: of Glue.
         account: id of the catalog, which optimizers are asked for by; asked for once if needed.
-        identity: of STS, which tells it.
+        identity: of STS, which names it.
     """
 
     def __init__(self, client: Any = None, account: str = "", identity: Any = None) -> None:

@@ -1,8 +1,8 @@
-"""How long jobs and queries took, as the services tell that ran them.
+"""How long jobs and queries took, by the services that ran them.
 
-Glue keeps a job's runs, EMR a cluster's steps (GetJobRuns and ListSteps tell the newest first), EMR
-Serverless a job's runs, Athena a workgroup's queries of 45 days. Of each only what came to its end
-counts: what failed early would make a table look fast.
+Glue keeps a job's runs, EMR a cluster's steps (GetJobRuns and ListSteps return the newest first),
+EMR Serverless a job's runs, Athena a workgroup's queries of 45 days. Of each only what came to its
+end counts: what failed early would make a table look fast.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ class ServerlessJob(_Asked):
 
     def _runs(self, start: float) -> Iterator[RunTime]:
         for run in islice(self._named(start), _MOST_ASKED):
-            told = self._client.get_job_run(applicationId=self._application, jobRunId=run["id"])
-            one = told["jobRun"]
+            answer = self._client.get_job_run(applicationId=self._application, jobRunId=run["id"])
+            one = answer["jobRun"]
             seconds = one.get("totalExecutionDurationSeconds")
             if seconds is not None:
                 yield RunTime(_seconds(one.get("startedAt", one["createdAt"])), float(seconds))
@@ -169,8 +169,8 @@ class AthenaQueries(_Asked):
             ids = page["QueryExecutionIds"]
             if not ids:
                 continue
-            told = self._client.batch_get_query_execution(QueryExecutionIds=ids)
-            queries = told["QueryExecutions"]
+            answer = self._client.batch_get_query_execution(QueryExecutionIds=ids)
+            queries = answer["QueryExecutions"]
             for one in queries:
                 millis = one.get("Statistics", {}).get("EngineExecutionTimeInMillis")
                 if millis is not None and self._counts(one):
@@ -215,7 +215,7 @@ class _Named:
 
 
 def _pages(ask: Any, asked: dict[str, Any], token: str) -> Iterator[Mapping[str, Any]]:
-    """Answers, page by page, of a service that tells where to go on by one name."""
+    """Answers, page by page, of a service that names the next page by one field."""
     for _ in range(_MOST_PAGES):
         answer = ask(**asked)
         yield answer
@@ -225,7 +225,7 @@ def _pages(ask: Any, asked: dict[str, Any], token: str) -> Iterator[Mapping[str,
 
 
 def _all_before(start: float, moments: Iterable[datetime]) -> bool:
-    """Everything behind is older still. Nothing at all says nothing."""
+    """All that follows is older still. An empty page says nothing."""
     found = [_seconds(one) for one in moments]
     return bool(found) and max(found) <= start
 

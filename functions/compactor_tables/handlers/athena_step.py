@@ -45,5 +45,5 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     position = None if given is None else msgspec.convert(given, Position)
     step = work.advance(position, event.get("answer"))
     logger.info("athena", table=table.text, status=step.status, sql=step.sql)
-    told: dict[str, Any] = msgspec.to_builtins(step)
-    return told
+    answer: dict[str, Any] = msgspec.to_builtins(step)
+    return answer

@@ -1,4 +1,4 @@
-"""Lambda: take a table for its engine, or leave it to whoever owns it."""
+"""Lambda: take a table for its engine, or leave it to its owner."""
 
 from __future__ import annotations
 

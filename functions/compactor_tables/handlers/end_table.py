@@ -11,7 +11,7 @@ from compactor.errors import CompactorError
 from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.settings.tables import DELTA
-from compactor_tables.handlers.runtime import CLOCK, RunOfTables, table_of, tell_table
+from compactor_tables.handlers.runtime import CLOCK, RunOfTables, table_metric, table_of
 from compactor_tables.maintenance_receipts import MaintenanceReceipt, read_receipt, write_receipt
 from compactor_tables.outcomes import Outcome, outcome_of
 from compactor_tables.table_end import Ending
@@ -51,7 +51,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     outcome = outcome_of(plan, order, receipt)
     ending = Ending(run.state, table, run.store, CLOCK, partial(_tag, run, event))
     for one in ending.end(outcome, receipt):
-        logger.warning("told of a run that died", table=table.text, died=one)
+        logger.warning("recorded a run that died", table=table.text, died=one)
     _count(outcome)
     return {"table": table.text, "status": outcome.status, "line": outcome.line}
 
@@ -69,12 +69,12 @@ def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
         # What reads the log comes with other libraries, which are there where some rule wants tags.
         from compactor_tables.metadata.delta_files import mark_superseded  # noqa: PLC0415 - see above
 
-        told = mark_superseded(run.state, receipt, rule, run.store)
+        marked = mark_superseded(run.state, receipt, rule, run.store)
     except CompactorError as error:
         logger.exception("not tagged", table=receipt.table)
         line = f"not tagged: {type(error).__name__}: {error}"
     else:
-        line = told.line if told is not None else ""
+        line = marked.line if marked is not None else ""
     receipt.steps = {**receipt.steps, "tags": line}
     write_receipt(receipt, run.state, run.store)
 
@@ -97,10 +97,10 @@ def _count(outcome: Outcome) -> None:
     for name, unit, attribute in _FIGURES:
         metrics.add_metric(name=name, unit=unit, value=getattr(outcome, attribute))
     backlog = max(0, outcome.foretold.files - outcome.files)
-    tell_table(outcome.table, "TableBacklog", backlog)
-    tell_table(outcome.table, "TableSeconds", outcome.seconds)
+    table_metric(outcome.table, "TableBacklog", backlog)
+    table_metric(outcome.table, "TableSeconds", outcome.seconds)
     metrics.add_metric(name="MaintenanceDollars", unit=MetricUnit.NoUnit, value=outcome.dollars)
     failed = outcome.status == "failed"
     metrics.add_metric(name="FailedTables", unit=MetricUnit.Count, value=failed)
-    tell = logger.error if failed else logger.info
-    tell("maintained", table=outcome.table, status=outcome.status, line=outcome.line)
+    log = logger.error if failed else logger.info
+    log("maintained", table=outcome.table, status=outcome.status, line=outcome.line)

@@ -21,7 +21,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", **request}``; return where the tables and the request lie.
 
     Raises:
-        InvalidInput: the request is at fault; the state machine ends at once.
+        InvalidInput: the request is at fault; the state machine ends.
     """
     given = {name: value for name, value in event.items() if name != "run_id"}
     request = read_request(given)

@@ -1,4 +1,4 @@
-"""Lambda: set up Glue's optimizers of a table, and tell what they did."""
+"""Lambda: set up Glue's optimizers of a table, and report what they did."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     ``status`` is ``more`` while a run of an optimizer goes on: look again in a minute.
 
     Raises:
-        InvalidInput: the table is none of Glue's, or there is no role for its optimizers.
+        InvalidInput: the table is not in Glue, or there is no role for its optimizers.
     """
     run, table = RunOfTables.of(event, context), table_of(event)
     order, role = run.order(event["plan"]), os.environ.get(ROLE_VARIABLE, "")

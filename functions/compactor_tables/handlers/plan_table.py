@@ -15,7 +15,7 @@ from compactor.settings.tables import parse_table
 from compactor_tables import document_keys as places
 from compactor_tables.costs import ENGINES
 from compactor_tables.engine_choice import NONE
-from compactor_tables.handlers.runtime import prices, table_store, tell_table
+from compactor_tables.handlers.runtime import prices, table_metric, table_store
 from compactor_tables.metadata.measuring import measure_table
 from compactor_tables.observing import Watched, watch
 from compactor_tables.orders import Order, find_order, write_order
@@ -33,7 +33,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request": {"bucket", "key"}}``; return the plan, in short.
 
     The order is stored in any case: where the engine is ``none`` it says why. A run that is begun
-    again goes on with what it ordered before: queries and commits are known by that.
+    again keeps what it ordered before: queries and commits are known by that.
 
     Raises:
         InvalidInput: there is no such table, or it may not be read.
@@ -65,7 +65,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         plan = _left(plan, f"not due: {due.reason}")
     order = plan.order(event["run_id"])
     write_order(order, request.state, store)
-    _tell(plan)
+    _count(plan)
     return _answer(order, plan.foretold(), bucket, key)
 
 
@@ -87,8 +87,8 @@ def _left(plan: TablePlan, reason: str) -> TablePlan:
     return msgspec.structs.replace(plan, engine=NONE, reason=reason, template=order)
 
 
-def _tell(plan: TablePlan) -> None:
-    tell_table(plan.table, "TableFiles", plan.files)
+def _count(plan: TablePlan) -> None:
+    table_metric(plan.table, "TableFiles", plan.files)
     for name, value in (("TableFiles", plan.files), ("FilesToRewrite", plan.foretold()["files"])):
         metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
     logger.info(

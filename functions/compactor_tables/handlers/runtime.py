@@ -51,7 +51,7 @@ class RunOfTables:
         """The run of ``{"run_id", "request": {"bucket", "key"}}``.
 
         Raises:
-            InvalidInput: the request is none of this run.
+            InvalidInput: the request is not of this run.
         """
         where = event["request"]
         state = places.state_around(where["bucket"], where["key"], event["run_id"])
@@ -64,7 +64,7 @@ class RunOfTables:
 
 
 class StoredRequest(msgspec.Struct):
-    """What of a run's request whoever works on a table must know."""
+    """What of a run's request the work on a table needs."""
 
     dry_run: bool = False
 
@@ -77,7 +77,7 @@ def glue() -> GlueTables:
 
 @cache
 def prices() -> Prices:
-    """Those of the function's region."""
+    """Prices of the function's region."""
     return prices_for(os.environ.get("AWS_REGION"))
 
 
@@ -100,7 +100,7 @@ def table_of(event: Event) -> TableAddress:
 CLOCK = SystemClock()
 
 
-def tell_table(table: str, name: str, value: float) -> None:
+def table_metric(table: str, name: str, value: float) -> None:
     """A number of one table, in CloudWatch's embedded metric format.
 
     Args:

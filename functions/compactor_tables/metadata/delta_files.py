@@ -53,10 +53,10 @@ def mark_superseded(
     if table.kind != DELTA or not rule.tag_superseded:
         return None
     files = superseded_files(state, table, store)
-    told = files.tag(receipt)
+    tag = files.tag(receipt)
     if receipt.deleted_files:
         files.forget_vacuumed()
-    return told
+    return tag
 
 
 class DeltaFiles:
@@ -80,7 +80,7 @@ class DeltaFiles:
 
     def current(self) -> Live:
         newest = self._newest()
-        # By its ETag as well: a table may be made anew in the same place.
+        # By its ETag as well: a table may be made again in the same place.
         if newest is None or newest != self._seen:
             state = DeltaLog(self._location, self._store).load()
             self._live = Live(state.version, frozenset(self._keys(one for one, _ in state.files)))
@@ -97,7 +97,7 @@ class DeltaFiles:
         return found
 
     def _keys(self, paths: Iterable[str]) -> Iterator[str]:
-        """Paths of the log are URIs, by its protocol; whoever wrote a key plainly is believed."""
+        """Paths of the log are URIs, by its protocol; a plain key is accepted as well."""
         place = self._location
         for path in paths:
             for text in {path, unquote(path)}:

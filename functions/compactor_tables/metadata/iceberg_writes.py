@@ -64,6 +64,6 @@ def _touched(metadata: TableMetadata, name: str, snapshot_id: int, io: FileIO) -
     return [
         Touched(spec.spec_id, *names.partition(spec, entry.partition))
         for entry, spec in entries
-        # Whoever rewrites a manifest takes over the files of others.
+        # A rewrite of a manifest takes over the files of others.
         if entry.snapshot_id == snapshot_id and entry.status != ManifestEntryStatus.EXISTING
     ]

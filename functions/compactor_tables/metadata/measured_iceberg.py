@@ -178,7 +178,7 @@ class _Partitions:
             partition.files.append(DataFile(entry.size, entry.rows, deleted, count))
 
     def measures(self) -> tuple[PartitionMeasure, ...]:
-        """Those that have files."""
+        """Measures of the partitions that have files."""
         made = [self._measure(one) for one in self._found.values() if one.files]
         return tuple(sorted(made, key=lambda one: (one.name, one.spec)))
 

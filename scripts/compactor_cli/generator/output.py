@@ -16,7 +16,7 @@ from compactor_cli.generator.objects import GeneratedObject
 MAX_WORKERS = 1_024
 DEFAULT_WORKERS = 32
 
-_TAKEN_AT_ONCE = 16
+_BATCH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class _Ledger:
         self._objects = objects
         self._on_progress = on_progress
         self._taking = threading.Lock()
-        self._telling = threading.Lock()
+        self._counting = threading.Lock()
         self._stopped = threading.Event()
         self._started = time.monotonic()
         self._sums = Written()
@@ -91,7 +91,7 @@ class _Ledger:
     def take(self) -> list[GeneratedObject]:
         """The next few objects; none when all are taken or a worker failed."""
         with self._taking:
-            return [] if self._stopped.is_set() else list(islice(self._objects, _TAKEN_AT_ONCE))
+            return [] if self._stopped.is_set() else list(islice(self._objects, _BATCH))
 
     def stop(self) -> None:
         """Let no worker take any more."""
@@ -104,7 +104,7 @@ class _Ledger:
 
     def stored(self, taken: list[GeneratedObject]) -> None:
         """Count these objects as stored."""
-        with self._telling:
+        with self._counting:
             sums = self._sums
             self._sums = Written(
                 objects=sums.objects + len(taken),

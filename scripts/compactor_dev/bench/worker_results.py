@@ -1,4 +1,4 @@
-"""What was measured of workers and loops, and the tables that show it."""
+"""Measurements of workers and loops, and tables of them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from importlib.metadata import version
 from compactor_dev.bench.datasets import SETS
 from compactor_dev.bench.measure import Spread, figure, markdown, parts, ratios
 
-WORKER, LOOP = "worker", "loop"
+WORKER, LOOP, PROVING = "worker", "loop", "proving"
 TITLES = {
     WORKER: "**s3-compactor worker**",
     "naive": "one object at a time (boto3)",
     LOOP: "bare loop: obstore, 256 threads",
-    "proving": "the loop, each record proved, outputs encoded",
+    PROVING: "the loop, each record proved, outputs encoded",
 }
 _PACKAGES = ("boto3", "obstore", "isal", "msgspec", "moto")
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One candidate, once; seconds and memory as :class:`Taken` and the candidate itself say.
+    """One run of a candidate; seconds and memory from :class:`Taken` and the candidate itself.
 
     Attributes:
         objects, bytes_in: sources read, and their stored bytes.
-        of_objects: objects of the set, of which these were the first.
-        start_seconds, start_user_seconds, start_kernel_seconds: until its imports were done.
-            They come once, so that a sample's figures are those of the whole set at its pace.
-        equal: the outputs hold exactly the records of the sources.
-        second_run: what the worker asked for in a second run over the unchanged set.
+        of_objects: objects of the whole set, if only the first were read.
+        start_seconds, start_user_seconds, start_kernel_seconds: until the end of imports.
+            Counted once per set when figures of a sample are scaled.
+        equal: whether the outputs contain exactly the records of the sources.
+        second_run: requests of a second run of the worker over the unchanged set.
     """
 
     candidate: str
@@ -63,17 +63,17 @@ class Measurement:
 
     @property
     def user_ms(self) -> float:
-        """CPU milliseconds in user space for one source."""
+        """CPU milliseconds in user space per source."""
         return 1_000 * self._of_one(self.user_seconds, self.start_user_seconds)
 
     @property
     def kernel_ms(self) -> float:
-        """Likewise, in the kernel."""
+        """CPU milliseconds in the kernel per source."""
         return 1_000 * self._of_one(self.kernel_seconds, self.start_kernel_seconds)
 
     @property
     def cpu_ms(self) -> float:
-        """Both."""
+        """CPU milliseconds per source."""
         return self.user_ms + self.kernel_ms
 
 
@@ -95,7 +95,7 @@ HEADS = (
 
 
 def rows(found: Sequence[Measurement], base: str) -> list[list[str]]:
-    """A row for each candidate in each lane; ratios are to the base's."""
+    """Return a row per candidate and lane, with ratios to the base."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for one in sorted(found, key=lambda one: (one.lane, one.round)):
         groups.setdefault((one.lane, one.candidate), []).append(one)
@@ -132,7 +132,7 @@ def _row(group: Sequence[Measurement], base: Sequence[Measurement]) -> list[str]
 
 
 def notes(found: Sequence[Measurement]) -> str:
-    """What the table has no columns for."""
+    """Return figures that have no column in the table."""
     loads = [one.load for one in found]
     text = f"Load average {min(loads):.1f} to {max(loads):.1f}."
     second = next((one.second_run for one in reversed(found) if one.second_run), {})
@@ -140,23 +140,57 @@ def notes(found: Sequence[Measurement]) -> str:
     return f"{text} A second run over the unchanged set: {asked}." if asked else text
 
 
+_PAGE_HEADS = (
+    "Sources",
+    "Lane",
+    "CPU ms/object: worker",
+    "bare loop",
+    "proving loop",
+    "Objects/s: worker",
+    "bare loop",
+    "proving loop",
+    "CPU, worker / bare loop",
+    "Objects/s, worker / bare loop",
+    "Worker's peak MB",
+)
+
+
 def page(known: Results) -> str:
-    """What docs/performance.md shows: for each set a table, and notes below it."""
-    blocks = [
-        f"**{one.title}**\n\n{markdown(HEADS, rows(known[one.name], LOOP), texts=2)}\n\n"
-        f"{notes(known[one.name])}"
+    """Return the table of docs/performance.md: a row per set and lane, and the conditions."""
+    shown = [
+        row
         for one in SETS.values()
-        if one.name in known
+        for lane in sorted({found.lane for found in known.get(one.name, [])})
+        for row in _page_row(one.title, lane, [m for m in known[one.name] if m.lane == lane])
     ]
+    loads = [one.load for found in known.values() for one in found]
     versions = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     made = (
-        "Medians of the rounds. Each candidate is a fresh process, from its start to its published"
-        " output, listing included; CPU is that of the candidate alone. Ratios are formed within"
-        " each round; the loop is the bare one, which checks, counts and commits nothing. Latency"
-        " comes before the first byte of every answer. Candidates and servers share processors."
-        " ¹ measured on the first objects only, because it is slow, and scaled."
-        f"\n\nMeasured on {time.strftime('%Y-%m-%d', time.gmtime())} on"
-        f" {len(os.sched_getaffinity(0))} processors ({platform.machine()}), Python"
-        f" {platform.python_version()}, {versions}."
+        f"Measured on {time.strftime('%Y-%m-%d', time.gmtime())} on"
+        f" {len(os.sched_getaffinity(0))} processors ({platform.machine()}), load average"
+        f" {min(loads):.1f} to {max(loads):.1f}, Python {platform.python_version()}, {versions}."
     )
-    return "\n\n".join([*blocks, made])
+    return f"{markdown(_PAGE_HEADS, shown, texts=2)}\n\n{made}"
+
+
+def _page_row(title: str, lane: str, found: Sequence[Measurement]) -> list[list[str]]:
+    """Return one row, or none if the worker was not measured."""
+    by_candidate: dict[str, list[Measurement]] = {}
+    for one in found:
+        by_candidate.setdefault(one.candidate, []).append(one)
+    worker, loop = (by_candidate.get(name, []) for name in (WORKER, LOOP))
+    if not worker:
+        return []
+    medians = [
+        figure(Spread.of(getattr(one, name) for one in by_candidate[candidate]).median)
+        if candidate in by_candidate
+        else ""
+        for name in ("cpu_ms", "speed")
+        for candidate in (WORKER, LOOP, PROVING)
+    ]
+    compared = [
+        ratios(*({one.round: getattr(one, name) for one in group} for group in (worker, loop)))
+        for name in ("cpu_ms", "speed")
+    ]
+    peak = f"{max(one.peak_bytes for one in worker) / 1e6:,.0f}"
+    return [[title, lane, *medians, *(str(one or "") for one in compared), peak]]

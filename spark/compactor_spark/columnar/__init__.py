@@ -1,6 +1,6 @@
 """Outputs that hold rows: many small Parquet objects into one, or records into Parquet.
 
-    rounds        groups of a round, a few at once, each a Spark job of its own
+    rounds        groups of a round, a few concurrently, each a Spark job of its own
       groups      picks the way for one group
         merge     Parquet sources: schemas -> one safe superset -> rows
         convert   JSON, CSV and TSV sources: records -> columns, or rejects
@@ -14,6 +14,6 @@
         output    rows -> staged Parquet -> read back -> parts of an upload
         staging   where sources and staged output lie (local, native)
 
-The order of writes is that of every other group: parts at the final key that nobody can read,
+The order of writes is that of every other group: parts at the final key that no reader sees,
 then the commit, then publication. Spark itself writes where no query engine looks.
 """

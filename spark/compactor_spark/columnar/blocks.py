@@ -31,7 +31,7 @@ _SLICES_TO_A_CORE = 2
 # What a task that is tried again reads again, at most.
 _MOST_SOURCES = 4_096
 _SLICE_BYTES = 16 * MIB
-_TOLD = ("source", "block", "kind", "header", "error", "reason", "detail")
+_COLUMNS = ("source", "block", "kind", "header", "error", "reason", "detail")
 _PASSED_ON = (TransientStoreError, IntegrityError)
 
 
@@ -74,7 +74,7 @@ def read_blocks(
 
 
 def slices_for(sources: Sequence[SourceObject], cores: int) -> int:
-    """Of how many tasks the reading of these sources is.
+    """How many tasks read these sources.
 
     As many as keep all cores busy, where each still has enough sources to read many at a time; more
     where a task would have too many bytes, or sources.
@@ -94,9 +94,9 @@ def accounts_of(blocks: DataFrame, sources: Sequence[SourceObject]) -> Accounts:
     """
     # Neither grouped nor sorted there: a shuffle takes Spark longer than its driver this loop.
     counted = F.coalesce(F.size("records"), F.lit(0)).alias("counted")
-    told = blocks.select(*_TOLD, counted).collect()
+    rows = blocks.select(*_COLUMNS, counted).collect()
     accounts = Accounts()
-    for row in sorted(told, key=lambda row: (row.source, row.block)):
+    for row in sorted(rows, key=lambda row: (row.source, row.block)):
         _add(accounts, row, sources[row.source])
     _forget_unread(accounts)
     accounts.kinds = list(dict.fromkeys(accounts.kinds))

@@ -25,11 +25,11 @@ class ColumnarContext:
 
     Attributes:
         settings: of the run.
-        store: used on the driver, by several threads at once.
+        store: used on the driver, by several threads concurrently.
         destination: where the partition's outputs go.
         run_id: of the run.
         open_store: makes a store in a task; it travels there pickled.
-        requests: takes what tasks ask of their stores; None where nobody counts it.
+        requests: takes what tasks ask of their stores; None where it is not counted.
     """
 
     settings: Settings

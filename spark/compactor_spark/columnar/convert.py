@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from compactor.log.columnar import Rejects
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import ObjectGroup
 from compactor.outputs.pending import PendingOutput
 from compactor_spark.columnar.blocks import (
@@ -38,7 +38,7 @@ def convert(
     a format without named fields, are quarantined.
 
     Raises:
-        InvalidInput: the schema is none, or no record fits it.
+        InvalidInput: the schema is invalid, or no record fits it.
         SourceChanged: a source is not what was listed.
         IntegrityError: rows and rejects are not as many as the records of the sources.
     """
@@ -71,7 +71,7 @@ def rows_of(
     """The rows of records that fit the columns of this run; the others are to be rejects.
 
     Raises:
-        InvalidInput: the schema is none.
+        InvalidInput: the schema is invalid.
     """
     blocks, kinds = records.blocks, records.kinds
     seen = json_fields(session, blocks, kinds)

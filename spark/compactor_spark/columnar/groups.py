@@ -14,6 +14,7 @@ from compactor.outputs.group import dropping, store_group, withhold
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.row_recount import read_rows_again
 from compactor.outputs.verify import check_pending
+from compactor.planning.dialects import Dialects
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.convert import convert
 from compactor_spark.columnar.local import LocalWorkspace
@@ -45,8 +46,8 @@ def compact_columnar(
         replays: its sources, where these are rejects of earlier entries.
 
     Raises:
-        InvalidInput: the sources have no columns in common, or the given schema is none.
-        SourceChanged: a source is not what was listed; nothing is left behind.
+        InvalidInput: the sources have no columns in common, or the given schema is invalid.
+        SourceChanged: a source is not what was listed; nothing was written.
         IntegrityError: rows out are not rows in; what was stored is dropped.
     """
     if group.copy:
@@ -89,4 +90,6 @@ def _copied(group: ObjectGroup, context: ColumnarContext) -> PendingOutput:
     except UnreadableSource as error:
         found = Quarantined(source, QuarantineReason(error.reason), error.detail)
         return PendingOutput(group=group, output=None, rows=(), quarantined=(found,))
-    return store_group(group, context.settings, context.store, context.destination)
+    settings, store = context.settings, context.store
+    decide = Dialects(settings, store)
+    return store_group(group, settings, store, context.destination, decide=decide)

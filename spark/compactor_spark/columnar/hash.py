@@ -1,4 +1,4 @@
-"""A hash over rows that does not hang on their order.
+"""A hash over rows that does not depend on their order.
 
 Each row is hashed by ``xxhash64``, and the hashes are added up modulo 2**64. Spark's hash passes
 over nulls and does not take maps, so every value is brought into a form first in which a null, an
@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from compactor_spark.columnar.session import quoted
 
 MODULUS = 1 << 64
-# Of the second hash: what a row is hashed behind.
+# Of the second hash: what is hashed before a row.
 _SALT = "s3-compactor"
 
 

@@ -1,6 +1,6 @@
-"""Find out the columns of records that nobody described.
+"""Find out the columns of records without a schema.
 
-JSON tells its types. CSV does not: a column becomes a number only when every value in it is written
+JSON has types. CSV has none: a column becomes a number only when every value in it is written
 as that number would be written, so that 007 stays the text it is. Nothing becomes a date.
 """
 
@@ -70,7 +70,7 @@ def with_columns_of(
     *,
     known: StructType,
 ) -> StructType:
-    """Known columns, and behind them those that records have beside them.
+    """Known columns, and after them those that records have beside them.
 
     Args:
         session: Spark's.
@@ -78,7 +78,7 @@ def with_columns_of(
         kinds: what kinds of records there are.
         seen: every field of the JSON records.
         known: empty where no columns are known; else what has no value yet adds none, for
-            nothing tells its type, nor do names that differ from a known one in case alone.
+            its type is unknown, as are names that differ from a known one in case alone.
     """
     if not known.fields:
         return columns_of(blocks, kinds, seen)
@@ -140,7 +140,7 @@ def infer_json(session: SparkSession, texts: DataFrame, **options: str) -> Struc
 
 
 def apart(texts: DataFrame, seen: StructType) -> StructType:
-    """Of names that differ in case alone, the one that most objects have; of equals the first.
+    """Keep, of names that differ in case alone, the one that most objects have; else the first.
 
     Args:
         texts: one column of strings, ``value``: JSON objects.

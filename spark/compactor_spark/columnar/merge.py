@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from compactor.errors import InvalidInput
 from compactor.log.manifest import ManifestRow
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import ObjectGroup, SourceObject
 from compactor.outputs.pending import PendingOutput
 from compactor_spark.columnar.context import USUAL_CODEC, ColumnarContext

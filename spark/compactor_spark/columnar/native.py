@@ -19,7 +19,7 @@ from compactor_spark.columnar.staging import StagedSources
 # with _ or a dot: such sources are copied to where their names are plain.
 _PLAIN_KEY = re.compile(r"(?:[A-Za-z0-9_=.+@~ -]+/)*[A-Za-z0-9][A-Za-z0-9_=.+@~ -]*")
 _DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
-_FOOTERS_AT_ONCE = 32
+_CONCURRENT_FOOTERS = 32
 
 
 class NativeWorkspace:
@@ -48,7 +48,7 @@ class NativeWorkspace:
     def stage(self, sources: Sequence[SourceObject]) -> StagedSources:
         """See the protocol."""
         staged = StagedSources()
-        with ThreadPoolExecutor(_FOOTERS_AT_ONCE, thread_name_prefix="footer") as pool:
+        with ThreadPoolExecutor(_CONCURRENT_FOOTERS, thread_name_prefix="footer") as pool:
             # Each range carries If-Match, so the footer is that of the listed object.
             found = pool.map(self._footer, sources)
             for number, (source, footer) in enumerate(zip(sources, found, strict=True)):

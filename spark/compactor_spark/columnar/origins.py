@@ -1,8 +1,8 @@
 """Where each row of an output comes from, as columns of it, where a table's rows have a key.
 
 Of two records of a key the later one counts; what the columns of ``order_by`` leave open, these two
-decide. They hang on nothing but the source: another try, another group and another version of this
-program give a record the same.
+decide. They depend on nothing but the source: another try, another group and another version of
+this program give a record the same.
 """
 
 from __future__ import annotations

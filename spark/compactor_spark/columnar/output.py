@@ -16,7 +16,7 @@ from compactor.formats import content_type
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
 from compactor.model import Compression, Format, ObjectGroup
-from compactor.outputs.pending import OutputWriter
+from compactor.outputs.output_writer import OutputWriter
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.hash import RowSums, row_sums
 from compactor_spark.columnar.schema import nullable
@@ -36,7 +36,7 @@ class Rows:
         order: columns that sort the rows as their sources have them; not part of the output.
         counted: rows counted in the sources, before Spark read them.
         left_out: stores the records that the frame leaves out, if any; asked only where fewer rows
-            were written than counted, for it reads all records once more.
+            were written than counted, for it reads all records again.
     """
 
     frame: DataFrame
@@ -95,7 +95,7 @@ def _types(schema: StructType) -> list[tuple[str, str]]:
 def store_output(
     group: ObjectGroup, columnar: Columnar, pieces: Iterator[bytes], context: ColumnarContext
 ) -> Output:
-    """Store staged bytes as parts of an upload at the final key; nobody can read them yet.
+    """Store staged bytes as parts of an upload at the final key; no reader sees them yet.
 
     Two runs of Spark need not write the same bytes. So what is committed is the checksum of
     these very bytes, taken while they pass.

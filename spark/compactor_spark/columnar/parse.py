@@ -32,7 +32,7 @@ from compactor_spark.columnar.schema import beyond, conformed, near, textual
 DATA = "__data"
 #: Which of the kinds a record is of, by its number.
 KIND = "__kind"
-#: What ``reason`` says when Spark could not take a value; a person is told more.
+#: What ``reason`` says when Spark could not take a value; the message says more.
 MISFIT = "does not fit the schema"
 _CORRUPT = "__corrupt"
 # A float holds every whole number of 7 digits, a double of 15.
@@ -157,8 +157,8 @@ def _without_rounding(
     long = F.col(REASON).isNull() & text.rlike(_MANY_DIGITS)
     parsed = parsed.withColumn("written", F.when(long, read(text, written)))
     for path, rounded in beyond(F.col("written"), written, schema):
-        told = f"column {path} is a floating-point number, which does not hold its whole number"
-        reason = reason.when(rounded, F.lit(told))
+        message = f"column {path} is a floating-point number, which does not hold its whole number"
+        reason = reason.when(rounded, F.lit(message))
     return parsed, reason
 
 

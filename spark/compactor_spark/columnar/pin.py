@@ -1,7 +1,7 @@
 """The columns of converted outputs: given, or found out once, and kept for every later run.
 
 They are kept beside the commit logs for the whole destination, not in one partition's log: outputs
-of all partitions are one table to whoever reads them. Each commit names the columns it has, too.
+of all partitions are one table to their readers. Each commit names the columns it has, too.
 Entries are numbered and created only if absent, so of two first runs one takes the other's.
 """
 
@@ -41,12 +41,12 @@ def pinned_schema(
         session: Spark's; reads a given schema.
         settings: of the run.
         store: where the pin is.
-        infer: finds out the columns, and returns those that it is given with the others behind
+        infer: finds out the columns, and returns those that it is given with the others after
             them; asked only where there is neither pin nor given schema, or the pin may grow.
 
     Raises:
-        InvalidInput: the given schema is none, or no safe superset of the pinned one; or none
-            was given and none can be found out.
+        InvalidInput: the given schema is invalid, or no safe superset of the pinned one; or none
+            was given and none can be inferred.
         TransientStoreError: the store says that there is a pin, and shows none.
     """
     given = (
@@ -90,7 +90,7 @@ def known_schema(
     """The columns that are given or pinned; None where they are still to be found out.
 
     Raises:
-        InvalidInput: the given schema is none.
+        InvalidInput: the given schema is invalid.
     """
     if settings.parquet_schema is not None:
         return given_schema(session, settings.parquet_schema)

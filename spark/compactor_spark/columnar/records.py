@@ -52,7 +52,7 @@ class Block(NamedTuple):
     Attributes:
         source: number of the source in its group.
         block: number of the block in its source.
-        kind: ``json``, ``tsv`` or ``csv``, this one with a delimiter behind it that is not the
+        kind: ``json``, ``tsv`` or ``csv``, this one with a delimiter after it that is not the
             usual one; empty for a source without content.
         header: names of the columns, for CSV and TSV.
         records: bytes of the records, without line ends.
@@ -104,7 +104,7 @@ class RecordReader:
     columns: tuple[str, ...] | None = None
 
     def __call__(self, numbered: Iterable[tuple[int, SourceObject]]) -> Iterator[Block]:
-        """Blocks of all these sources, in order; errors are told, not raised."""
+        """Blocks of all these sources, in order; errors are returned, not raised."""
         given = list(numbered)
         sources = [source for _, source in given]
         store = self.open_store()
@@ -112,11 +112,11 @@ class RecordReader:
         bodies = store.read_sources(sources)
         detect = detector(self.settings, Dialects(self.settings, store))
         for (number, _), body in zip(given, bodies, strict=True):
-            yield from self._told(number, body, detect)
+            yield from self._blocks_of(number, body, detect)
         if self.requests is not None:
             self.requests.add(Counter(store.requests.snapshot()) - before)
 
-    def _told(self, number: int, body: SourceBody, detect: Detector) -> Iterator[Block]:
+    def _blocks_of(self, number: int, body: SourceBody, detect: Detector) -> Iterator[Block]:
         block = 0
         try:
             if body.error is not None:
@@ -148,7 +148,7 @@ def blocks_of(
         number: of the source in its group.
         body: its content.
         settings: of the run.
-        detect: tells its format.
+        detect: finds its format.
         columns: those that ``parquet_schema`` gives, in their order.
 
     Raises:
@@ -279,7 +279,7 @@ def _unquoted(lines: Iterator[bytes]) -> Iterator[bytes]:
     """Records of TSV, where a quote is a character like others; some readers think otherwise."""
     for line in lines:
         if b'"' in line and ends_within_quotes(line, b"\t"):
-            detail = f"a quoted field would go on behind the line {line[:40]!r}"
+            detail = f"a quoted field would go on after the line {line[:40]!r}"
             raise UnreadableSource(QuarantineReason.OPEN_QUOTE, detail)
         yield line
 

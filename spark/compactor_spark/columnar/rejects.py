@@ -136,7 +136,7 @@ def _line(row: Row, records: Records, schema: StructType) -> bytes:
 
 
 def _why(record: str, kind: Kind, schema: StructType) -> str:
-    """The first column that does not take its value, as far as that can be told from here."""
+    """The first column that does not take its value, as far as that is known here."""
     if kind.kind != JSON:
         return _why_not_csv(record, kind)
     values = json.loads(record)

@@ -14,7 +14,7 @@ from compactor.errors import IntegrityError
 from compactor.log.columnar import Rejects
 from compactor.log.manifest import ManifestRow
 from compactor.log.rejects import Waiting, schema_digest
-from compactor.log.slices import SliceFacts
+from compactor.log.slice_facts import SliceFacts
 from compactor.model import ObjectGroup, SourceObject
 from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
@@ -49,7 +49,7 @@ def replay(
         Without an output where nothing fits that did not before: then the rejects wait on.
 
     Raises:
-        InvalidInput: the schema is none.
+        InvalidInput: the schema is invalid.
         IntegrityError: an object is not what its entry says, or rows and rejects are not as many
             as its records.
     """

@@ -1,4 +1,4 @@
-"""One round of columnar groups: a few at once, each a Spark job of its own over all executors."""
+"""One round of columnar groups: a few concurrently, each a Spark job over all executors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 # One task writes the rows of a group, so several groups keep the executors busy.
-_MOST_GROUPS_AT_ONCE = 8
+_MOST_CONCURRENT_GROUPS = 8
 
 
 class SparkFailed(Exception):
@@ -79,13 +79,13 @@ class ParquetRounds:
         self._client = client
         self._traits = traits
         self._open_store = OpenStore.of(settings, client.meta.region_name, traits)
-        at_once = min(_MOST_GROUPS_AT_ONCE, max(1, session.sparkContext.defaultParallelism))
-        self._at_once = at_once
+        concurrent = min(_MOST_CONCURRENT_GROUPS, max(1, session.sparkContext.defaultParallelism))
+        self._concurrent = concurrent
 
     def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Answers as groups end, one for each task; often none, so that the caller may tell."""
+        """Answers as groups end, one for each task; often none, so that the caller may log."""
         self._pin_columns(tasks)
-        with ThreadPoolExecutor(self._at_once, thread_name_prefix="columnar") as pool:
+        with ThreadPoolExecutor(self._concurrent, thread_name_prefix="columnar") as pool:
             running: set[Future[Answer]] = {pool.submit(self._answer, task) for task in tasks}
             try:
                 while running:
@@ -104,7 +104,7 @@ class ParquetRounds:
         if not groups:
             return
         with suppress(Exception):
-            # Whatever is wrong, every group finds it again, and tells it as its own failure.
+            # Whatever is wrong, every group finds it again, and reports it as its own failure.
             pin_by_sample(session, groups, context)
 
     def _answer(self, task: GroupTask) -> Answer:

@@ -1,6 +1,6 @@
 """Find out the columns of a run's outputs before its first group is done.
 
-Groups are done side by side. If each pinned what it found alone, the columns would hang on which
+Groups are done side by side. If each pinned what it found alone, the columns would depend on which
 came first, and would lack what other partitions have.
 """
 
@@ -29,7 +29,7 @@ def pin_by_sample(
     """Pin the columns found in a sample of all groups, unless they are given or pinned for good.
 
     Raises:
-        InvalidInput: no columns can be found out, or the given schema is none.
+        InvalidInput: no columns can be found out, or the given schema is invalid.
     """
     sources = list(sample(groups))
 

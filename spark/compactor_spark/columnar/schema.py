@@ -45,7 +45,7 @@ class SchemaClash(Exception):
     """Two types of one column that no type holds without loss.
 
     Attributes:
-        column: its path, fields of structs behind dots.
+        column: its path, fields of structs after dots.
         one, two: the types, as Spark writes them.
     """
 

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
-#: Where defaults differ between Spark 3.5 and 4.1, or hang on the cluster, they are set.
+#: Where defaults differ between Spark 3.5 and 4.1, or depend on the cluster, they are set.
 SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "spark.sql.ansi.enabled": "true",

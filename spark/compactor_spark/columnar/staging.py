@@ -105,7 +105,7 @@ class Workspace(Protocol):
         ...
 
     def close(self) -> None:
-        """Remove everything; nobody reads it any more."""
+        """Remove everything; it is not read any more."""
         ...
 
 

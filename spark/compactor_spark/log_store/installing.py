@@ -26,18 +26,18 @@ def use_conditional_commits(session: SparkSession) -> None:
     """Let no commit of this driver to a Delta table on S3 take the place of another's.
 
     Counts for all sessions of the driver, and tables that were not opened yet. Only the driver
-    commits, so executors need not have it. A log store that spark-submit was told of stands, and
-    where S3A cannot create conditionally all stays as it is: :func:`one_driver_only` tells.
+    commits, so executors need not have it. A log store that spark-submit names stands, and
+    where S3A cannot create conditionally all stays as it is: :func:`one_driver_only` says so.
 
     Args:
-        session: with the archives of Delta.
+        session: with the jars of Delta.
     """
     loader = _loader(session)
-    if _is_told(session) or not _creates_conditionally(loader):
+    if _is_configured(session) or not _creates_conditionally(loader):
         return
     if not _knows(loader, _CLASS):
         _compile(session, loader)
-    # The running context's own: what a session is told does not count here.
+    # The running context's own: a session's own settings do not count here.
     context: Any = session.sparkContext
     conf = context._jsc.sc().conf()
     for scheme in _SCHEMES:
@@ -45,14 +45,14 @@ def use_conditional_commits(session: SparkSession) -> None:
 
 
 def one_driver_only(session: SparkSession) -> str:
-    """What a person is told where two drivers could overwrite each other's commits; else empty."""
-    if _is_told(session):
+    """The warning where two drivers could overwrite each other's commits; else empty."""
+    if _is_configured(session):
         return ""
     jvm: Any = session._jvm
     return _ONE_DRIVER.format(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
 
 
-def _is_told(session: SparkSession) -> bool:
+def _is_configured(session: SparkSession) -> bool:
     return any(name.startswith(_PREFIX) for name, _ in session.sparkContext.getConf().getAll())
 
 

@@ -7,7 +7,7 @@
       delta       OPTIMIZE, REORG and VACUUM
         delta_number  a partition as so many files
         delta_log     what the log says of its commits
-    where         a partition as each of them is told of it
+    where         a partition as each of them names it
     rows          how many rows there are, and two hashes over them
     java          what py4j does not do by itself
 

@@ -44,7 +44,7 @@ _RETAIN_CHECKED = f"{_CONF}.retentionDurationCheck.enabled"
 # Else a version older than the table's retention is neither read nor restored, though its files are
 # there: the last one before a rewrite may be as old as it likes.
 _OLD_REFUSED = f"{_CONF}.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-# By itself Delta writes no VACUUM into the log of a table on S3. Then nobody hears how much went,
+# By itself Delta writes no VACUUM into the log of a table on S3. Then how much went is unknown,
 # and the next plan does not see that it was done.
 _LOGGED = f"{_CONF}.vacuum.logging.enabled"
 _COUNTED = ("numDeletedFiles", "numFilesToDelete", "sizeOfDataToDelete")
@@ -245,7 +245,7 @@ class DeltaTable:
         given back.
 
         Raises:
-            IntegrityError: somebody else committed in between; the table is as they left it.
+            IntegrityError: another writer committed in between; the table is as they left it.
         """
         with self._saying(said):
             self.session.sql(f"RESTORE TABLE {self._sql} TO VERSION AS OF {wanted}")
@@ -258,7 +258,7 @@ class DeltaTable:
                 )
 
     def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:
-        """See the protocol: files with deletion vectors are written anew without their rows."""
+        """See the protocol: files with deletion vectors are rewritten without their rows."""
         began, where = self._now, self._predicate(partition)
         with self._signed(order, what):
             self.session.sql(
@@ -293,7 +293,7 @@ class DeltaTable:
         return self._vacuum(order, hours, "LITE")
 
     def orphans(self, order: Order, now: float) -> StepDone:
-        """See the protocol; VACUUM does not tell replaced files from those that nothing named."""
+        """See the protocol; VACUUM deletes replaced files as well as those that nothing named."""
         return self._vacuum(order, self._hours(order, _orphan_seconds(order)), "")
 
     def _hours(self, order: Order, seconds: float) -> int:
@@ -326,13 +326,15 @@ class DeltaTable:
 
     def _vacuumed(self, said: str, after: int) -> tuple[int | None, int]:
         """What a VACUUM after a version took: files, and their bytes where all of them went."""
-        told: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for entry in self._entries.back_from(self._now):
             if entry is None or entry.number <= after:
                 break
             if entry.says == said:
-                told |= {one: found for one in _COUNTED if (found := entry.metric(one)) is not None}
-        files, due, size = (told.get(one) for one in _COUNTED)
+                counts |= {
+                    one: found for one in _COUNTED if (found := entry.metric(one)) is not None
+                }
+        files, due, size = (counts.get(one) for one in _COUNTED)
         return files, (size or 0) if files == due else 0
 
     def undo(self, version: str, order: Order) -> str:
@@ -346,7 +348,7 @@ class DeltaTable:
             if entry.number <= wanted:
                 break
             if not entry.says.startswith(_OURS):
-                accepted = "a table to which nobody else committed since"
+                accepted = "a table to which no other writer committed since"
                 raise InvalidInput(
                     "undo", version, f"{accepted}; version {entry.number} would be lost"
                 )
@@ -364,7 +366,7 @@ class DeltaTable:
 
     @contextmanager
     def _saying(self, said: str) -> Iterator[None]:
-        """What commits say of themselves; a conflict is told as one."""
+        """What commits say of themselves; a conflict is raised as one."""
         self._look()
         self.session.conf.set(_MESSAGE, said)
         try:

@@ -33,8 +33,8 @@ class Entry:
     @property
     def at(self) -> float | None:
         """When it was made, UNIX seconds; None where its writer did not say."""
-        told = self.info.get("inCommitTimestamp", self.info.get("timestamp"))
-        return None if told is None else float(told) / 1000
+        given = self.info.get("inCommitTimestamp", self.info.get("timestamp"))
+        return None if given is None else float(given) / 1000
 
     @property
     def says(self) -> str:
@@ -43,8 +43,8 @@ class Entry:
 
     def metric(self, name: str) -> int | None:
         """What its writer counted; None where it did not."""
-        told = (self.info.get("operationMetrics") or {}).get(name)
-        return None if told is None else int(told)
+        given = (self.info.get("operationMetrics") or {}).get(name)
+        return None if given is None else int(given)
 
     @property
     def gone(self) -> Sequence[Action]:

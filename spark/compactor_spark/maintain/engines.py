@@ -48,7 +48,7 @@ class StepDone(NamedTuple):
     Attributes:
         line: for a person.
         expired: snapshots that went.
-        deleted_files, deleted_bytes: files that went, and their bytes; 0 where nothing tells.
+        deleted_files, deleted_bytes: files that went, and their bytes; 0 where that is unknown.
         before, after: versions between which it changed what readers read; empty where it did not.
     """
 
@@ -72,7 +72,7 @@ class Tables(Protocol):
         ...
 
     def version(self) -> str:
-        """Of the table, now."""
+        """The present version of the table."""
         ...
 
     def mark(self, order: Order, now: float) -> Mark:
@@ -80,11 +80,11 @@ class Tables(Protocol):
         ...
 
     def unmark(self, order: Order) -> None:
-        """Nothing was rewritten: there is nothing to undo."""
+        """Forget the mark to undo to, as nothing was rewritten."""
         ...
 
     def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """Why a partition is not closed; empty where nobody wrote it since.
+        """Why a partition is not closed; empty where no writer changed it since.
 
         Args:
             partition: of an order.
@@ -104,7 +104,8 @@ class Tables(Protocol):
         """Rewrite a partition's data files in one commit; None where there is nothing to do.
 
         Raises:
-            TableConflict: somebody else changed these files first; nothing of ours is in the table.
+            TableConflict: another writer changed these files first; nothing of ours is in the
+                table.
             IntegrityError: the new files have not the rows of the old ones; nothing is committed.
         """
         ...
@@ -118,7 +119,7 @@ class Tables(Protocol):
         ...
 
     def take_back(self, before: str, after: str, what: str) -> bool:
-        """Make the table what it was; False, and nothing done, where somebody committed since."""
+        """Make the table what it was; False, and no change, if another writer committed since."""
         ...
 
     def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:

@@ -2,7 +2,7 @@
 
 Which run made a commit, and for what, stands in the summary of its snapshot. What Iceberg's own
 rollback would try again on whatever it finds, and so drop another writer's commit, is done here by
-one compare-and-swap of the table's metadata, only where nobody committed since.
+one compare-and-swap of the table's metadata, only where no other writer committed since.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ from compactor_spark.rounds import first_line
 from compactor_spark.upsert.engines import cause_of
 from compactor_tables.orders import BINPACK, SORT, ZORDER, Order, PartitionOrder
 
-_OLDER = "files of an older partition spec lie in it, which its values do not tell from others"
+_OLDER = (
+    "files of an older partition spec lie in it, which its values do not distinguish from others"
+)
 _MAIN, _REPLACE = "main", "replace"
 _CONFLICTS = (
     "org.apache.iceberg.exceptions.CommitFailedException",
@@ -131,7 +133,7 @@ class IcebergTable:
             parent = snapshot.parentId()
             snapshot = None if parent is None else table.snapshot(parent)
             if parent is not None and snapshot is None:
-                return "snapshots of the time since have expired, and nothing tells what they wrote"
+                return "snapshots of the time since have expired, so what they wrote is unknown"
         return ""
 
     def _partitions_of(self, table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
@@ -262,7 +264,7 @@ class IcebergTable:
         return self._sums(table, self._tasks(table, int(version), partition))
 
     def _sums(self, table: Any, tasks: list[Any]) -> RowSums:
-        """Of the rows of these files, read as a rewrite reads them."""
+        """Sums over the rows of these files, read as a rewrite reads them."""
         if not tasks:
             return RowSums(0, 0, 0)
         spark, staged = self._jvm.org.apache.iceberg.spark, self._jvm.java.util.ArrayList()
@@ -399,7 +401,7 @@ def _is_present(table: Any, partition: PartitionOrder) -> bool:
 
 
 def _others(what: str) -> str:
-    return f"a table to which nobody else committed since; {what} would be lost"
+    return f"a table to which no other writer committed since; {what} would be lost"
 
 
 def _kept_whole(table: Any) -> str:
@@ -408,7 +410,7 @@ def _kept_whole(table: Any) -> str:
 
 
 def _conflict(error: Exception) -> Exception:
-    """What a failed commit means: somebody else was first, or it is what it is."""
+    """What a failed commit means: another writer was first, or the error itself."""
     if any(one in cause_of(error) for one in _CONFLICTS):
         return TableConflict(first_line(error))
     return error

@@ -1,4 +1,4 @@
-"""What Iceberg's snapshots tell, and how its actions are told in which order rows shall lie."""
+"""What Iceberg's snapshots say, and how its actions are given the order of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUN, WHAT = f"{PREFIX}.maintenance", f"{PREFIX}.what"
 
 
 def in_order(session: SparkSession, action: Any, table: Any, order: Order) -> Any:
-    """A rewrite's action, told in which order rows shall lie."""
+    """A rewrite's action, given the order of rows."""
     jvm: Any = session._jvm
     if order.how == BINPACK:
         return action.binPack().option("min-input-files", str(order.min_files))
@@ -41,7 +41,7 @@ def in_order(session: SparkSession, action: Any, table: Any, order: Order) -> An
 
 
 def evaluator(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any:
-    """Tells of a partition of a division whether rows that are wanted may lie in it."""
+    """Whether, in a partition of a division, rows that are wanted may lie in it."""
     spec = table.specs().get(spec_id)
     expressions = jvm.org.apache.iceberg.expressions
     projected = expressions.Projections.inclusive(spec, True).project(wanted)
@@ -49,7 +49,7 @@ def evaluator(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any:
 
 
 def certainly(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any | None:
-    """Tells of a partition of a spec whether all its rows are wanted; None where of none it can."""
+    """Whether all rows of a partition of a spec are wanted; None where that is never known."""
     spec = table.specs().get(spec_id)
     expressions = jvm.org.apache.iceberg.expressions
     projected = expressions.Projections.strict(spec, True).project(wanted)
@@ -83,7 +83,7 @@ def tag_of(run_id: str) -> str:
 def first_since_mark(table: Any, order: Order) -> int:
     """When the first snapshot after this run's mark was made, UNIX milliseconds.
 
-    An undo looks at all of them: whether nobody else is among those who made them.
+    An undo looks at all of them: whether they all were made by this program.
     """
     ref = table.refs().get(tag_of(order.run_id))
     first, snapshot = sys.maxsize, table.currentSnapshot()

@@ -52,7 +52,7 @@ class RowsDiffer(IntegrityError):
 
 
 class _TimeIsUp(Exception):
-    """Nothing new is begun."""
+    """Time is up: nothing new is begun."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Maintenance:
         table: its table.
         receipt: of this order, as an earlier job left it.
         save: stores the receipt; called after each partition and each step.
-        say: told how far it is.
+        say: called with how far it is.
         now: UNIX seconds.
         undone: the version to which the step ``undo`` returns.
         require_ours: raises once the table is not this run's any more; asked before each partition
@@ -133,60 +133,60 @@ class Maintenance:
 
     def _rewrite_all(self) -> None:
         for number, one in enumerate(self.order.partitions, start=1):
-            if self._is_told(one.name):
+            if self._is_done(one.name):
                 continue
             self._require_turn()
-            told = self._rewrite(one)
-            self._keep(told)
+            record = self._rewrite(one)
+            self._keep(record)
             share = f"{number:,}/{len(self.order.partitions):,}"
-            self.say(f"{share} {one.name or 'the table'}: {_line(told)}")
-            if told.status == ROLLED_BACK or self._failures >= _MOST_FAILURES:
+            self.say(f"{share} {one.name or 'the table'}: {_line(record)}")
+            if record.status == ROLLED_BACK or self._failures >= _MOST_FAILURES:
                 break
         if not self.receipt.of(DONE, FAILED, ROLLED_BACK) and DELETES not in self.order.steps:
             self.table.unmark(self.order)
             self.receipt.undo, self.receipt.undo_until = "", 0.0
 
-    def _is_told(self, name: str) -> bool:
+    def _is_done(self, name: str) -> bool:
         """Whether an earlier job came to an end with this partition."""
         return any(one.name == name for one in self.receipt.of(DONE, ROLLED_BACK))
 
-    def _keep(self, told: RewrittenPartition) -> None:
-        kept = [one for one in self.receipt.partitions if one.name != told.name]
-        self.receipt.partitions = [*kept, told]
+    def _keep(self, record: RewrittenPartition) -> None:
+        kept = [one for one in self.receipt.partitions if one.name != record.name]
+        self.receipt.partitions = [*kept, record]
         self.save(self.receipt)
 
     def _rewrite(self, partition: PartitionOrder) -> RewrittenPartition:
-        told = RewrittenPartition(name=partition.name, status=DONE)
+        record = RewrittenPartition(name=partition.name, status=DONE)
         began = time.monotonic()
         try:
-            self._do(partition, told)
+            self._do(partition, record)
             self._failures = 0
         except TableConflict as error:
-            told.status, told.why = GAVE_WAY, str(error)
+            record.status, record.why = GAVE_WAY, str(error)
         except RowsDiffer as error:
             self._keep(error.partition)
             raise
         except Exception as error:
-            told.status, told.why = FAILED, f"{type(error).__name__}: {first_line(error)}"
+            record.status, record.why = FAILED, f"{type(error).__name__}: {first_line(error)}"
             self._failures += 1
-        told.seconds = time.monotonic() - began
-        return told
+        record.seconds = time.monotonic() - began
+        return record
 
-    def _do(self, partition: PartitionOrder, told: RewrittenPartition) -> None:
+    def _do(self, partition: PartitionOrder, record: RewrittenPartition) -> None:
         order, what = self.order, f"{REWRITE} {partition.name}"
         found = self.table.done(what, order, self.receipt.undo)
         if found is None:
-            told.why = self._open_or_unfit(partition)
-            found = None if told.why else self.table.rewrite(partition, order, what)
+            record.why = self._open_or_unfit(partition)
+            found = None if record.why else self.table.rewrite(partition, order, what)
         if found is None:
-            told.status, told.why = LEFT, told.why or "nothing to rewrite"
+            record.status, record.why = LEFT, record.why or "nothing to rewrite"
             return
-        told.before, told.after = found.before, found.after
-        told.files, told.bytes = found.files, found.bytes
-        told.into, told.into_bytes = found.into, found.into_bytes
+        record.before, record.after = found.before, found.after
+        record.files, record.bytes = found.files, found.bytes
+        record.into, record.into_bytes = found.into, found.into_bytes
         if order.verify_rows:
-            self._compare(partition, found, told)
-        if told.status == DONE:
+            self._compare(partition, found, record)
+        if record.status == DONE:
             room = _MOST_SUPERSEDED - len(self.receipt.superseded)
             self.receipt.superseded += found.superseded[:room]
 
@@ -196,13 +196,13 @@ class Maintenance:
         return written or self.table.unfit(partition, self.order)
 
     def _compare(
-        self, partition: PartitionOrder, found: Rewritten, told: RewrittenPartition
+        self, partition: PartitionOrder, found: Rewritten, record: RewrittenPartition
     ) -> None:
         before, after, seconds = self.table.rows_of(partition, found)
-        told.rows = before.rows
+        record.rows = before.rows
         if before != after:
-            told.why = _difference(before.rows, after.rows)
-            self._take_back(found.before, found.after, told)
+            record.why = _difference(before.rows, after.rows)
+            self._take_back(found.before, found.after, record)
             return
         earlier = self.receipt.scan_seconds
         self.receipt.scan_seconds = (
@@ -210,20 +210,20 @@ class Maintenance:
             (earlier[1] or 0.0) + seconds[1],
         )
 
-    def _take_back(self, before: str, after: str, told: RewrittenPartition) -> None:
+    def _take_back(self, before: str, after: str, record: RewrittenPartition) -> None:
         """Raises :class:`RowsDiffer` where others committed since, and only a person can help."""
-        if self.table.take_back(before, after, f"{self.order.run_id}:roll back {told.name}"):
-            told.status = ROLLED_BACK
+        if self.table.take_back(before, after, f"{self.order.run_id}:roll back {record.name}"):
+            record.status = ROLLED_BACK
             return
-        told.status = FAILED
-        told.why += (
+        record.status = FAILED
+        record.why += (
             f". Others committed since, so the rewrite stands, as version {after}: stop them, go"
             f" back to version {before}, and do their later commits again"
         )
-        raise RowsDiffer(told)
+        raise RowsDiffer(record)
 
     def _all_deletes(self) -> None:
-        """Of partitions that nobody writes, and that nothing went wrong with."""
+        """Rewrite all deletes of partitions that are not being written, and did not fail."""
         open_ones = {one.name for one in self.receipt.of(GAVE_WAY)}
         for one in self.order.partitions:
             what = f"{DELETES} {one.name}"
@@ -248,12 +248,12 @@ class Maintenance:
             before = self.table.rows_at(partition, found.before)
             after = self.table.rows_at(partition, found.after)
             if before != after:
-                told = RewrittenPartition(name=partition.name, status=DONE)
-                told.before, told.after = found.before, found.after
-                told.why = _difference(before.rows, after.rows)
-                self._keep(told)
-                self._take_back(found.before, found.after, told)
-                return f"{ROLLED_BACK}: {told.why}"
+                record = RewrittenPartition(name=partition.name, status=DONE)
+                record.before, record.after = found.before, found.after
+                record.why = _difference(before.rows, after.rows)
+                self._keep(record)
+                self._take_back(found.before, found.after, record)
+                return f"{ROLLED_BACK}: {record.why}"
         return found.line
 
     def _other_steps(self) -> None:
@@ -290,7 +290,7 @@ class Maintenance:
 
 
 def require_floors(order: Order) -> None:
-    """Refuse to let go of what somebody still reads or writes, unless the order says so twice.
+    """Refuse to let go of what may still be read or written, unless the order says so twice.
 
     Raises:
         InvalidInput: the order keeps old versions, or files that nothing names, too short.
@@ -314,8 +314,8 @@ def _difference(before: int, after: int) -> str:
     return f"{before:,} rows stayed as many, and are not the same"
 
 
-def _line(told: RewrittenPartition) -> str:
-    if told.status != DONE:
-        return f"{told.status}: {told.why}"
-    rows = "" if told.rows is None else f", {told.rows:,} rows compared"
-    return f"{told.files:,} files to {told.into:,}{rows}, {told.seconds:.1f} s"
+def _line(record: RewrittenPartition) -> str:
+    if record.status != DONE:
+        return f"{record.status}: {record.why}"
+    rows = "" if record.rows is None else f", {record.rows:,} rows compared"
+    return f"{record.files:,} files to {record.into:,}{rows}, {record.seconds:.1f} s"

@@ -23,7 +23,7 @@ def start_settings(tables: Iterable[TableAddress], given: Mapping[str, str]) -> 
 
     Args:
         tables: of the orders of a job.
-        given: what spark-submit was told.
+        given: spark-submit's settings.
     """
     said: dict[str, str] = {}
     for one in tables:
@@ -39,7 +39,7 @@ def open_maintained(
     Args:
         session: started with :func:`start_settings`.
         address: of the table.
-        client: tells where S3 is.
+        client: knows where S3 is.
         state: where the run's documents lie; no table is made there, but catalogs want a place.
 
     Raises:

@@ -1,4 +1,4 @@
-"""How many rows there are, and two hashes over them that do not hang on their order."""
+"""How many rows there are, and two hashes over them that do not depend on their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HASHED = "columns of which Spark makes a hash; or verify_bytes 0, and nothing c
 
 
 class RowSums(NamedTuple):
-    """Of equal rows these are equal; where they are equal, rows differ by a chance of 2**-128.
+    """Sums that are equal for equal rows; for other rows they are equal with chance 2**-128.
 
     Attributes:
         rows: how many.

@@ -1,4 +1,4 @@
-"""A partition of an order, as Iceberg and as Delta are told of it."""
+"""A partition of an order, in the terms of Iceberg and of Delta."""
 
 from __future__ import annotations
 

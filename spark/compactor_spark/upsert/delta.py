@@ -48,7 +48,7 @@ class DeltaTables:
     def see(self, name: str, log_id: str) -> Seen | None:
         """See the protocol."""
         jvm: Any = self.session._jvm
-        # Spark's own statements would tell the same with four jobs.
+        # Spark's own statements would return the same with four jobs.
         found = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(
             self.session._jsparkSession, name
         )
@@ -97,13 +97,13 @@ class DeltaTables:
         self.session.sql(f"ALTER TABLE {_sql(name)} ADD COLUMNS ({columns_of(added)})")
 
     def merge(self, name: str, seen: Seen, statement: Callable[[str], str], token: Token) -> None:
-        """See the protocol; what Delta itself can tell apart is no conflict.
+        """See the protocol; what Delta itself can separate is no conflict.
 
-        Delta takes a table that was restored, or made anew, as it is now: so it is looked at.
+        Delta takes a table that was restored, or made again, as it is now: so it is looked at.
         """
         now = self.see(name, token.log_id)
         if now is None or now.fault or (now.uuid, now.last) != (seen.uuid, seen.last):
-            raise TableConflict(f"{name} was changed by somebody else before the merge")
+            raise TableConflict(f"{name} was changed by another writer before the merge")
         try:
             with self._transaction(token):
                 self.session.sql(statement(_sql(name)))
@@ -142,7 +142,7 @@ class DeltaTables:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether Delta says that somebody else committed first."""
+    """Whether Delta says that another writer committed first."""
     cause = cause_of(error)
     return "delta" in cause and any(conflict in cause for conflict in _CONFLICTS)
 

@@ -23,7 +23,7 @@ class Token(NamedTuple):
 
     @property
     def text(self) -> str:
-        """For a person, and for whoever looks for the commit."""
+        """For a person, and to find the commit by."""
         return f"{PREFIX}.{self.log_id}:{self.number}"
 
 
@@ -32,7 +32,7 @@ class Seen:
     """One table, as it was read.
 
     Attributes:
-        uuid: a table that is made anew has another.
+        uuid: a table that is made again has another.
         location: URI below which it keeps its files.
         last: up to which entry of the log it has everything.
         version: id of a snapshot, or a number; None for a table without any.
@@ -69,7 +69,7 @@ class Engine(Protocol):
         ...
 
     def rows(self, name: str, seen: Seen) -> DataFrame:
-        """Its rows as it was seen, whatever happened since."""
+        """The table's rows as it was seen, whatever happened since."""
         ...
 
     def create(
@@ -84,7 +84,7 @@ class Engine(Protocol):
             beside: URI of the place of the table of rows, where this is that of its keys.
 
         Raises:
-            TableConflict: somebody made it meanwhile.
+            TableConflict: another writer made it meanwhile.
         """
         ...
 
@@ -98,12 +98,12 @@ class Engine(Protocol):
         Args:
             name: of the table.
             seen: how it was seen; where it has changed, nothing is committed.
-            statement: makes the MERGE for what it is told to merge into.
+            statement: makes the MERGE into a given target.
             token: what the table then has.
 
         Raises:
             TableConflict: the table has changed; nothing of this is in it.
-            TransientStoreError: nobody knows whether it is.
+            TransientStoreError: it is unknown whether it is.
         """
         ...
 
@@ -114,7 +114,7 @@ def columns_of(schema: StructType) -> str:
 
 
 def cause_of(error: Exception) -> str:
-    """Names of the Java classes behind an error of Spark, the outermost first."""
+    """Names of the Java classes of an error of Spark, the outermost first."""
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     names = []
     while java is not None:

@@ -1,7 +1,7 @@
 """Iceberg: a MERGE into a branch, then one commit of metadata that moves main to it.
 
 The MERGE itself cannot set a property, and Iceberg would try its commit again on whatever it finds.
-So it goes into a branch that nobody else knows. Then one commit moves ``main`` there, sets the
+So it goes into a branch that no other writer knows. Then one commit moves ``main`` there, sets the
 number and drops the branch: a compare-and-swap of the table's metadata, which any catalog has, and
 only where main is still the snapshot that the branch began with. Killed before, nothing is visible;
 the branch ends by itself with the next expiry of snapshots after ``_KEEP_DAYS``.
@@ -131,7 +131,7 @@ class IcebergTables:
         operations = table.operations()
         base = operations.refresh()
         if str(base.uuid()) != seen.uuid or _snapshot_of(base, _MAIN) != seen.version:
-            raise TableConflict(f"{name} was changed by somebody else during the merge")
+            raise TableConflict(f"{name} was changed by another writer during the merge")
         if _number(name, dict(base.properties()), token.log_id) != seen.last:
             raise TableConflict(f"{name} was given other entries during the merge")
         staged = base.snapshot(base.ref(branch).snapshotId())

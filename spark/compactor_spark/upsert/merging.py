@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # One merge reads so many outputs; where they pass through a disk, it has room for them.
 _COMMIT_OUTPUTS, _ENTRY_OUTPUTS = 200, 100
-_AT_ONCE = 8
+_CONCURRENT = 8
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Merging:
     Attributes:
         loaded: the run.
         client: serves the driver's own requests.
-        console: told how far it is.
+        console: shows how far it is.
         traits: the ways that are safe at the store.
         table: as Spark writes it.
         access: how Spark finds outputs, see :func:`compactor_spark.columnar.staging.access`.
@@ -78,8 +78,8 @@ class Merging:
             return None
         table = open_table(session, loaded.settings, client)
         address = loaded.settings.table_address
-        if address is not None and address.kind == DELTA and (told := one_driver_only(session)):
-            console.say(told)
+        if address is not None and address.kind == DELTA and (warning := one_driver_only(session)):
+            console.say(warning)
         return cls(loaded, client, console, traits, table, access_of(session))
 
     def merge(self) -> None:
@@ -145,7 +145,7 @@ class StagedOutputs:
         self._root = self._root or Path(tempfile.mkdtemp(prefix="compactor-merge-"))
         missing = [one for one in files if one not in self._staged]
         fetch = partial(self._fetch, self._root)
-        with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="staged") as pool:
+        with ThreadPoolExecutor(_CONCURRENT, thread_name_prefix="staged") as pool:
             self._staged.update(zip(missing, pool.map(fetch, missing), strict=True))
         return [self._staged[one].as_uri() for one in files]
 

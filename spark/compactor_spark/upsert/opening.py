@@ -31,7 +31,7 @@ def start_settings(settings: Settings, given: Mapping[str, str]) -> dict[str, st
 
     Args:
         settings: of the run.
-        given: what spark-submit was told.
+        given: spark-submit's settings.
     """
     address = settings.table_address
     if address is None or not settings.upsert_key:
@@ -45,7 +45,7 @@ def open_table(session: SparkSession, settings: Settings, client: S3Client) -> O
     Args:
         session: started with :func:`start_settings`.
         settings: of the run; they name a table with a key.
-        client: tells where S3 is.
+        client: knows where S3 is.
 
     Raises:
         InvalidInput: Spark has not what the table takes.

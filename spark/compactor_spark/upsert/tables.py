@@ -225,7 +225,7 @@ class SparkUpserts:
             decided.unpersist()
 
     def _see(self, log_id: str) -> _Both | None:
-        # Keys first: whatever is merged between both looks makes them lag behind, which is right.
+        # Keys first: whatever is merged between both looks makes them lag, which is safe.
         keys = self._engine.see(self._keys_name, log_id)
         rows = self._engine.see(self._name, log_id)
         if keys is None and rows is not None and rows.last:
@@ -293,7 +293,7 @@ class SparkUpserts:
         """Outputs that have what upserts need.
 
         Args:
-            outputs: as their footers tell.
+            outputs: by their footers.
             table: names of the table's columns.
 
         Raises:

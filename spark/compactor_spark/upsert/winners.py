@@ -48,7 +48,7 @@ class Outputs:
     Attributes:
         uris: where Spark finds them; their names differ.
         alike: those that can be read with one schema, by that schema.
-        rows: of all of them together; None where nobody counted.
+        rows: of all of them together; None where they were not counted.
     """
 
     uris: Sequence[str]

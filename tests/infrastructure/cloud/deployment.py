@@ -68,11 +68,6 @@ class Deployment:
             if one["type"] == "AWS::Scheduler::Schedule"
         }
 
-    @property
-    def schedule(self) -> Mapping[str, Any]:
-        """The schedule of the runs, which has the deployment's name."""
-        return self.schedules[self.assembly.name]
-
     def code(self, function: str) -> Path:
         """The directory that a function's code was packed from."""
         found = self.assembly.resources("AWS::Lambda::Function")

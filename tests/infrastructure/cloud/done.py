@@ -9,7 +9,7 @@ from tests.infrastructure.cloud import engine, expected
 from tests.infrastructure.cloud.audit import Audit, uses
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Statement
-from tests.infrastructure.configurations import CONFIGURATIONS, KMS_KEYS, engine_of
+from tests.infrastructure.configurations import CONFIGURATIONS, KMS_KEYS, engine_of, key_of
 
 
 def audit_of(deployment: Deployment, kind: str, others: Mapping[str, str] | None = None) -> Audit:
@@ -21,7 +21,7 @@ def audit_of(deployment: Deployment, kind: str, others: Mapping[str, str] | None
         others: of whoever else sent something, by access key, the ARN of the role.
     """
     keys = {**deployment.encryption_keys}
-    if {"source_kms_key_arn", "maintenance_kms_key_arn"} & CONFIGURATIONS[kind].keys():
+    if any(key_of(CONFIGURATIONS[kind], one) for one in ("source", "maintenance")):
         keys |= KMS_KEYS
     for name, table in deployment.assembly.resources("AWS::DynamoDB::Table").items():
         if key := table.get("SSESpecification", {}).get("KMSMasterKeyId"):

@@ -2,7 +2,7 @@
 
 What they do is written in the execution input, under ``s3_source_uri`` and friends' place:
 ``{"bucket", "partitions", "oversized", "batch_partitions", "clean_up", "due", "spark_engine",
-"emr_cluster_id", "scratch", "trouble": {"<function> <path>": [step, …]}}``; ``due`` partitions have
+"scratch", "trouble": {"<function> <path>": [step, …]}}``; ``due`` partitions have
 something to clean up. Each invocation of that function for that partition takes the next step;
 after the last one all is well. Every invocation leaves one line in ``scratch``, and of a batch one
 for each partition.

@@ -13,7 +13,6 @@ def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
     settings = {
         "clean_up": "keep",
         "spark_engine": "none",
-        "emr_cluster_id": None,
         "trouble": {},
         **order,
     }

@@ -1,0 +1,148 @@
+"""Lambda functions of one bundle: for each its own role, memory and log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from cdk.bundling import LAMBDA_PYTHON, functions_bundle
+from cdk.checks import acknowledge_wildcard
+from cdk.config import Config
+from cdk.grants import allow, own_role
+from compactor_dev import REPOSITORY
+from compactor_dev.bundling import Machine
+
+# The workflow waits 920 seconds, so that no second invocation starts beside a living one.
+_TIMEOUT_SECONDS = 900
+# By whether a function belongs to maintenance.
+_HANDLERS = {False: "compactor_handlers", True: "compactor_tables.handlers"}
+_ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
+
+_RETENTION = {
+    1: logs.RetentionDays.ONE_DAY,
+    3: logs.RetentionDays.THREE_DAYS,
+    5: logs.RetentionDays.FIVE_DAYS,
+    7: logs.RetentionDays.ONE_WEEK,
+    14: logs.RetentionDays.TWO_WEEKS,
+    30: logs.RetentionDays.ONE_MONTH,
+    60: logs.RetentionDays.TWO_MONTHS,
+    90: logs.RetentionDays.THREE_MONTHS,
+    120: logs.RetentionDays.FOUR_MONTHS,
+    150: logs.RetentionDays.FIVE_MONTHS,
+    180: logs.RetentionDays.SIX_MONTHS,
+    365: logs.RetentionDays.ONE_YEAR,
+    400: logs.RetentionDays.THIRTEEN_MONTHS,
+    545: logs.RetentionDays.EIGHTEEN_MONTHS,
+    731: logs.RetentionDays.TWO_YEARS,
+    1827: logs.RetentionDays.FIVE_YEARS,
+    2192: logs.RetentionDays.SIX_YEARS,
+    2557: logs.RetentionDays.SEVEN_YEARS,
+}
+
+
+def log_days(days: int) -> logs.RetentionDays:
+    """The retention as CloudWatch Logs names it."""
+    return _RETENTION[days]
+
+
+class FunctionSet(Construct):
+    """Functions that share their packages: those of compaction, or those of maintenance.
+
+    Attributes:
+        by_name: handler module (``discover``, …) -> function.
+        roles: handler module -> its role.
+        log_groups: handler module -> its log.
+    """
+
+    def __init__(self, scope: Construct, config: Config, *, maintenance: bool = False) -> None:
+        super().__init__(scope, "Functions")
+        self._config, self._maintenance = config, maintenance
+        self._codes: dict[bool, lambda_.Code] = {}
+        self.by_name: dict[str, lambda_.Function] = {}
+        self.roles: dict[str, iam.Role] = {}
+        self.log_groups: dict[str, logs.LogGroup] = {}
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Handler module -> name of the function."""
+        return {name: self._full_name(name) for name in self.by_name}
+
+    def _full_name(self, name: str) -> str:
+        return f"{self._config.name}-{name.replace('_', '-')}"
+
+    def _code_of(self, *, table: bool) -> lambda_.Code:
+        """One bundle for all functions that need the same; libraries of tables are large."""
+        if table not in self._codes:
+            machine = Machine(self._config.architecture, LAMBDA_PYTHON)
+            bundle = functions_bundle(machine, table=table, maintenance=self._maintenance)
+            self._codes[table] = lambda_.Code.from_asset(
+                str(REPOSITORY / "functions"),
+                asset_hash=bundle.fingerprint,
+                bundling=bundle.options(),
+            )
+        return self._codes[table]
+
+    def add(
+        self,
+        name: str,
+        memory_mb: int,
+        *,
+        reserved: int | None = None,
+        timeout_seconds: int = _TIMEOUT_SECONDS,
+        knows_table: bool = False,
+    ) -> iam.Role:
+        """Make a function.
+
+        Args:
+            name: of its handler module.
+            memory_mb: as Lambda has it.
+            reserved: executions that are kept for it; None shares the account's.
+            timeout_seconds: of an invocation.
+            knows_table: with the libraries that read and write tables.
+
+        Returns:
+            Its role.
+        """
+        ident = "".join(word.capitalize() for word in name.split("_"))
+        full_name = self._full_name(name)
+        log = logs.LogGroup(
+            self,
+            f"{ident}Log",
+            log_group_name=f"/aws/lambda/{full_name}",
+            retention=log_days(self._config.log_retention_days),
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        role = own_role(self, f"{ident}Role", "lambda.amazonaws.com")
+        allow(
+            role,
+            ["logs:CreateLogStream", "logs:PutLogEvents"],
+            [log.log_group_arn],
+            wildcard="Streams of its own log group; Lambda names them.",
+        )
+        acknowledge_wildcard(role, "*", "X-Ray knows no resources.")
+        self.log_groups[name], self.roles[name] = log, role
+        self.by_name[name] = lambda_.Function(
+            self,
+            ident,
+            function_name=full_name,
+            description=f"s3-compactor: {name}",
+            runtime=lambda_.Runtime(
+                f"python{LAMBDA_PYTHON}", lambda_.RuntimeFamily.PYTHON, supports_inline_code=True
+            ),
+            architecture=_ARCHITECTURES[self._config.architecture],
+            code=self._code_of(table=knows_table),
+            handler=f"{_HANDLERS[self._maintenance]}.{name}.handler",
+            role=role,
+            memory_size=memory_mb,
+            timeout=Duration.seconds(timeout_seconds),
+            reserved_concurrent_executions=reserved,
+            tracing=lambda_.Tracing.ACTIVE,
+            log_group=log,
+            environment={"POWERTOOLS_METRICS_NAMESPACE": self._config.name},
+        )
+        return role

@@ -1,0 +1,116 @@
+"""Whether the columns of outputs fit those of an Iceberg table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+from pyiceberg.exceptions import ResolveError
+from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, pyarrow_to_schema
+from pyiceberg.schema import Schema, promote
+from pyiceberg.types import IcebergType, ListType, MapType, StructType
+
+from compactor.catalogs.misfits import Misfit
+from compactor.catalogs.misfits import require_values as _require_values
+from compactor.catalogs.output_footers import require_signed
+from compactor.errors import InvalidInput
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+def iceberg_schema(schema: pa.Schema, where: str) -> Schema:
+    """The columns of an output as Iceberg has them, with ids of no meaning.
+
+    Args:
+        schema: of the output.
+        where: the output, for a person.
+
+    Raises:
+        InvalidInput: Iceberg has no such type.
+    """
+    for one in schema:
+        try:
+            require_signed(one.type)
+            pyarrow_to_schema(_numbered(pa.schema([one])))
+        except (UnsupportedPyArrowTypeException, TypeError, ValueError) as error:
+            accepted = (
+                f"outputs with types that Iceberg has; {where}: column {one.name} is {one.type}"
+                f" ({error.__cause__ or error})"
+            )
+            raise InvalidInput("table", "iceberg", accepted) from None
+    return pyarrow_to_schema(_numbered(schema))
+
+
+def _numbered(schema: pa.Schema) -> pa.Schema:
+    """The schema with an id for each field, without which pyiceberg converts none."""
+    numbers = count(1)
+    return pa.schema([_with_ids(one, numbers) for one in schema])
+
+
+def _with_ids(field: pa.Field, numbers: Iterator[int]) -> pa.Field:
+    kind, metadata = field.type, {**(field.metadata or {}), _FIELD_ID: str(next(numbers))}
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_with_ids(kind.field(at), numbers) for at in range(kind.num_fields)])
+    elif pa.types.is_map(kind):
+        kind = pa.map_(_with_ids(kind.key_field, numbers), _with_ids(kind.item_field, numbers))
+    elif pa.types.is_large_list(kind):
+        kind = pa.large_list(_with_ids(kind.value_field, numbers))
+    elif pa.types.is_fixed_size_list(kind):
+        kind = pa.list_(_with_ids(kind.value_field, numbers), kind.list_size)
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_with_ids(kind.value_field, numbers))
+    return field.with_type(kind).with_metadata(metadata)
+
+
+def misfits(table: StructType, output: StructType, path: str = "") -> Iterator[Misfit]:
+    """Every column of an output that a table cannot take as it is, and every one it misses."""
+    names = {one.name: one for one in table.fields}
+    lower = {one.name.lower(): one.name for one in table.fields}
+    for one in output.fields:
+        column = f"{path}{one.name}"
+        there = names.get(one.name)
+        if there is not None:
+            yield from _unlike(there.field_type, one.field_type, column)
+        elif one.name.lower() in lower:
+            yield Misfit(column, str(one.field_type), f"called {lower[one.name.lower()]}")
+        else:
+            yield Misfit(column, str(one.field_type), "")
+    has = {one.name for one in output.fields}
+    for one in table.fields:
+        if one.required and not (path == "" and one.field_type.is_primitive):
+            problem = "without a value in some rows" if one.name in has else "missing"
+            yield Misfit(f"{path}{one.name}", problem, f"required {one.field_type}")
+
+
+def require_values(table: Schema, footer: Any, where: str) -> None:
+    """Refuse an output that may lack values which the table requires.
+
+    Raises:
+        InvalidInput: names the first such column.
+    """
+    needed = [one.name for one in table.fields if one.required and one.field_type.is_primitive]
+    _require_values(needed, footer, where)
+
+
+def _unlike(table: IcebergType, output: IcebergType, column: str) -> Iterator[Misfit]:
+    if isinstance(table, StructType) and isinstance(output, StructType):
+        yield from misfits(table, output, f"{column}.")
+    elif isinstance(table, ListType) and isinstance(output, ListType):
+        yield from _unlike(table.element_type, output.element_type, f"{column}.element")
+    elif isinstance(table, MapType) and isinstance(output, MapType):
+        yield from _unlike(table.key_type, output.key_type, f"{column}.key")
+        yield from _unlike(table.value_type, output.value_type, f"{column}.value")
+    elif not _promotable(output, table):
+        yield Misfit(column, str(output), str(table))
+
+
+def _promotable(output: IcebergType, table: IcebergType) -> bool:
+    if output == table:
+        return True
+    try:
+        promote(output, table)
+    except ResolveError:
+        return False
+    return True

@@ -1,0 +1,259 @@
+"""What the footers of outputs say, read side by side and by the run's own store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from compactor.encoding.parquet_footer import MAGIC, TRAILER_BYTES, footer_bytes
+from compactor.errors import IntegrityError, InvalidInput, ObjectMissing, UnreadableSource
+from compactor.ports import ObjectStore
+from compactor.sinks.table_catalog import TableFile
+
+_READERS = 16
+# Holds the footer of most outputs, which is read in one go.
+_FIRST_LOOK_BYTES = 64 << 10
+# By a timestamp's unit: times, and divided by.
+_TO_MICROSECONDS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1_000)}
+_LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class Footers:
+    """The footers of outputs, each read once.
+
+    Attributes:
+        store: where the outputs are.
+    """
+
+    store: ObjectStore
+    _known: dict[str, Any] = field(default_factory=dict)
+
+    def of(self, files: Sequence[TableFile]) -> list[Any]:
+        """A ``pyarrow.parquet.FileMetaData`` for each file.
+
+        Raises:
+            InvalidInput: an output is no Parquet.
+            IntegrityError: an output is gone, or has other rows than its commit says.
+        """
+        waiting = [one for one in files if one.uri not in self._known]
+        if not waiting:
+            return [self._known[one.uri] for one in files]
+        with ThreadPoolExecutor(_READERS) as pool:
+            for one, found in zip(waiting, pool.map(self._read, waiting), strict=True):
+                self._known[one.uri] = found
+        return [self._known[one.uri] for one in files]
+
+    def unreadable(self, files: Sequence[TableFile]) -> dict[TableFile, str]:
+        """Files without a footer that can be used, each with the reason.
+
+        Raises:
+            IntegrityError: an output is gone.
+        """
+        found: dict[TableFile, str] = {}
+        waiting = [one for one in files if one.uri not in self._known]
+        with ThreadPoolExecutor(_READERS) as pool:
+            for one, why in zip(waiting, pool.map(self._why_unreadable, waiting), strict=True):
+                if why:
+                    found[one] = why
+        return found
+
+    def _why_unreadable(self, one: TableFile) -> str:
+        try:
+            self._known[one.uri] = self._read(one)
+        except (InvalidInput, _OtherRows) as error:
+            return str(error)
+        return ""
+
+    def forget(self) -> None:
+        """Give the memory back."""
+        self._known.clear()
+
+    def _read(self, one: TableFile) -> Any:
+        try:
+            footer = MAGIC + self._tail(one)
+        except ObjectMissing:
+            raise IntegrityError(f"{one.uri} is gone, and is not in the table yet") from None
+        except UnreadableSource as error:
+            raise _no_parquet(one, error) from None
+        try:
+            metadata = pq.read_metadata(pa.BufferReader(footer))
+        except (pa.ArrowException, OSError) as error:
+            # OSError is what pyarrow raises for Thrift that it cannot read.
+            raise _no_parquet(one, error) from None
+        if one.rows is not None and metadata.num_rows != one.rows:
+            raise _OtherRows(f"{one.uri} has {metadata.num_rows} rows, its commit says {one.rows}")
+        return metadata
+
+    def _tail(self, one: TableFile) -> bytes:
+        """The footer and trailer of a file."""
+        looked_at = min(one.size, _FIRST_LOOK_BYTES)
+        read = self.store.get_range
+        tail = read(one.bucket, one.key, one.size - looked_at, looked_at)
+        needed = footer_bytes(tail[-TRAILER_BYTES:], one.size) + TRAILER_BYTES
+        if needed > looked_at:
+            tail = read(one.bucket, one.key, one.size - needed, needed)
+        return bytes(tail[len(tail) - needed :])
+
+
+class _OtherRows(IntegrityError):
+    """An output has other rows than its commit says."""
+
+
+def _no_parquet(one: TableFile, error: Exception) -> InvalidInput:
+    accepted = (
+        f"a destination whose outputs are all Parquet; {one.uri} is not"
+        f" ({' '.join(str(error).split())})"
+    )
+    return InvalidInput("s3_destination_uri", one.uri, accepted)
+
+
+def schemas_of(footers: Sequence[Any]) -> list[tuple[int, pa.Schema]]:
+    """The different schemas, every field optional, each with the place of the first that has it."""
+    found: dict[pa.Schema, int] = {}
+    for number, footer in enumerate(footers):
+        schema = footer.schema.to_arrow_schema().remove_metadata()
+        found.setdefault(optional(schema), number)
+    return [(number, schema) for schema, number in found.items()]
+
+
+def optional(schema: pa.Schema) -> pa.Schema:
+    """The schema with every field, nested ones as well, optional, and without metadata."""
+    return pa.schema([_optional(one) for one in schema])
+
+
+def _optional(one: pa.Field) -> pa.Field:
+    return pa.field(one.name, _optional_inside(one.type), nullable=True)
+
+
+def _optional_inside(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([_optional(kind.field(n)) for n in range(kind.num_fields)])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(_optional(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _optional(kind.item_field))
+    return kind
+
+
+def require_signed(kind: pa.DataType) -> None:
+    """Both libraries take unsigned numbers for signed ones of their size, which overflow.
+
+    Raises:
+        TypeError: there are unsigned ones in this type.
+    """
+    if pa.types.is_unsigned_integer(kind):
+        raise TypeError(f"unsigned numbers ({kind})")
+    for number in range(kind.num_fields):
+        require_signed(kind.field(number).type)
+
+
+class Spread(NamedTuple):
+    """What the statistics of a file say of one column.
+
+    Attributes:
+        values, nulls: rows with a value, and without one.
+        least, greatest: of the values, as :func:`bounds_of` has them.
+    """
+
+    values: int = 0
+    nulls: int = 0
+    least: Any = None
+    greatest: Any = None
+
+
+def spread(metadata: Any, column: str) -> Spread | None:
+    """The spread of a column over all rows of a file; None where statistics do not say.
+
+    Args:
+        metadata: of the file.
+        column: by its name; a file without it has no values.
+    """
+    found = Spread()
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunk = _chunk(group, column)
+        if chunk is None:
+            found = found._replace(nulls=found.nulls + group.num_rows)
+            continue
+        one = _of_chunk(chunk)
+        if one is None:
+            return None
+        found = _both(found, one)
+    return found
+
+
+def nulls_in(metadata: Any, column: str) -> int | None:
+    """In how many rows of a file a column has no value; None where statistics do not say.
+
+    Args:
+        metadata: of the file.
+        column: by its name; a file without it has no values.
+    """
+    found = 0
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        chunk = _chunk(group, column)
+        if chunk is None:
+            found += group.num_rows
+        elif chunk.is_stats_set and chunk.statistics.has_null_count:
+            found += chunk.statistics.null_count
+        else:
+            return None
+    return found
+
+
+def _chunk(group: Any, column: str) -> Any:
+    for number in range(group.num_columns):
+        if group.column(number).path_in_schema == column:
+            return group.column(number)
+    return None
+
+
+def _of_chunk(chunk: Any) -> Spread | None:
+    statistics = chunk.statistics if chunk.is_stats_set else None
+    if statistics is None or not statistics.has_null_count:
+        return None
+    nulls = statistics.null_count
+    values = chunk.num_values - nulls
+    if not values:
+        return Spread(0, nulls)
+    bounds = bounds_of(statistics)
+    return None if bounds is None else Spread(values, nulls, *bounds)
+
+
+def bounds_of(statistics: Any) -> tuple[Any, Any] | None:
+    """Least and greatest value of a chunk; None where they are not known.
+
+    Dates are days, and timestamps microseconds, since 1970: Python has neither the year 0 nor any
+    beyond 9999, and ``9999-12-31T23:59:59-05:00`` is a common end of time.
+
+    Args:
+        statistics: of the chunk, which has values.
+    """
+    if not statistics.has_min_max:
+        return None
+    if statistics.logical_type.type == "DATE":
+        return statistics.min_raw, statistics.max_raw
+    if statistics.logical_type.type != "TIMESTAMP":
+        return statistics.min, statistics.max
+    unit = json.loads(statistics.logical_type.to_json())["timeUnit"]
+    times, per = _TO_MICROSECONDS[unit]
+    # Of nanoseconds the microseconds around them.
+    least, greatest = statistics.min_raw * times // per, -(-statistics.max_raw * times // per)
+    return (least, greatest) if least >= _LEAST_LONG and greatest <= _GREATEST_LONG else None
+
+
+def _both(one: Spread, other: Spread) -> Spread:
+    values, nulls = one.values + other.values, one.nulls + other.nulls
+    if not one.values or not other.values:
+        ranged = one if one.values else other
+        return Spread(values, nulls, ranged.least, ranged.greatest)
+    least, greatest = min(one.least, other.least), max(one.greatest, other.greatest)
+    return Spread(values, nulls, least, greatest)

@@ -1,0 +1,153 @@
+"""What a discovery leaves below its run's prefix when one invocation cannot do all of it.
+
+    discovery/partitions.json      the partitions' prefixes, and what the first invocation found
+    discovery/pieces/000001.json   a piece: what a later invocation found
+
+They are created, never overwritten: of two invocations that do the same, the first one counts.
+Nothing is a work list before the last piece is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from compactor.decoding import decoder, numbered, require_version
+from compactor.discovery.counting import Tally
+from compactor.discovery.location_checks import NamedLevels
+from compactor.discovery.work_items import RUN_VERSION, WorkItem
+from compactor.errors import AlreadyExists, IntegrityError, ObjectMissing
+from compactor.layout import run_key
+from compactor.log.resting import NONE_AT_REST, Resting
+from compactor.model import Skipped
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+_PARTITIONS_NAME = "discovery/partitions.json"
+_PIECES_PREFIX = "discovery/pieces/"
+_T = TypeVar("_T")
+
+
+class Piece(msgspec.Struct):
+    """What one invocation found.
+
+    Attributes:
+        start: number of its first partition.
+        end: number of the first one after it.
+        objects: of its partitions, as counted.
+        lost: sources in levels that name a column.
+        unpartitioned: objects that no partition holds.
+        open: counts from ``end`` on that were begun.
+        resting: its partitions that are at rest, which are no items.
+    """
+
+    start: int
+    end: int
+    items: list[WorkItem]
+    oversized: list[WorkItem]
+    objects: int
+    lost: NamedLevels
+    unpartitioned: Skipped
+    open: dict[int, Tally]
+    resting: Resting = NONE_AT_REST
+
+
+class Partitions(msgspec.Struct):
+    """The partitions of a run, numbered from 0.
+
+    Attributes:
+        prefixes: of their sources.
+        first: what the invocation that found them counted.
+    """
+
+    prefixes: list[str]
+    first: Piece
+
+
+_decode_partitions = decoder(Partitions)
+_decode_piece = decoder(Piece)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Reads and writes them, for one run."""
+
+    settings: Settings
+    run_id: str
+    store: ObjectStore
+
+    def partitions(self) -> Partitions | None:
+        """What the first invocation stored; None while none has."""
+        with suppress(ObjectMissing):
+            return self._read(_PARTITIONS_NAME, _decode_partitions)
+        return None
+
+    def begin(self, partitions: Partitions) -> Partitions:
+        """Store what the first invocation found.
+
+        Returns:
+            What counts: that of another invocation, where that stored it before.
+        """
+        with suppress(AlreadyExists):
+            self._create(_PARTITIONS_NAME, partitions)
+        return self._read(_PARTITIONS_NAME, _decode_partitions)
+
+    def add(self, number: int, piece: Piece) -> None:
+        """Store a piece; in vain where another invocation stored that number before."""
+        with suppress(AlreadyExists):
+            self._create(_piece_name(number), piece)
+
+    def last(self, partitions: Partitions) -> tuple[int, Piece]:
+        """The number of the last piece, and that piece."""
+        number = self._count()
+        return number, self._piece(number) if number else partitions.first
+
+    def all(self, partitions: Partitions) -> Iterator[Piece]:
+        """Every piece in order, one at a time in memory.
+
+        Raises:
+            IntegrityError: one of them is gone.
+        """
+        yield partitions.first
+        end = partitions.first.end
+        for number in range(1, self._count() + 1):
+            piece = self._piece(number)
+            if piece.start != end:
+                raise IntegrityError(
+                    f"a piece of the discovery, {_piece_name(number)}, begins at {piece.start},"
+                    f" and not at {end}"
+                )
+            yield piece
+            end = piece.end
+
+    def _count(self) -> int:
+        bucket, prefix = run_key(self.settings, self.run_id, _PIECES_PREFIX)
+        return sum(len(page) for page in self.store.list_objects(bucket, prefix))
+
+    def _piece(self, number: int) -> Piece:
+        try:
+            return self._read(_piece_name(number), _decode_piece)
+        except ObjectMissing as error:
+            raise IntegrityError(f"a piece of the discovery is gone: {error}") from error
+
+    def _read(self, name: str, decode: Callable[[bytes], _T]) -> _T:
+        bucket, key = run_key(self.settings, self.run_id, name)
+        body = self.store.get(bucket, key)
+        require_version(f"s3://{bucket}/{key}", body, RUN_VERSION)
+        try:
+            return decode(body)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise IntegrityError(f"s3://{bucket}/{key} cannot be read: {error}") from error
+
+    def _create(self, name: str, document: msgspec.Struct) -> None:
+        body = msgspec.json.encode(numbered(document, RUN_VERSION))
+        place = run_key(self.settings, self.run_id, name)
+        self.store.create(*place, body, content_type="application/json")
+
+
+def _piece_name(number: int) -> str:
+    return f"{_PIECES_PREFIX}{number:06}.json"

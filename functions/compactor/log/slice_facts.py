@@ -1,0 +1,103 @@
+"""The undo of framing: a source's slice of an output becomes the source's plain bytes again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from compactor.formats.framing import Edit, Framed
+
+__all__ = ["Edit", "Kept", "SliceFacts", "facts_of", "restore_slice"]
+
+# A tuple of three, one of its numbers and its place in a list; its bytes are counted apart.
+_EDIT_BYTES = 104
+
+
+class SliceFacts(NamedTuple):
+    """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings.
+
+    ``records`` is None for a slice that S3 copied: they were not counted.
+    """
+
+    records: int | None
+    dropped_prefix: bytes = b""
+    dropped_suffix: bytes = b""
+    appended: int = 0
+    newlines_stand_for: bytes | None = None
+    edits: tuple[Edit, ...] = ()
+
+
+class Kept:
+    """What the manifest of one output keeps to give its sources back; equal bytes only once.
+
+    Args:
+        most_bytes: of memory that it may take, about; the first source may take more.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._shared: dict[bytes, bytes] = {}
+        # Facts without edits: of many sources they are the same.
+        self._facts: dict[tuple[object, ...], SliceFacts] = {}
+
+    def has_room(self, framed: Framed) -> bool:
+        """True when a source that is not known may be kept, too."""
+        return not self._bytes or self._bytes + self._cost(framed) <= self._most_bytes
+
+    def known(self, framed: Framed) -> SliceFacts | None:
+        """What must be remembered of one source, where it is the same of one before."""
+        return self._facts.get(framed[2:])
+
+    def take(self, framed: Framed) -> SliceFacts:
+        """What must be remembered to undo the framing of one source."""
+        found = self.known(framed)
+        if found is not None:
+            return found
+        self._bytes += self._cost(framed)
+        prefix, suffix = framed.dropped_prefix, framed.dropped_suffix
+        prefix = self._shared.setdefault(prefix, prefix)
+        suffix = self._shared.setdefault(suffix, suffix)
+        facts = SliceFacts(framed.records, prefix, suffix, *framed[5:])
+        if not facts.edits:
+            self._facts[facts] = facts
+        return facts
+
+    def _cost(self, framed: Framed) -> int:
+        """How many bytes more it would be with this source."""
+        cost = 0
+        for part in (framed.dropped_prefix, framed.dropped_suffix):
+            if part and part not in self._shared:
+                cost += len(part)
+        if framed.edits:
+            cost += sum(_EDIT_BYTES + len(edit.original) for edit in framed.edits)
+        return cost
+
+
+def facts_of(framed: Framed) -> SliceFacts:
+    """What must be remembered to undo the framing of one source."""
+    # All but the first two, the bytes themselves.
+    return SliceFacts(*framed[2:])
+
+
+def restore_slice(slice_bytes: bytes | memoryview, facts: SliceFacts) -> bytes:
+    """The plain bytes of the source whose slice of the output this is."""
+    body = memoryview(slice_bytes)[: len(slice_bytes) - facts.appended]
+    pieces: list[bytes | memoryview] = [facts.dropped_prefix]
+    if facts.edits:
+        pieces += _unedited(body, facts.edits)
+    elif facts.newlines_stand_for is not None:
+        pieces.append(bytes(body).replace(b"\n", facts.newlines_stand_for))
+    else:
+        pieces.append(body)
+    pieces.append(facts.dropped_suffix)
+    return b"".join(pieces)
+
+
+def _unedited(body: memoryview, edits: tuple[Edit, ...]) -> list[bytes | memoryview]:
+    pieces: list[bytes | memoryview] = []
+    at = 0
+    for edit in edits:
+        pieces += (body[at : edit.offset], edit.original)
+        at = edit.offset + edit.inserted
+    pieces.append(body[at:])
+    return pieces

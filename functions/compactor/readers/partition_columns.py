@@ -1,0 +1,243 @@
+"""The partition columns of a table: what they are called, and what a partition has in them.
+
+A partition's path has one segment for each wildcard segment of the source's URI and for each
+segment of the date format, or ``depth`` segments. Each is a column, unless it is the same in all.
+Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor.settings.settings import Settings
+
+_FIELD = "reader_partitions"
+# A column as Hive writes it into a path: a name, and what follows the first "=". Columns called
+# level1 and so on hold whole segments, whatever these are.
+_NAMED = re.compile(r"(?!level[0-9]+=)([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
+_NAMED_IN_FORMAT = re.compile(r"([A-Za-z0-9_]+)=%")
+_DIRECTIVE = re.compile(r"%([YmdjH])")
+_DIGITS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2}
+# What a segment of a date format is called by the finest of its directives.
+_FINEST = (("H", "hour"), ("j", "day_of_year"), ("d", "day"), ("m", "month"), ("Y", "year"))
+_MONTHS = 12
+
+
+class NoColumn(InvalidInput):
+    """A table has other partition columns than the path of a partition needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """One segment of every path.
+
+    Attributes:
+        pattern: with ``*`` for what differs; empty where nothing but its depth is known.
+        dates: the date format of this segment; empty where it has none.
+    """
+
+    pattern: str = ""
+    dates: str = ""
+
+    @property
+    def varies(self) -> bool:
+        """False for a segment that all paths have in common."""
+        return bool(self.dates) or not self.pattern or "*" in self.pattern
+
+    @property
+    def is_open(self) -> bool:
+        """True where each path may have any name before a ``=``, or none."""
+        return self.varies and not self.dates and not _NAMED.fullmatch(self.pattern)
+
+
+class PartitionColumns:
+    """The partition columns of one source's table.
+
+    Args:
+        settings: of its runs.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._given = settings.reader_partitions
+        self._dates = settings.date_format or ""
+        levels = [_Level(segment) for segment in settings.source.pattern]
+        levels += [_Level(dates=one) for one in self._dates.split("/") if one]
+        levels += [_Level()] * settings.depth
+        self._levels = levels
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """What the columns are called, by any partition's path.
+
+        Raises:
+            InvalidInput: ``reader_partitions`` has another number of names, or two of them are
+                one for Athena, which knows no capitals.
+        """
+        found = [
+            _name_of(level, segment, number)
+            for number, (level, segment) in enumerate(self._pairs(path), 1)
+            if level.varies
+        ]
+        if self._given and len(self._given) != len(found):
+            raise InvalidInput(_FIELD, list(self._given), f"{len(found)} names, one a level")
+        names = tuple(one.lower() for one in self._given or found)
+        if len(set(names)) < len(names):
+            raise InvalidInput(_FIELD, list(self._given), f"names apart, unlike {', '.join(names)}")
+        return names
+
+    def values(self, path: str, keys: Sequence[str] = ()) -> tuple[str, ...]:
+        """What a partition has in these columns.
+
+        A segment ``name=value`` of a level that may hold anything is its value only in a column
+        of that name; elsewhere the whole segment is, so that no two paths have the same values.
+
+        Args:
+            path: of the partition.
+            keys: what the columns of its table are called; by default as :meth:`names` has them.
+
+        Raises:
+            InvalidInput: the path has not the segments that paths of this source have.
+            NoColumn: its table has no column for one of them.
+        """
+        names = self._fitting(path, keys) if keys else self.names(path)
+        varying = [(level, segment) for level, segment in self._pairs(path) if level.varies]
+        return tuple(
+            _value_of(level, segment, name)
+            for (level, segment), name in zip(varying, names, strict=True)
+        )
+
+    def candidates(self, path: str) -> list[tuple[str, ...]]:
+        """What a partition may have in the columns of a table whose names were not asked for.
+
+        Raises:
+            InvalidInput: the path has not the segments that paths of this source have.
+        """
+        if self._given:
+            return [self.values(path)]
+        names = iter(self.names(path))
+        choices = [
+            dict.fromkeys([next(names), *([f"level{number}"] if level.is_open else [])])
+            for number, (level, _) in enumerate(self._pairs(path), 1)
+            if level.varies
+        ]
+        return [self.values(path, keys) for keys in product(*choices)]
+
+    def _fitting(self, path: str, keys: Sequence[str]) -> tuple[str, ...]:
+        """Columns of a table, where they are columns for this path.
+
+        Raises:
+            NoColumn: they are not.
+        """
+        names = self.names(path)
+        varying = [(n, level) for n, (level, _) in enumerate(self._pairs(path), 1) if level.varies]
+        fits = len(keys) == len(names) and all(
+            key == name or (not self._given and level.is_open and key == f"level{number}")
+            for key, name, (number, level) in zip(keys, names, varying, strict=True)
+        )
+        if not fits:
+            found = ", ".join(keys) or "none"
+            accepted = (
+                f"a table partitioned by {', '.join(names)}, not by {found}, for {path}; with"
+                " reader_partitions a new table has columns for every path"
+            )
+            raise NoColumn("reader_table", found, accepted)
+        return tuple(keys)
+
+    def ends(self, path: str) -> float | None:
+        """When the time that a path names is over, UNIX seconds; None where it names none.
+
+        Raises:
+            InvalidInput: the path has not the segments that paths of this source have.
+        """
+        dates = [segment for level, segment in self._pairs(path) if level.dates]
+        return end_of(self._dates, "/".join(dates)) if dates else None
+
+    def _pairs(self, path: str) -> list[tuple[_Level, str]]:
+        segments = path.removesuffix("/").split("/") if path else []
+        if len(segments) != len(self._levels):
+            accepted = f"a path of {len(self._levels)} segments, as date_format and depth say"
+            raise InvalidInput("partition", path, accepted)
+        return list(zip(self._levels, segments, strict=True))
+
+
+def end_of(date_format: str, text: str) -> float | None:
+    """The first instant after the time that a date format gives a text for; UNIX seconds.
+
+    Returns:
+        None for a text that no time gives.
+    """
+    pattern, seen = "", ""
+    for literal, letter in _pieces(date_format):
+        pattern += re.escape(literal)
+        if letter:
+            pattern += rf"(\d{{{_DIGITS[letter]}}})"
+            seen += letter
+    match = re.fullmatch(pattern, text)
+    if match is None:
+        return None
+    values: dict[str, int] = {}
+    for letter, found in zip(seen, match.groups(), strict=True):
+        if values.setdefault(letter, int(found)) != int(found):
+            return None
+    try:
+        return _end(values)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _pieces(date_format: str) -> Sequence[tuple[str, str]]:
+    """What stands before each directive, and its letter; last what follows all of them."""
+    found, start = [], 0
+    for match in _DIRECTIVE.finditer(date_format):
+        found.append((date_format[start : match.start()], match[1]))
+        start = match.end()
+    return [*found, (date_format[start:], "")]
+
+
+def _end(values: dict[str, int]) -> float:
+    year, month = values["Y"], values.get("m", 1)
+    if "j" in values:
+        start = datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=values["j"] - 1)
+    else:
+        start = datetime(year, month, values.get("d", 1), tzinfo=UTC)
+    if "H" in values:
+        end = start + timedelta(hours=values["H"] + 1)
+    elif values.keys() & {"d", "j"}:
+        end = start + timedelta(days=1)
+    elif "m" in values:
+        end = datetime(year + month // _MONTHS, month % _MONTHS + 1, 1, tzinfo=UTC)
+    else:
+        end = datetime(year + 1, 1, 1, tzinfo=UTC)
+    return end.timestamp()
+
+
+def _name_of(level: _Level, segment: str, number: int) -> str:
+    if level.dates:
+        named = _NAMED_IN_FORMAT.match(level.dates)
+        return named[1] if named else _date_name(level.dates)
+    named = _NAMED.fullmatch(segment)
+    return named[1] if named else f"level{number}"
+
+
+def _date_name(dates: str) -> str:
+    letters = set(_DIRECTIVE.findall(dates))
+    if letters >= {"Y", "m", "d"} and "H" not in letters:
+        return "date"
+    return next(name for letter, name in _FINEST if letter in letters)
+
+
+def _value_of(level: _Level, segment: str, name: str) -> str:
+    named = _NAMED.fullmatch(segment)
+    if named is None or (level.is_open and named[1].lower() != name):
+        return segment
+    return named[2]
+
+
+def keys_of(table: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of a table's partition columns."""
+    return tuple(one["Name"] for one in table.get("PartitionKeys") or [])

@@ -1,0 +1,301 @@
+"""What is known of one source: whether a run would take it, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple, cast
+
+from compactor.discovery.forecast import Forecast
+from compactor.discovery.search import dates_of
+from compactor.log.entries import Commit
+from compactor.log.left_alone import REMEDIES
+from compactor.log.log import CommitLog
+from compactor.log.log_reader import StoredLog
+from compactor.log.log_search import logs_for_key
+from compactor.log.manifest import ManifestRow
+from compactor.model import Partition, Quarantined, SkipReason, SourceObject
+from compactor.outputs.detection import decided_by
+from compactor.planning.dialects import Dialects
+from compactor.planning.plan import Knowledge
+from compactor.ports import ObjectStore
+from compactor.registry.streams import PartitionScheme
+from compactor.report.idle_reasons import moment_text
+from compactor.report.object_status import (
+    UNKNOWN_SETTINGS,
+    Inquiry,
+    ObjectStatus,
+    clean_up,
+    commit_facts,
+    commit_text,
+    covers,
+    moment,
+    settings_for,
+    there,
+)
+from compactor.report.skipped import why_left
+from compactor.settings.settings import Settings
+from compactor.sizes import plural
+
+# What clients of S3 encryption append to the key of an object for the one that has its key.
+_INSTRUCTION = ".instruction"
+# Decided by the whole partition, not by the object alone; in the order in which a plan decides.
+_BY_PARTITION = (SkipReason.TOO_FEW, SkipReason.DOES_NOT_PAY, SkipReason.OPEN_PARTITION)
+
+
+class _Mention(NamedTuple):
+    """Where the log names a source: compacted, delivered again, or quarantined."""
+
+    log: StoredLog
+    commit: Commit
+    source: SourceObject
+    quarantined: Quarantined | None = None
+
+    def commits(self, present: SourceObject) -> bool:
+        """Whether this very object is compacted."""
+        return self.quarantined is None and self.source.etag == present.etag
+
+
+def source_keys(inquiry: Inquiry, given: str) -> Iterator[tuple[str, str]]:
+    """The buckets and keys that may be meant; without a bucket where it is not known."""
+    if given.startswith("s3://"):
+        bucket, _, key = given.removeprefix("s3://").partition("/")
+        yield bucket, key
+        return
+    for settings in inquiry.settings:
+        root = settings.source.root
+        if given.startswith(root.prefix):
+            yield root.bucket, given
+        yield root.bucket, root.prefix + given
+    yield "", given
+
+
+def source_status(inquiry: Inquiry, bucket: str, key: str) -> ObjectStatus | None:
+    """What is known of a source; None where there is no such object and no commit names it.
+
+    Args:
+        inquiry: whose object it is.
+        bucket: of the source; empty where it is not known.
+        key: of the source.
+
+    Raises:
+        IntegrityError: an entry of the log is damaged.
+    """
+    is_of_a_run = any(covers(one, bucket, key) for one in inquiry.settings)
+    present = _present(inquiry.store, bucket, key) if is_of_a_run else None
+    mention = _mention(inquiry, bucket, key, present)
+    if mention is None and present is None:
+        return None
+    if mention is not None and not is_of_a_run:
+        bucket = mention.source.bucket
+        present = _present(inquiry.store, bucket, key)
+    settings = next((one for one in inquiry.settings if covers(one, bucket, key)), None)
+    candidate, reason = _candidate(inquiry, settings, present, mention)
+    there_is = "gone" if present is None else _there(inquiry, present)
+    lines = {"object": there_is, "candidate": candidate}
+    lines["commit"], lines["published"], lines["clean-up"], facts = _committed(inquiry, mention)
+    if mention is not None and present is not None and present.etag != mention.source.etag:
+        lines["commit"] += f" (as ETag {mention.source.etag}; the object has changed since)"
+    facts |= {"exists": present is not None, "candidate": not reason, "reason": reason or None}
+    return ObjectStatus(f"s3://{bucket}/{key}", "source", lines, facts)
+
+
+def _present(store: ObjectStore, bucket: str, key: str) -> SourceObject | None:
+    """The object as a listing shows it, with its storage class and age."""
+    pages = store.list_objects(bucket, key)
+    return next((one for page in pages for one in page if one.key == key), None)
+
+
+def _there(inquiry: Inquiry, present: SourceObject) -> str:
+    head = inquiry.store.head(present.bucket, present.key)
+    return "gone since it was listed" if head is None else there(head)
+
+
+def _mention(
+    inquiry: Inquiry, bucket: str, key: str, present: SourceObject | None
+) -> _Mention | None:
+    """The entry that names the object as it is; else the newest that names its key."""
+    newest: _Mention | None = None
+    for log in logs_for_key(key, inquiry.state, inquiry.store):
+        for commit in log.newest_first(inquiry.store):
+            for one in _named(log, commit, key):
+                if bucket and one.source.bucket != bucket:
+                    continue
+                if present is None or one.source.etag == present.etag:
+                    return one
+                newest = newest or one
+    return newest
+
+
+def _named(log: StoredLog, commit: Commit, key: str) -> Iterator[_Mention]:
+    for source in commit.sources:
+        if source.key == key:
+            yield _Mention(log, commit, source)
+    for one in commit.quarantined:
+        if one.source.key == key:
+            yield _Mention(log, commit, one.source, one)
+
+
+# Whether a run would take it
+
+
+class _OneKey:
+    """Lists one object of a store, and what stands beside it under the same name."""
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        self._store, self._key = store, key
+
+    def __getattr__(self, name: str) -> Any:
+        """All other requests go to the store."""
+        return getattr(self._store, name)
+
+    def list_objects(
+        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
+    ) -> Iterator[Sequence[SourceObject]]:
+        """One page; empty once the listing is past the key."""
+        name = self._key.removesuffix(_INSTRUCTION)
+        wanted = {name, f"{name}{_INSTRUCTION}"}
+        for page in self._store.list_objects(bucket, name):
+            found = [one for one in page if one.key in wanted and one.key > start_after]
+            if found:
+                yield found
+            if page and page[-1].key > max(wanted):
+                return
+
+
+def _candidate(
+    inquiry: Inquiry,
+    settings: Settings | None,
+    present: SourceObject | None,
+    mention: _Mention | None,
+) -> tuple[str, str]:
+    """Whether a run with these settings would take the object now; and why not, by name."""
+    if present is None:
+        return "no: there is no object at this key", "gone"
+    if settings is None:
+        return UNKNOWN_SETTINGS, "unknown"
+    if mention is not None and mention.commits(present):
+        return _no(SkipReason.COMMITTED, settings)
+    return _planned(inquiry, settings, present, None if mention is None else mention.quarantined)
+
+
+def _planned(
+    inquiry: Inquiry, settings: Settings, present: SourceObject, known: Quarantined | None
+) -> tuple[str, str]:
+    """The same of an object that no commit compacts; ``known`` is why it was left alone."""
+    partition = PartitionScheme(settings).partition(present.bucket, present.key)
+    if partition is None:
+        return _no(SkipReason.UNPARTITIONED, settings)
+    if outside := _outside(settings, partition, inquiry.clock.now()):
+        return outside, "outside_of_the_window"
+    reason, when = _reason(inquiry, settings, present, partition)
+    if reason is None:
+        return f"yes: a run over {partition.path or '(root)'} compacts it now", ""
+    return _no(reason, settings, when, known)
+
+
+def _no(
+    reason: SkipReason, settings: Settings, when: str = "", known: Quarantined | None = None
+) -> tuple[str, str]:
+    if reason is SkipReason.QUARANTINED and known is not None:
+        what, way = f"{known.reason}: {known.detail}", _remedy(known)
+    else:
+        what, way = why_left(reason, settings.to_dict(), when=when)
+    return f"no, {reason}: {what}" + (f"; {way}" if way else ""), str(reason)
+
+
+def _remedy(known: Quarantined) -> str:
+    setting = REMEDIES.get(known.reason)
+    return f"set {setting}" if setting else "no setting decides it"
+
+
+def _outside(settings: Settings, partition: Partition, now: float) -> str:
+    """Why the partition is outside of the window of a run; empty where it is inside."""
+    dates = dates_of(settings, now)
+    if dates is None or any(partition.path.endswith(one) for one in dates):
+        return ""
+    return (
+        f"no: its partition {partition.path} lies outside of the window {dates[0]} to {dates[-1]};"
+        " give another start or duration"
+    )
+
+
+def _reason(
+    inquiry: Inquiry, settings: Settings, present: SourceObject, partition: Partition
+) -> tuple[SkipReason | None, str]:
+    """Why a plan leaves the object, and from when on it does not; None where it takes it.
+
+    By the plan of a run itself: first of the object alone, then, if that takes it, of its whole
+    partition.
+    """
+    now = inquiry.clock.now()
+    state = CommitLog(inquiry.store, settings, partition).load()
+    dialects = partial(Dialects(settings, inquiry.store).version, partition.prefix)
+    left_alone = state.left_alone(decided_by(settings), dialects)
+    known = Knowledge(state.committed, left_alone, buckets=state.buckets, at=now)
+    alone = replace(settings, min_objects=1, open_partition_seconds=0, pays_back_within_days=None)
+    store = cast(ObjectStore, _OneKey(inquiry.store, present.key))
+    planned = Forecast(alone, store, known, state.written_at).of(partition, now)
+    for reason, skipped in planned.skipped.items():
+        if present.key in skipped.examples:
+            ready = moment_text(present.last_modified + settings.settle_seconds, now)
+            return reason, f"a run from {ready} on takes it"
+    forecast = Forecast(settings, inquiry.store, known, state.written_at)
+    planned = forecast.of(partition, now)
+    if any(one.key == present.key for group in planned.groups for one in group.sources):
+        return None, ""
+    ready = "" if forecast.waiting is None else moment_text(forecast.waiting.ready_at, now)
+    when = f"a run from {ready} on takes it" if ready else ""
+    return next((one for one in _BY_PARTITION if one in planned.skipped), None), when
+
+
+# What became of it
+
+
+def _committed(inquiry: Inquiry, mention: _Mention | None) -> tuple[str, str, str, dict[str, Any]]:
+    """The lines of its commit, its output and its deletion; and the facts of them."""
+    if mention is None:
+        return "none", "no", "never: what is not committed is not deleted", {}
+    log, commit, source, quarantined = mention
+    facts = commit_facts(log, commit)
+    if quarantined is not None:
+        text = f"none; quarantined by {commit_text(log, commit)}"
+        return text, "no", "never: what is quarantined is not deleted", facts | {"output": None}
+    gone, more = clean_up(inquiry, settings_for(inquiry, commit), log, commit)
+    where = f"{commit_text(log, commit)}: {_position(commit, source)}"
+    return where, _published(inquiry, log, commit), gone, facts | more
+
+
+def _position(commit: Commit, source: SourceObject) -> str:
+    output = commit.output
+    for number, row in enumerate(commit.rows, 1):
+        if row.source.key == source.key:
+            place = f"source {number:,} of {len(commit.rows):,}"
+            return place if output is None else f"{place} in {output.key}{_range(commit, row)}"
+    of = next((one.of for one in commit.again if one.source.key == source.key), 0)
+    return f"delivered again with the content of commit {of}"
+
+
+def _range(commit: Commit, row: ManifestRow) -> str:
+    output = commit.output
+    if output is None or output.columnar is not None:
+        return ", as rows"
+    stored = "" if row.facts is None else " of its decompressed content"
+    return f", {plural(row.length, 'byte')} from byte {row.offset:,}{stored}"
+
+
+def _published(inquiry: Inquiry, log: StoredLog, commit: Commit) -> str:
+    output = commit.output
+    if output is None:
+        return "nothing to publish: there is no content of its own"
+    where = f"s3://{output.bucket}/{output.key}"
+    head = inquiry.store.head(output.bucket, output.key)
+    if head is not None:
+        size = plural(head.size, "byte")
+        if head.size != output.size:
+            return f"no: {where} has {size}, its commit says {output.size:,}"
+        return f"yes: {where}, {size}, since {moment(head.last_modified)}"
+    if commit.sequence <= max(log.checkpoints, default=0) or commit.sequence in log.cleaned:
+        return f"it was: {where} is gone, which maintenance of a table does, or a deletion by hand"
+    return f"not yet: the next run over {log.path or '(root)'} publishes {where}"

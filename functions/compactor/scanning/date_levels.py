@@ -1,0 +1,221 @@
+"""Dates in the levels of a key, in the words of ``date_format``. Pure; all times are UTC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+# Dates of logs; what else has four digits is mostly not from 1970 to 2100.
+_FIRST_YEAR, _LAST_YEAR = 1970, 2100
+_YEAR, _MONTH, _DAY, _HOUR = r"(?P<Y>\d{4})", r"(?P<m>\d\d)", r"(?P<d>\d\d)", r"(?P<H>\d\d)"
+_OF_YEAR = r"(?P<j>\d{3})"
+_FORMS = tuple(
+    re.compile(form)
+    for form in (
+        rf"{_YEAR}(?P<s>[-_.]?){_MONTH}(?P=s){_DAY}(?:[-_.T]?{_HOUR})?",
+        rf"{_DAY}(?P<s>[-_.]){_MONTH}(?P=s){_YEAR}",
+        rf"{_MONTH}(?P<s>[-_.]){_DAY}(?P=s){_YEAR}",
+        rf"{_YEAR}[-_.]?{_MONTH}",
+        rf"{_YEAR}[-_.]?{_OF_YEAR}",
+        rf"{_MONTH}[-_.]{_DAY}",
+        *(_YEAR, _MONTH, _DAY, _HOUR, _OF_YEAR),
+    )
+)
+# What people call a level that has one number of a date.
+_NAMES: Mapping[str, frozenset[str]] = {
+    "Y": frozenset(("year", "yyyy", "yr", "y")),
+    "m": frozenset(("month", "mm", "mon", "m")),
+    "d": frozenset(("day", "dd", "d", "dom")),
+    "H": frozenset(("hour", "hh", "hr", "h")),
+    "j": frozenset(("doy", "yday", "j")),
+}
+# A text without a digit, or anything that date_format takes for more than a text, and a number.
+_NUMBERED = re.compile(r"([^0-9%*]*)([0-9].*)", re.DOTALL)
+_UNPADDED = re.compile(
+    r"(?:^|/)(?:[a-z_]+=)?(?:19|20)\d\d/(?:(?:[a-z_]+=)?\d{1,2}/)?(?:[a-z_]+=)?\d/", re.IGNORECASE
+)
+# As in 20230710T1220Z, 2026-11-15-12-00-00 or 20261115120000.
+_STAMP = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])[-_T ]?"
+    r"([01]\d|2[0-3])[-_:.]?([0-5]\d)(?:[-_:.]?([0-5]\d))?(?!\d)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """One way to read some levels of a key as a date.
+
+    Attributes:
+        lead: the levels before it.
+        format: as ``date_format`` has it.
+        begin, end: first instant of the period it names, and first one after it, UNIX seconds.
+        levels: how many of all levels lie up to its end.
+    """
+
+    lead: tuple[str, ...]
+    format: str
+    begin: float
+    end: float
+    levels: int
+
+    @property
+    def precision(self) -> int:
+        """How many different numbers of a date there are."""
+        return len(_directives(self.format))
+
+    @property
+    def usual(self) -> bool:
+        """The year comes first, then the month, then the day."""
+        return is_usual(self.format)
+
+
+def is_usual(date_format: str) -> bool:
+    """The year comes first, then the month (or the day of the year), then the day."""
+    order = list(re.findall("%([YmdHj])", date_format))
+    return order == sorted(order, key="YmjdH".index)
+
+
+def readings(levels: Sequence[str]) -> tuple[Dated, ...]:
+    """The dates that levels can be read as, those with the most numbers; the usual one first.
+
+    Args:
+        levels: of a key below some prefix, without its name.
+
+    Returns:
+        Nothing where no date is there that ``date_format`` can say; several where day and month
+        may be meant either way.
+    """
+    found = [
+        dated
+        for at in range(len(levels))
+        for dated in (_dated(levels, at, *one) for one in _grown(levels, at, {}, ()))
+        if dated is not None
+    ]
+    most = max((one.precision for one in found), default=0)
+    # Of 2026/11/2026-11-25 all three levels are the date.
+    first = min((len(one.lead) for one in found if one.precision == most), default=0)
+    best = {
+        one.format: one
+        for one in reversed(found)
+        if one.precision == most and len(one.lead) == first
+    }
+    return tuple(sorted(best.values(), key=lambda one: (not one.usual, one.levels)))
+
+
+def is_unpadded(levels: Sequence[str]) -> bool:
+    """Whether there is a year, and a month or day after it without the zero in front."""
+    return _UNPADDED.search("".join(f"{level}/" for level in levels)) is not None
+
+
+def stamped(name: str) -> float | None:
+    """The time, to the minute at least, in an object's name; UNIX seconds, or None."""
+    match = _STAMP.search(name)
+    if match is None:
+        return None
+    year, _, *others = match.groups()
+    return _moment(year, *others)
+
+
+def _moment(*numbers: str | None) -> float | None:
+    year, month, day, hour, minute, second = (int(one or 0) for one in numbers)
+    try:
+        return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def _grown(
+    levels: Sequence[str], at: int, known: Mapping[str, str], formats: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Mapping[str, str]]]:
+    """All that can be read from a level on: the formats of levels, and the numbers."""
+    if formats:
+        yield formats, known
+    if at == len(levels):
+        return
+    for form, numbers in _numbers(levels[at]):
+        if any(known.get(name, number) != number for name, number in numbers):
+            continue
+        grown = {**known, **dict(numbers)}
+        if len(grown) > len(known) and _in_order(known, grown):
+            yield from _grown(levels, at + 1, grown, (*formats, form))
+
+
+def _in_order(known: Mapping[str, str], grown: Mapping[str, str]) -> bool:
+    new = grown.keys() - known.keys()
+    if "H" in new and not ("j" in grown or {"m", "d"} <= grown.keys()):
+        return False
+    if "j" in grown and ("Y" not in grown or "m" in grown):
+        return False
+    # Day, month and year in this or another order, but nothing between them.
+    return "Y" not in new or not known or {"m", "d"} <= grown.keys()
+
+
+@lru_cache(4096)
+def _numbers(level: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
+    """The formats of one level by itself, each with its numbers by directive."""
+    match = _NUMBERED.fullmatch(level)
+    if match is None:
+        return ()
+    literal, body = match.groups()
+    name = literal.rstrip("=_-. ").lower()
+    found = []
+    for form in _FORMS:
+        numbers = form.fullmatch(body)
+        if numbers is None:
+            continue
+        groups = {key: one for key, one in numbers.groupdict().items() if key != "s" and one}
+        if len(groups) == 1 and name and name not in _NAMES[next(iter(groups))]:
+            continue
+        text = body
+        for key in sorted(groups, key=numbers.start, reverse=True):
+            text = f"{text[: numbers.start(key)]}%{key}{text[numbers.end(key) :]}"
+        found.append((literal + text, tuple(groups.items())))
+    return tuple(found)
+
+
+def _dated(
+    levels: Sequence[str], at: int, formats: tuple[str, ...], numbers: Mapping[str, str]
+) -> Dated | None:
+    if "Y" not in numbers or ("d" in numbers and "m" not in numbers):
+        return None
+    if len(numbers) == 1 and formats[0] == "%Y":
+        # Four digits alone may be anything.
+        return None
+    period = _period(numbers)
+    if period is None:
+        return None
+    used = at + len(formats)
+    return Dated(tuple(levels[:at]), "/".join(formats), *period, used)
+
+
+def _period(numbers: Mapping[str, str]) -> tuple[float, float] | None:
+    year = int(numbers["Y"])
+    if not _FIRST_YEAR <= year <= _LAST_YEAR:
+        return None
+    month, day = int(numbers.get("m", 1)), int(numbers.get("d", 1))
+    try:
+        begin = datetime(year, month, day, int(numbers.get("H", 0)), tzinfo=UTC)
+        if "j" in numbers:
+            begin += timedelta(days=int(numbers["j"]) - 1)
+    except ValueError:
+        return None
+    if begin.year != year:
+        return None
+    return begin.timestamp(), _end(begin, numbers).timestamp()
+
+
+def _end(begin: datetime, numbers: Mapping[str, str]) -> datetime:
+    if "H" in numbers:
+        return begin + timedelta(hours=1)
+    if "d" in numbers or "j" in numbers:
+        return begin + timedelta(days=1)
+    if "m" in numbers:
+        return (begin + timedelta(days=32)).replace(day=1)
+    return begin.replace(year=begin.year + 1)
+
+
+def _directives(date_format: str) -> frozenset[str]:
+    return frozenset(re.findall("%([YmdHj])", date_format))

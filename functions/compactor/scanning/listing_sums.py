@@ -1,0 +1,119 @@
+"""Sums of what is listed, in constant memory. Pure."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass, field
+
+from compactor.model import SHOWN_EXAMPLES, Skipped, SkipReason, SourceObject
+from compactor.money.shapes import SMALL_BYTES
+from compactor.sizes import GIB, MIB
+
+_KIB = 1 << 10
+#: Where the classes of the histogram begin, in bytes: an object belongs to the last that is not
+#: larger than it. Empty objects are a class of their own.
+BOUNDS = (0, 1, 4 * _KIB, 16 * _KIB, 64 * _KIB, SMALL_BYTES, MIB, 8 * MIB, 64 * MIB, GIB)
+_DAY = 86_400
+# Of so many classes for each doubling, no value is more than 3 % off.
+_CLASSES_A_DOUBLING = 24
+
+
+@dataclass(slots=True)
+class Sizes:
+    """A histogram of sizes.
+
+    Attributes:
+        objects, bytes: by class, in the order of :data:`BOUNDS`.
+    """
+
+    objects: list[int] = field(default_factory=lambda: [0] * len(BOUNDS))
+    bytes: list[int] = field(default_factory=lambda: [0] * len(BOUNDS))
+
+    def add(self, size: int) -> None:
+        """One object of so many bytes."""
+        at = bisect_right(BOUNDS, size) - 1
+        self.objects[at] += 1
+        self.bytes[at] += size
+
+    @property
+    def small(self) -> tuple[int, int]:
+        """Objects below 128 KiB, empty ones included, and their bytes."""
+        end = BOUNDS.index(SMALL_BYTES)
+        return sum(self.objects[:end]), sum(self.bytes[:end])
+
+
+class Quantiles:
+    """Seconds by their logarithms, as many as there are: negative ones count as 0."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self.count = 0
+
+    def add(self, seconds: float) -> None:
+        """One more."""
+        self._counts[math.ceil(math.log2(1 + max(0.0, seconds)) * _CLASSES_A_DOUBLING)] += 1
+        self.count += 1
+
+    def at(self, share: float) -> float | None:
+        """The seconds that this share of all is not above, up to 3 % too many; else None."""
+        left = math.ceil(share * self.count)
+        for one in sorted(self._counts):
+            left -= self._counts[one]
+            if left <= 0:
+                return float(2 ** (one / _CLASSES_A_DOUBLING) - 1)
+        return None
+
+
+@dataclass(slots=True)
+class Arrivals:
+    """When objects arrived, by Last-Modified.
+
+    Attributes:
+        days: objects and bytes of each day since 1970, UTC.
+        first, last: UNIX seconds; 0.0 where there is none.
+    """
+
+    days: dict[int, tuple[int, int]] = field(default_factory=dict)
+    first: float = 0.0
+    last: float = 0.0
+
+    def add(self, one: SourceObject) -> None:
+        """One object."""
+        day = int(one.last_modified // _DAY)
+        objects, size = self.days.get(day, (0, 0))
+        self.days[day] = objects + 1, size + one.size
+        self.first = min(self.first or one.last_modified, one.last_modified)
+        self.last = max(self.last, one.last_modified)
+
+    @property
+    def usual_day(self) -> tuple[float, float, int] | None:
+        """Objects and bytes of a day, the median of the whole ones between the first and the last.
+
+        Also of how many days; None where there are less than three.
+        """
+        if not self.days or max(self.days) - min(self.days) < 4:
+            return None
+        whole = [self.days.get(day, (0, 0)) for day in range(min(self.days) + 1, max(self.days))]
+        middle = len(whole) // 2
+        objects = sorted(one for one, _ in whole)[middle]
+        return float(objects), float(sorted(size for _, size in whole)[middle]), len(whole)
+
+
+@dataclass(slots=True)
+class Skips:
+    """What no run would take, by the product's own reasons."""
+
+    by_reason: dict[SkipReason, Skipped] = field(default_factory=dict)
+
+    def add(self, reason: SkipReason, one: SourceObject) -> None:
+        """One object."""
+        before = self.by_reason.get(reason)
+        if before is None:
+            self.by_reason[reason] = Skipped(1, one.size, (one.key,))
+            return
+        examples = before.examples
+        if len(examples) < SHOWN_EXAMPLES:
+            examples = (*examples, one.key)
+        self.by_reason[reason] = Skipped(before.objects + 1, before.bytes + one.size, examples)

@@ -1,0 +1,293 @@
+"""A reader of the state that follows docs/format.md alone, and shares nothing with the product."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+STATES = Path(__file__).parents[1] / "state"
+STATE = "_compactor/compacted/"
+ENTRY = re.compile(r"(?P<path>.*/|)commits/(?P<number>\d{20})\.json\.gz", re.DOTALL)
+Json = dict[str, Any]
+
+
+# Reasons of docs/format.md with (p) and (s).
+PASSING = {"archived_access_tier", "access_denied", "encrypted"}
+BY_SETTINGS = {
+    "unknown_format",
+    "binary",
+    "unknown_encoding",
+    "open_end",
+    "ambiguous_header",
+    "open_quote",
+    "malformed_document",
+    "records_differ",
+}
+
+
+def blake(size: int, data: str | bytes) -> bytes:
+    raw = data.encode() if isinstance(data, str) else data
+    return hashlib.blake2b(raw, digest_size=size).digest()
+
+
+def identity(bucket: str, key: str, etag: str) -> bytes:
+    return blake(16, f"{bucket}\0{key}\0{etag}")
+
+
+def group_id(settings: Json, sources: Sequence[tuple[str, str, str]], *, copied: bool) -> str:
+    options = ["1"]
+    options += [
+        settings[name] for name in ("format", "encoding", "csv_header", "compression", "documents")
+    ]
+    options += ["True" if copied else "False", *csv_rules(settings)]
+    if "parquet" in (settings["format"], settings["output_format"]):
+        options += [settings["output_format"], settings["parquet_schema"] or ""]
+    if settings["upsert_key"]:
+        options += ["upsert"]
+    identities = b"".join(identity(*one) for one in sources)
+    return blake(16, "\0".join(options).encode() + identities).hex()
+
+
+def csv_rules(settings: Json) -> list[str]:
+    given = [(one["match"], one.get("csv_header", "auto")) for one in settings["policies"]]
+    return [f"{joined(match)}={header}" for match, header in given if header != "auto"]
+
+
+def joined(match: str | list[str]) -> str:
+    return match if isinstance(match, str) else " ".join(match)
+
+
+def settings_name(settings: Json) -> str:
+    names = ("format", "csv_header", "encoding", "documents", "output_format", "second_reading")
+    return blake(8, "\0".join([*(settings[one] for one in names), *csv_rules(settings)])).hex()
+
+
+def partition_id(path: str) -> str:
+    safe = "".join(one if one.isalnum() or one in "=-_" else "-" for one in path.strip("/"))
+    return f"{safe[-80:] or 'root'}-{blake(8, path).hex()}"
+
+
+def content_value(bucket: str, key: str, size: int | None, crc32: int | None) -> int:
+    mark = 0
+    if size is not None and crc32 is not None:
+        mark = (crc32 ^ crc32 >> 16 ^ size) & 0xFFFF or 1
+    return int.from_bytes(blake(6, f"{bucket}\0{key}"), "big") << 16 | mark
+
+
+def seen_digest(listed: Sequence[Json]) -> str:
+    columns = zip(
+        *(
+            (
+                one["key"],
+                datetime.fromtimestamp(one["last_modified"], UTC).strftime("%Y-%m-%dT%H:%M:%S.%f"),
+                one["etag"],
+                str(one["size"]),
+                "STANDARD",
+            )
+            for one in sorted(listed, key=lambda one: one["key"].encode())
+        ),
+        strict=True,
+    )
+    digests = (blake(16, "".join(f"{value}\0" for value in column)) for column in columns)
+    return blake(16, b"".join(digests)).hex()
+
+
+def restored(manifest: Json, number: int, plain: bytes) -> bytes:
+    strings: list[bytes] = [bytes_of(one) for one in manifest["bytes"]]
+    begin, length = int(manifest["offset"][number]), int(manifest["length"][number])
+    piece = plain[begin : begin + length]
+    prefix: int | None = manifest["prefix"][number]
+    if prefix is None:
+        return piece
+    piece = piece[: length - manifest["appended"][number]]
+    edits = manifest["edits"].get(str(number), [])
+    for offset, size, string in reversed(edits):
+        piece = piece[:offset] + strings[string] + piece[offset + size :]
+    newline = manifest["newlines"][number]
+    if newline is not None and not edits:
+        piece = piece.replace(b"\n", strings[newline])
+    suffix: int = manifest["suffix"][number]
+    return strings[prefix] + piece + strings[suffix]
+
+
+def bytes_of(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+class State:
+    """What lies in a bucket, from the archive alone."""
+
+    def __init__(self) -> None:
+        with zipfile.ZipFile(STATES / "1.zip") as archive:
+            index = json.loads(archive.read("index.json"))
+            self.bodies = {
+                (one["bucket"], one["key"]): archive.read(one["body"]) for one in index["objects"]
+            }
+            self.originals = {
+                (one["key"], one["etag"]): archive.read(one["body"]) for one in index["originals"]
+            }
+        self.listed = {
+            (one["bucket"], one["key"]): {
+                **one,
+                "size": len(self.bodies[one["bucket"], one["key"]]),
+            }
+            for one in index["objects"]
+        }
+
+    def document(self, name: str) -> Any:
+        body = self.bodies["lake", STATE + name]
+        return json.loads(gzip.decompress(body) if name.endswith(".gz") else body)
+
+    def names(self) -> Iterator[str]:
+        return (key.removeprefix(STATE) for bucket, key in self.bodies if key.startswith(STATE))
+
+    @cached_property
+    def logs(self) -> Mapping[str, list[Json]]:
+        """The entries of each partition, in order."""
+        found: dict[str, list[Json]] = defaultdict(list)
+        for name in sorted(self.names()):
+            match = ENTRY.fullmatch(name.removeprefix("partitions/"))
+            if name.startswith("partitions/") and match:
+                entry = self.document(name)
+                assert entry["sequence"] == int(match["number"]) == len(found[match["path"]]) + 1
+                found[match["path"]].append(entry)
+        return found
+
+    def entries(self) -> Iterator[tuple[str, Json]]:
+        return ((path, entry) for path, log in self.logs.items() for entry in log)
+
+
+class Fold:
+    """A checkpoint, from the entries before it."""
+
+    def __init__(self) -> None:
+        self.committed: set[bytes] = set()
+        self.quarantined: set[bytes] = set()
+        self.passing: set[bytes] = set()
+        self.undecided: dict[str, set[bytes]] = {}
+        self.contents: list[int] = []
+        self.outputs: set[bytes] = set()
+        self.buckets: set[str] = set()
+        self.runs: dict[str, list[Json]] = {}
+        # Of all entries, void ones too.
+        self.lines: dict[str, list[Json]] = defaultdict(list)
+        self.rejects: list[Json] = []
+        self.entries: list[Json] = []
+
+    def add(self, entry: Json) -> None:
+        if entry["replaces"] is not None:
+            self._void(self.entries[entry["replaces"] - 1])
+        self.entries.append(entry)
+        compacted = set(manifest_of(entry)) | again_of(entry)
+        self.committed |= compacted
+        self.passing -= compacted
+        self.contents += contents_of(entry)
+        if entry["output"] is not None:
+            one = entry["output"]
+            self.outputs.add(blake(16, f"{one['bucket']}\0{one['key']}"))
+            rejects = (one["columnar"] or {}).get("rejects")
+            if rejects is not None:
+                schema = blake(8, one["columnar"]["schema"]).hex()
+                waiting = {"sequence": entry["sequence"], "schema": schema, "rejects": rejects}
+                self.rejects.append(waiting)
+        if entry["manifest"]["key"] and not entry["replays"]:
+            self.buckets.add(entry["source_bucket"])
+        self._leave_alone(entry)
+        self.runs[entry["run_id"]] = [*self.runs.pop(entry["run_id"], []), entry]
+        self.lines[entry["run_id"]] += [
+            {"key": one[0], "reason": one[3], "detail": one[4]}
+            for one in entry["quarantined"]
+            if one[3] not in PASSING
+        ]
+
+    def _void(self, entry: Json) -> None:
+        self.committed -= set(manifest_of(entry)) | again_of(entry)
+        gone = set(contents_of(entry))
+        self.contents = [one for one in self.contents if one not in gone]
+        self.runs[entry["run_id"]].remove(entry)
+        self.rejects = [one for one in self.rejects if one["sequence"] != entry["sequence"]]
+
+    def _leave_alone(self, entry: Json) -> None:
+        for key, etag, _, reason, _ in entry["quarantined"]:
+            one = identity(entry["source_bucket"], key, etag)
+            (self.passing if reason in PASSING else self.quarantined).add(one)
+            if reason in BY_SETTINGS and entry["decided_by"]:
+                for others in self.undecided.values():
+                    others.discard(one)
+                self.undecided.setdefault(entry["decided_by"], set()).add(one)
+
+    @property
+    def document(self) -> Json:
+        last = self.entries[-1]
+        return {
+            "version": 1,
+            "through": last["sequence"],
+            "commit_id": last["commit_id"],
+            "log_id": last["log_id"],
+            "committed": shown(self.committed),
+            "quarantined": shown(self.quarantined),
+            "passing": shown(self.passing),
+            "undecided": {name: shown(some) for name, some in self.undecided.items() if some},
+            "contents": base64.b64encode(
+                b"".join(one.to_bytes(8, "little") for one in sorted(self.contents))
+            ).decode(),
+            "outputs": shown(self.outputs),
+            "buckets": sorted(self.buckets),
+            "rejects": self.rejects,
+        }
+
+
+def shown(digests: set[bytes]) -> str:
+    return base64.b64encode(b"".join(sorted(digests))).decode()
+
+
+def manifest_of(entry: Json) -> list[bytes]:
+    columns = entry["manifest"]
+    pairs = zip(columns["key"], columns["etag"], strict=True)
+    return [identity(entry["source_bucket"], key, etag) for key, etag in pairs]
+
+
+def again_of(entry: Json) -> set[bytes]:
+    return {identity(entry["source_bucket"], one[0], one[1]) for one in entry["again"]}
+
+
+def contents_of(entry: Json) -> list[int]:
+    columns = entry["manifest"]
+    rows = zip(columns["key"], columns["plain_bytes"], columns["crc32"], strict=True)
+    return [content_value(entry["source_bucket"], *row) for row in rows]
+
+
+def totals(entries: Sequence[Json]) -> Json:
+    """The numbers of a run that follow from its entries."""
+    kept = [one for one in entries if not one["replays"]]
+    outputs = [one["output"] for one in entries if one["output"] is not None]
+    left = [one for entry in entries for one in entry["quarantined"] if one[3] not in PASSING]
+    before = [size for one in kept for size in one["manifest"]["size"]]
+    return {
+        "sources": len(before),
+        "source_bytes": sum(before),
+        "outputs": len(outputs),
+        "output_bytes": sum(one["size"] for one in outputs),
+        "records": sum(one["records"] or 0 for one in outputs),
+        "copied": sum(one["copied"] for one in outputs),
+        "quarantined": len(left),
+        "quarantined_bytes": sum(one[2] for one in left),
+        "sizes": {"before": by_bits(before), "after": by_bits([one["size"] for one in outputs])},
+    }
+
+
+def by_bits(sizes: Sequence[int]) -> list[int]:
+    counts = [0] * (max((size.bit_length() for size in sizes), default=-1) + 1)
+    for size in sizes:
+        counts[size.bit_length()] += 1
+    return counts
