@@ -1,1 +1,1 @@
-"""The command line, and what it needs beside the core: the local engine, the generator, stacks."""
+"""The command line: commands, the generator, and access to deployed stacks."""

@@ -1,4 +1,4 @@
-"""``python -m compactor_cli``: the command line where no ``compactor`` is on the path."""
+"""``python -m compactor_cli``: the command line, if ``compactor`` is not on the PATH."""
 
 from __future__ import annotations
 

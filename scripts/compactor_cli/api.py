@@ -1,8 +1,8 @@
-"""The Python API: what ``compactor.run()`` and the other names of the package are.
+"""The Python API: ``compactor.run()`` and the other public names of the package.
 
-For notebooks and schedulers: typed results that show themselves, errors of
-:mod:`compactor.errors`, progress by callback; nothing is printed. Credentials, region and, where
-none is given, the endpoint are found as boto3 finds them. docs/python.md has an example of each.
+For notebooks and schedulers: typed results with a display form, errors of :mod:`compactor.errors`,
+progress by callback; nothing is printed. Credentials, region and, by default, the endpoint are
+found as boto3 finds them. docs/python.md has an example of each function.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _SHOWN_LINES = 20
 
 
 class _Result:
-    """Shows itself, on a console and in a notebook."""
+    """A result with a text form and an HTML form for notebooks."""
 
     def _shown(self) -> Shown:
         raise NotImplementedError
@@ -71,8 +71,8 @@ class Plan(_Result):
     """What a run would do now.
 
     Attributes:
-        found: the partitions, those for Spark, and how many are at rest, apart.
-        forecasts: the plan of each partition that one worker takes.
+        found: the partitions, those for Spark, and the number at rest.
+        forecasts: the plan of each partition for a single worker.
     """
 
     found: Discovery
@@ -80,7 +80,7 @@ class Plan(_Result):
 
     @property
     def objects(self) -> int:
-        """Sources that would be compacted, those for Spark not counted."""
+        """Sources that would be compacted, without those for Spark."""
         return sum(one.objects for one in self.forecasts)
 
     @property
@@ -95,7 +95,7 @@ class Plan(_Result):
 
     @property
     def skipped(self) -> Mapping[str, int]:
-        """Objects that would be left alone, by reason."""
+        """Objects that would be skipped, by reason."""
         return skips(self.found, self.forecasts)
 
     def _shown(self) -> Shown:
@@ -118,29 +118,29 @@ class Plan(_Result):
 
 @dataclass(frozen=True)
 class Verification(_Result):
-    """What ``verify`` looked at, and what is wrong.
+    """The result of ``verify``.
 
     Attributes:
-        checked: numbers, and one line for each finding.
+        checked: counts and findings.
     """
 
     checked: Checked
 
     @property
     def sound(self) -> bool:
-        """True when nothing is wrong."""
+        """Whether there are no findings."""
         return not self.checked.findings
 
     @property
     def findings(self) -> Sequence[str]:
-        """One line for each fault."""
+        """One line per fault."""
         return self.checked.findings
 
     def check(self) -> None:
-        """Do nothing when nothing is wrong.
+        """Raise an error if there are findings.
 
         Raises:
-            IntegrityError: something is; the first finding is named.
+            IntegrityError: there are; the message has the first one.
         """
         if self.findings:
             raise IntegrityError(f"{plural(len(self.findings), 'finding')}: {self.findings[0]}")
@@ -156,11 +156,11 @@ class Verification(_Result):
 
 @dataclass(frozen=True)
 class CleanUp(_Result):
-    """What may be deleted, and what was.
+    """What clean-up may delete, and what it deleted.
 
     Attributes:
-        decisions: for each partition with commits past retention.
-        done: None where nothing was to be deleted, or there was nothing to delete.
+        decisions: one per partition with commits past retention.
+        done: None without ``delete=True``, or if there was nothing to delete.
     """
 
     decisions: Sequence[Decision]
@@ -173,12 +173,12 @@ class CleanUp(_Result):
 
     @property
     def deleted(self) -> int:
-        """Sources that were."""
+        """Sources that were deleted."""
         return 0 if self.done is None else self.done.deleted
 
     @property
     def findings(self) -> Sequence[str]:
-        """Why sources stay that are past retention, one line each."""
+        """Why sources past retention are kept, one line each."""
         lines = [line for one in self.decisions for line in one.unsafe]
         lines += [f"{one.path or '(root)'}: {one.error}" for one in self.decisions if one.error]
         if self.done is not None:
@@ -198,18 +198,18 @@ def plan(
     on_progress: OnStep | None = None,
     **fields: Any,
 ) -> Plan:
-    """What a run with the same arguments would do now; reads only.
+    """Return what a run with the same arguments would do now; read-only.
 
     Args:
         source: an S3 URI such as ``s3://my-logs/raw/``.
-        destination: the same for the outputs.
+        destination: an S3 URI for the outputs.
         endpoint_url: of an S3-compatible store; None for AWS, or what the environment names.
-        on_progress: called with each step's progress, perhaps by another thread.
-        fields: of a run's input, such as ``date_format``; docs/settings.md has them all.
+        on_progress: called with the progress of each step, perhaps by another thread.
+        fields: of a run's input, such as ``date_format``; docs/settings.md lists them.
 
     Raises:
-        InvalidInput: an argument is at fault; the error names it.
-        TransientStoreError: the store does not answer.
+        InvalidInput: an argument is invalid; the error names it.
+        TransientStoreError: the endpoint does not answer.
     """
     settings = _settings(source, destination, fields)
     store = open_store(endpoint_url, settings.state.bucket)
@@ -232,25 +232,25 @@ def run(
 ) -> RunReport:
     """Compact, clean up where ``clean_up="delete"`` asks for it, and report.
 
-    An interrupt ends the run between two requests; what was committed stands.
+    An interrupt ends the run between two requests; committed work is kept.
 
     Args:
         source: as for :func:`plan`.
-        destination: likewise.
+        destination: as there.
         workers: processes; by default two for each CPU up to four, then one for each CPU.
-        endpoint_url: likewise.
-        on_progress: likewise.
-        log: a file to which the workers append what they log; None drops it.
-        time_limit_seconds: no partition is begun when less than a minute of it is left; at
-            least 120; None for no limit.
-        fields: likewise.
+        endpoint_url: as there.
+        on_progress: as there.
+        log: a file to which the workers append their logs; None discards them.
+        time_limit_seconds: at least 120; no partition is started with less than a minute of it
+            left; None for no limit.
+        fields: as there.
 
     Raises:
-        InvalidInput: an argument is at fault; nothing was done.
-        PartitionsFailed: some partitions failed, all others are done; ``report`` of the error is
-            the run's report. Run it again: it redoes what is left.
-        TimeRanOut: the time is over, and partitions are ``left``. Run it again for those.
-        TransientStoreError: the store does not answer.
+        InvalidInput: an argument is invalid; nothing was done.
+        PartitionsFailed: some partitions failed and all others are done; ``report`` of the error
+            is the run's report. Run it again for the rest.
+        TimeRanOut: the time limit was reached with partitions ``left``. Run it again for those.
+        TransientStoreError: the endpoint does not answer.
     """
     if workers is not None and workers < 1:
         raise InvalidInput("workers", workers, "1 or more")
@@ -283,21 +283,21 @@ def verify(
     on_progress: OnStep | None = None,
     **fields: Any,
 ) -> Verification:
-    """Read every output again and check it against its commit; reads only.
+    """Read every output again and check it against its commit; read-only.
 
     Args:
         source: as for :func:`plan`.
-        destination: likewise.
-        sources: also ask for every source, and compare those that are still there;
-            ``checked.current`` counts what became of them.
+        destination: as there.
+        sources: also read every source that still exists and compare it; ``checked.current``
+            counts the results.
         deep: also compare the records, as readers of the destination see them.
-        endpoint_url: likewise.
-        on_progress: likewise.
-        fields: likewise; ``s3_state_uri`` where the run had one.
+        endpoint_url: as there.
+        on_progress: as there.
+        fields: as there; ``s3_state_uri`` if the run had one.
 
     Raises:
         InvalidInput: there is no state, or a bucket cannot be read.
-        TransientStoreError: the store does not answer.
+        TransientStoreError: the endpoint does not answer.
     """
     settings = _settings(source, destination, fields)
     store = open_store(endpoint_url, settings.state.bucket)
@@ -318,26 +318,26 @@ def restore(
     endpoint_url: str | None = None,
     on_progress: OnStep | None = None,
 ) -> list[Restored]:
-    """Give sources back from the outputs that hold them; where each is now, and in what form.
+    """Restore sources from their outputs; returns where each is now, and in what form.
 
     Args:
         destination: of the runs that compacted them.
         keys: whole keys of sources.
-        to: the directory, or the S3 URI, to write below; sources keep their keys.
-        prefix: instead of keys: every source whose key begins so, in its newest version.
-        glob: instead of keys, also beside a prefix: every source whose whole key fits.
-        compress: compress sources again whose names end in .gz or .zst; otherwise they come back
-            decompressed, with ``.content`` after their names.
-        overwrite: replace files or objects that are there already.
-        s3_state_uri: where the run had one.
+        to: the directory or S3 URI to write below; sources keep their keys.
+        prefix: instead of keys: the newest version of every source whose key begins with this.
+        glob: instead of keys, also with a prefix: every source whose whole key matches.
+        compress: compress sources again whose names end in .gz or .zst; otherwise they are written
+            decompressed, with ``.content`` appended to their names.
+        overwrite: replace existing files or objects.
+        s3_state_uri: if the run had one.
         endpoint_url: as for :func:`plan`.
-        on_progress: likewise.
+        on_progress: as there.
 
     Raises:
-        InvalidInput: no commit names a key, a source's output holds only its rows, or something
-            would be written over; nothing was written.
-        IntegrityError: an output is gone or damaged; nothing is left of what it would give.
-        TransientStoreError: the store does not answer.
+        InvalidInput: no commit names a key, an output holds only rows of a source, or something
+            would be overwritten; nothing was written.
+        IntegrityError: an output is missing or damaged; nothing was written from it.
+        TransientStoreError: the endpoint does not answer.
     """
     if bool(keys) == bool(prefix or glob) or isinstance(keys, str):
         raise InvalidInput("keys", keys, "a list of keys, or a prefix or glob instead")
@@ -347,7 +347,7 @@ def restore(
     with heard_by(on_progress or _ignore):
         found = search(Wish(keys, prefix, glob), state, store)
         if found.rows_only:
-            accepted = "sources whose bytes are in outputs; the output of this one holds its rows"
+            accepted = "sources whose outputs hold bytes; the output of this one holds rows"
             raise InvalidInput("prefix", found.rows_only[0], accepted)
         places = place_at(to, (place, state), store, compress=compress, overwrite=overwrite)
         return list(restore_all(found, places, store))
@@ -364,20 +364,20 @@ def clean_up(
 ) -> CleanUp:
     """Decide which sources may be deleted; with ``delete=True``, delete exactly those.
 
-    Only sources whose commits are past retention and whose outputs are proven. Deleting also drops
-    files of the state that are older than 90 days.
+    Only sources whose commits are past retention and whose outputs are verified. Deleting also
+    removes state files that are older than 90 days.
 
     Args:
         source: as for :func:`plan`.
-        destination: likewise.
-        delete: False decides only, and writes nothing.
-        endpoint_url: likewise.
-        on_progress: likewise.
-        fields: likewise; ``retention_days`` above all.
+        destination: as there.
+        delete: False only decides, and writes nothing.
+        endpoint_url: as there.
+        on_progress: as there.
+        fields: as there; most importantly ``retention_days``.
 
     Raises:
-        InvalidInput: an argument is at fault, or the store does not honour what deleting needs.
-        TransientStoreError: the store does not answer.
+        InvalidInput: an argument is invalid, or the store lacks conditions that deleting requires.
+        TransientStoreError: the endpoint does not answer.
     """
     settings = _settings(source, destination, {**fields, "clean_up": "delete"})
     store = open_store(endpoint_url, settings.state.bucket)
@@ -398,4 +398,4 @@ def _settings(source: str, destination: str, fields: Mapping[str, Any]) -> Setti
 
 
 def _ignore(step: Step) -> None:
-    """Takes the progress that the caller did not ask for; a bar would disturb its output."""
+    """Discard progress without a callback; a bar would disturb the caller's output."""

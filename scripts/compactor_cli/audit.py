@@ -1,9 +1,9 @@
 """The proof: every record of every source is in exactly one output.
 
-Nothing here trusts the compactor: objects are listed and read with plain boto3, records are
-recognised by :mod:`compactor_cli.records`, and of the commit logs only the names of sources and
-outputs are taken, with code of its own. What is compared, output by output, is the multiset of
-records in its sources with the multiset of records in the output.
+Nothing here trusts the compactor: objects are listed and read with plain boto3, records are parsed
+by :mod:`compactor_cli.records`, and only the names of sources and outputs are taken from the commit
+logs, with separate code. For each output, the multiset of records in its sources is compared with
+the multiset of records in the output.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Places:
 
 @dataclass(slots=True)
 class Proof:
-    """What was found.
+    """The result of the audit.
 
     Attributes:
-        sources: sources that commits name, and that are still there.
-        left_alone: source objects that no commit names.
+        sources: existing sources that commits name.
+        left_alone: source objects without a commit.
         outputs: objects below the data prefix.
         records: records in the sources.
-        matched: records that are in the outputs just as often as in the sources.
-        findings: one line for each fault.
+        matched: records that are in the outputs exactly as often as in the sources.
+        findings: one line per fault.
     """
 
     sources: int = 0
@@ -65,7 +65,7 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """True when nothing is wrong, and there was something to prove."""
+        """Whether there are no findings, and at least one source."""
         return not self.findings and self.matched == self.records and self.sources > 0
 
     @property
@@ -79,7 +79,7 @@ class Proof:
         return f"proof: {text}" if self.holds else f"NOT PROVEN: {text}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the result for JSON."""
         return {
             "holds": self.holds,
             "line": self.line,
@@ -97,7 +97,7 @@ class _Named:
     """What the commit logs name.
 
     Attributes:
-        sources: key of the output by (key, ETag) of the source; None where there is none.
+        sources: (key, ETag) of the source -> key of the output, or None.
         outputs: keys of the outputs.
     """
 
@@ -115,7 +115,7 @@ def audit(
     Args:
         places: where to look.
         client: plain boto3.
-        on_read: called with how many objects were read, and of how many.
+        on_read: called with the number of objects read, and the total.
     """
     proof = Proof()
     named = _named(places, client, proof)
@@ -162,9 +162,9 @@ def _compare_names(
     named: _Named, sources: Mapping[str, str | None], outputs: Mapping[str, str], proof: Proof
 ) -> None:
     gone = [key for key, _ in named.sources if key not in sources]
-    _find(proof, "sources that commits name are gone or changed", gone)
-    _find(proof, "outputs that commits name are missing", named.outputs - outputs.keys())
-    _find(proof, "objects that no commit names", outputs.keys() - named.outputs)
+    _find(proof, "sources named by commits are missing or changed", gone)
+    _find(proof, "outputs named by commits are missing", named.outputs - outputs.keys())
+    _find(proof, "objects are not named by any commit", outputs.keys() - named.outputs)
 
 
 def _find(proof: Proof, what: str, keys: Iterable[str]) -> None:
@@ -174,7 +174,7 @@ def _find(proof: Proof, what: str, keys: Iterable[str]) -> None:
 
 
 def _listed(place: S3Uri, client: S3Client) -> Iterable[tuple[str, str]]:
-    """Key and ETag of every object below a prefix."""
+    """Yield key and ETag of every object below a prefix."""
     pages = client.get_paginator("list_objects_v2").paginate(
         Bucket=place.bucket, Prefix=place.prefix
     )
@@ -184,7 +184,7 @@ def _listed(place: S3Uri, client: S3Client) -> Iterable[tuple[str, str]]:
 
 
 def _named(places: Places, client: S3Client, proof: Proof) -> _Named:
-    """Read the commit logs, newest entry first, because one may make an older one void."""
+    """Read the commit logs, newest entry first, as an entry may void an older one."""
     state = places.state
     prefix = f"{state.prefix}partitions/"
     keys = [key for key, _ in _listed(S3Uri(state.bucket, prefix), client)]
@@ -214,7 +214,7 @@ def _take(entry: Mapping[str, Any], named: _Named, proof: Proof) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """What an object holds, or why it cannot be read."""
+    """The text of an object, or why it cannot be read."""
 
     key: str
     text: str = ""
@@ -222,7 +222,7 @@ class _Text:
 
 
 class _Bodies:
-    """Objects as text, several at a time."""
+    """Reads objects as text, several concurrently."""
 
     def __init__(
         self, client: S3Client, on_read: Callable[[int, int], None] | None, total: int

@@ -1,4 +1,4 @@
-"""Which sources are to be given back: by key, prefix, glob, time and run, from the commit logs."""
+"""Selects sources to restore from the commit logs: by key, prefix, glob, time and run."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from compactor_cli.commit_logs import all_logs, require_state
 from compactor_cli.console import instant, progress
 
 _SCHEME = "s3://"
-#: The same commits, each output once, re-read each time: all of them would not fit in memory.
+#: Returns the same commits on each call, each output once; re-read because of their size.
 Commits = Callable[[], Iterable[Found]]
 
 
 @dataclass(frozen=True)
 class Wish:
-    """Which sources: these keys, or all that everything else here fits, in their newest version.
+    """Which sources to restore: given keys, or the newest versions that match all filters.
 
     Attributes:
         keys: whole keys.
-        prefix: the beginning of keys; empty for all.
-        glob: for whole keys; ``*`` stands for ``/``, too.
+        prefix: prefix of keys; empty for all.
+        glob: pattern for whole keys; ``*`` also matches ``/``.
         since, until: committed at or after, and before; UNIX seconds of the store's clock.
         run_id: committed by this run.
-        etag: of keys, the version with this ETag instead of the newest.
-        source_bucket: without it, any.
+        etag: with keys, the version with this ETag instead of the newest.
+        source_bucket: None for any.
     """
 
     keys: Sequence[str] = ()
@@ -55,7 +55,7 @@ class Wish:
         return None if self.glob is None else re.compile(translate(self.glob))
 
     def fits(self, source: SourceObject) -> bool:
-        """True for a source that is wanted, whenever it was committed."""
+        """Return whether a source matches bucket, prefix and glob, whenever it was committed."""
         same_bucket = self.source_bucket in (None, source.bucket)
         below = source.key.startswith(self.prefix or "")
         return same_bucket and below and (self._pattern is None or self._fits_glob(source.key))
@@ -64,8 +64,8 @@ class Wish:
         return self._pattern is not None and self._pattern.match(key) is not None
 
     @property
-    def in_words(self) -> tuple[str, str]:
-        """What was asked for beside keys: the first option, and all that follows it."""
+    def filters(self) -> tuple[str, str]:
+        """The first given filter option, and its value with all further ones; for messages."""
         given = {"--prefix": self.prefix, "--glob": self.glob, "--run-id": self.run_id}
         texts = [f"{name} {value}" for name, value in given.items() if value is not None]
         texts += [f"--since {instant(self.since)}"] if self.since else []
@@ -76,11 +76,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What was found.
+    """The result of a search.
 
     Attributes:
-        commits: with the rows that are wanted, and no others; each output is in one of them.
-        rows_only: keys whose outputs hold only their rows.
+        commits: with the wanted rows only; each output appears once.
+        rows_only: keys whose outputs hold rows only.
     """
 
     commits: Commits
@@ -88,14 +88,14 @@ class Search:
 
 
 def named(words: Sequence[str], bucket: str | None) -> tuple[list[str], str | None]:
-    """Keys as they were typed, perhaps as the URIs that locate prints; and their bucket.
+    """Return keys that were given as keys or URIs, and their bucket.
 
     Args:
         words: keys, or URIs of one bucket.
-        bucket: that was given apart; None for any.
+        bucket: given separately; None for any.
 
     Raises:
-        InvalidInput: some are keys and some are URIs, of several buckets, or without a key.
+        InvalidInput: keys and URIs are mixed, or URIs have several buckets or no key.
     """
     uris = [word for word in words if word.startswith(_SCHEME)]
     if not uris:
@@ -112,19 +112,19 @@ def search(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
     """Find the commits that name the sources.
 
     Raises:
-        InvalidInput: no commit names a key, or none that is wanted.
-        IntegrityError: an entry of a log is damaged.
+        InvalidInput: no commit names a key, or none matches.
+        IntegrityError: a log entry is damaged.
     """
     with progress("searching the commit logs"):
         return (_named if wish.keys else _fitting)(wish, state, store)
 
 
 def _named(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
-    """Keys of one prefix are in the same partition and so are looked for together."""
+    """Search for keys; those of one prefix are in the same partition and searched together."""
     by_prefix: dict[str, list[str]] = {}
     for key in dict.fromkeys(wish.keys):
         by_prefix.setdefault(key.rpartition("/")[0], []).append(key)
-    # Prefixes may share a partition, and so an output, which is to be read once for all of them.
+    # Prefixes may share a partition and thus an output, which is read only once.
     together: dict[str, Found] = {}
     for keys in by_prefix.values():
         for found in _find(Wanted(frozenset(keys), wish.etag, wish.source_bucket), state, store):
@@ -157,7 +157,7 @@ def _not_found(left: Wanted, state: S3Uri) -> InvalidInput:
 
 
 class _Newest(NamedTuple):
-    """The newest version of a key, and where it is; compared by when it was committed."""
+    """The newest version of a key, and its place; ordered by commit time."""
 
     at: float
     log: int
@@ -167,7 +167,7 @@ class _Newest(NamedTuple):
 
 
 def _fitting(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
-    """The newest version of every key; about 400 bytes are held of each, whatever the commits."""
+    """Search for the newest version of every key; takes about 400 bytes of memory per key."""
     logs = all_logs(state, store)
     newest: dict[tuple[str, str], _Newest] = {}
     for number, log in enumerate(logs):
@@ -177,8 +177,10 @@ def _fitting(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
             name = (source.bucket, source.key)
             newest[name] = max(newest.get(name, one), one)
     if not newest:
-        accepted = f"what commits in {state.uri} name; compactor ls shows their keys and times"
-        raise InvalidInput(*wish.in_words, accepted)
+        accepted = (
+            f"filters that match a source in {state.uri}; compactor ls shows their keys and times"
+        )
+        raise InvalidInput(*wish.filters, accepted)
     chosen: dict[tuple[int, int], set[bytes]] = {}
     for one in newest.values():
         if one.kept:
@@ -196,15 +198,15 @@ def _fitting(wish: Wish, state: S3Uri, store: ObjectStore) -> Search:
 def _versions(
     log: StoredLog, wish: Wish, store: ObjectStore
 ) -> Iterator[tuple[Commit, ManifestRow, float]]:
-    """Every version in one log that is wanted, and when it was committed; the newest first.
+    """Yield every wanted version in one log and when it was committed, newest first.
 
-    What came again is in the commit that its own commit points to, which may be older than all
-    that is wanted of the log.
+    A source that was delivered again with the same content is in the earlier commit that its own
+    commit refers to, which may be older than every wanted commit.
     """
     within = {n for n, written in log.entries.items() if wish.since <= written < wish.until}
     oldest = min(within, default=math.inf)
     pointed: dict[tuple[int, str, str], float] = {}
-    # What came later says whether an entry is valid, so all later ones are read.
+    # Later entries decide whether an entry is valid, so all of them are read.
     entries = every_entry(store, log.state.bucket, log.keys) if within else ()
     for commit, valid in entries:
         wanted = commit.sequence in within and wish.run_id in (None, commit.run_id)
@@ -222,6 +224,6 @@ def _versions(
 
 
 def _only(commit: Commit, rows: Iterable[ManifestRow]) -> Found:
-    """A commit without its other rows, which may be many; those that are left in their order."""
+    """Return a commit with these rows only, sorted by offset."""
     wanted = tuple(sorted(rows, key=lambda row: row.offset))
     return Found(replace(commit, rows=wanted), wanted)

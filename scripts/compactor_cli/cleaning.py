@@ -1,4 +1,4 @@
-"""Clean-up of all partitions from one machine: first the decision, then what was decided."""
+"""Clean-up of all partitions from one machine: first decides, then deletes what was decided."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from compactor.probe.probe import ensure_asked
 from compactor.settings.settings import Settings
 from compactor_cli.console import progress
 
-# Partitions at a time: each holds the rows of one commit, which may take tens of megabytes.
+# Concurrent partitions: each holds the rows of one commit, perhaps tens of megabytes.
 _CONCURRENT = 4
 
 
 @dataclass(slots=True)
 class Done(CleanUpSums):
-    """What was done, over all partitions.
+    """The result of a clean-up, over all partitions.
 
     Attributes:
-        expired: old files of the state that were dropped.
-        refusals: the first of the sources that the store did not delete, with its words.
-        unsafe: one line for each commit whose output did not check out after all.
-        failures: one line for each partition whose clean-up ended with an error.
+        expired: expired state files that were deleted.
+        refusals: the first sources that the store refused to delete, with its messages.
+        unsafe: one line per commit whose output failed its check when deleting.
+        failures: one line per partition whose clean-up failed.
     """
 
     expired: int = 0
@@ -49,7 +49,7 @@ class Done(CleanUpSums):
     failures: list[str] = field(default_factory=list)
 
     def add(self, receipt: CleanUpReceipt) -> None:
-        """Take in what was done to one partition."""
+        """Add the result of one partition."""
         add_sums(self, receipt.counts)
         lines = [f"{one.key}: {one.reason}" for one in receipt.refusals]
         self.refusals = (self.refusals + lines)[:SHOWN_REFUSALS]
@@ -59,22 +59,22 @@ class Done(CleanUpSums):
             self.failures.append(f"{receipt.path or '(root)'}: {receipt.error}: {receipt.cause}")
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the result for JSON."""
         return asdict(self)
 
 
 class _Stopped(Exception):
-    """Ends the work on a partition between two commits; it is never shown."""
+    """Ends the work on a partition between two commits; internal."""
 
 
 class Cleaning:
     """Clean-up of one source's commits in one destination.
 
     Args:
-        settings: where they are; sources past retention are to be deleted.
-        store: where they are.
-        clock: ours.
-        run_id: what the records of this clean-up are signed with.
+        settings: where source, destination and state are, and the retention.
+        store: access to them.
+        clock: the local clock.
+        run_id: id of this clean-up in its records.
     """
 
     def __init__(self, settings: Settings, store: ObjectStore, clock: Clock, run_id: str) -> None:
@@ -86,10 +86,10 @@ class Cleaning:
         self._seen = SeenState()
 
     def decide(self) -> list[Decision]:
-        """What a clean-up would do now, for each partition with something due; reads only.
+        """Return what is due now, by partition; read-only.
 
         Raises:
-            InvalidInput: the state cannot be listed, or something not be read.
+            InvalidInput: the state cannot be listed or read.
             TransientStoreError: the store did not answer.
         """
         with progress("listing the commit logs"):
@@ -99,23 +99,23 @@ class Cleaning:
             return list(pool.map(lambda work: decide(self._run(work.path, bar.advance)), due))
 
     def count_expired(self) -> int:
-        """How many old files of the state would be dropped now; reads only.
+        """Return how many state files have expired; read-only.
 
         Raises:
             InvalidInput: the state cannot be listed.
             TransientStoreError: the store did not answer.
         """
-        with progress("looking for old files of the state"):
+        with progress("looking for expired state files"):
             found = find_expired(
                 self._settings, self._store, self._clock.now(), run_id=self._run_id
             )
             return sum(len(batch) for batch in found)
 
     def ask_store(self) -> None:
-        """Find out how sources can be deleted safely; once a day, the first thing written.
+        """Probe how sources can be deleted safely; writes to the store at most once a day.
 
         Raises:
-            InvalidInput: the store does not honour what clean-up stands on.
+            InvalidInput: the store lacks conditions that clean-up requires.
             TransientStoreError: the store did not answer.
         """
         now = self._clock.now()
@@ -123,9 +123,9 @@ class Cleaning:
         self._store = self._store.with_traits(traits_of(findings))
 
     def act(self, decisions: Sequence[Decision]) -> Done:
-        """Delete the sources that were decided on, and no others; drop what expired of the state.
+        """Delete exactly the sources that were decided on, and expired state files.
 
-        Each output is looked at again, and so is what surrounds the sources.
+        Each output is checked again, and so are the listings around the sources.
         """
         done = Done()
         self._seen.levels.clear()
@@ -142,7 +142,7 @@ class Cleaning:
         found = expire(self._settings, self._store, now, NoDeadline(), run_id=self._run_id)
         done.expired = found.objects
         if found.fault:
-            done.warnings.append(f"old files of the state stay: {found.fault}")
+            done.warnings.append(f"expired state files were kept: {found.fault}")
 
     def _act(self, decision: Decision, advance: Callable[[], None]) -> CleanUpReceipt:
         receipt = CleanUpReceipt(decision.path, self._run_id)
@@ -150,7 +150,7 @@ class Cleaning:
         try:
             clean_up(run, receipt)
         except CompactorError as error:
-            # The other partitions are independent of it.
+            # The other partitions continue.
             receipt.status = "failed"
             receipt.error, receipt.cause = type(error).__name__, str(error)
         return receipt
@@ -178,7 +178,7 @@ class Cleaning:
         try:
             yield pool
         except BaseException:
-            # Partitions under way end after the commit they are at.
+            # Partitions in progress stop after their current commit.
             self._stopped.set()
             raise
         finally:

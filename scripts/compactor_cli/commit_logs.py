@@ -1,4 +1,4 @@
-"""The commit logs of a destination, found on S3 without knowing its partitions."""
+"""The commit logs of a destination, found on S3 without knowing the partitions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from compactor.settings.uris import S3Uri
 
 
 def state_from(args: argparse.Namespace) -> S3Uri:
-    """Where the state of DEST is: ``--state-uri``, or where a run puts it by default.
+    """Return the state prefix of DEST: ``--state-uri``, or the default of a run.
 
     Raises:
-        InvalidInput: one of the URIs is not accepted.
+        InvalidInput: one of the URIs is invalid.
     """
     destination = S3Uri.parse("s3_destination_uri", args.s3_destination_uri)
     uri = args.s3_state_uri or default_state_uri(destination.uri)
@@ -25,10 +25,10 @@ def state_from(args: argparse.Namespace) -> S3Uri:
 
 
 def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
-    """Every commit log, in the order of paths.
+    """Return every commit log, sorted by path.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: there are none.
     """
     logs = [log for log in stored_logs.all_logs(state, store) if log.entries]
     if not logs:
@@ -37,20 +37,20 @@ def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
 
 
 def no_state(state: S3Uri) -> InvalidInput:
-    """The error that no run has committed anything below a state prefix."""
-    accepted = "where a run has left its state"
-    message = (
-        f"no run has left its state at {state.uri}: is this the destination of a run? One with an"
-        " s3_state_uri of its own needs the same --state-uri here"
+    """Return the error that no run has committed anything below a state prefix."""
+    advice = (
+        "check that it is the destination of a run; a run with its own s3_state_uri needs the"
+        " same --state-uri here"
     )
-    return InvalidInput("s3_state_uri", state.uri, accepted, message=message)
+    message = f"there is no state of a run at {state.uri}: {advice}"
+    return InvalidInput("s3_state_uri", state.uri, advice, message=message)
 
 
 def require_state(state: S3Uri, store: ObjectStore) -> None:
-    """Do nothing where a run has committed something; one LIST.
+    """Check with one LIST that a run has committed something.
 
     Raises:
-        InvalidInput: none has, so that no key can be found.
+        InvalidInput: no run has, so no key can be found.
     """
     page = next(iter(store.list_level(state.bucket, _root(state))), None)
     if page is None or not page.prefixes:

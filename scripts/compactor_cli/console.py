@@ -1,4 +1,4 @@
-"""What a person sees: progress on standard error, tables and lines on standard output."""
+"""Terminal output: progress on standard error, tables and lines on standard output."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from rich.text import Text
 
 from compactor.escaping import visible
 
-# Where the output is no terminal, rich would cut tables at 80 columns.
+# Without a terminal, rich would cut tables at 80 columns.
 _PLAIN_WIDTH = 160
-# Where no bar can be drawn, a line now and then says that a command is alive.
+# Without a terminal, a line at this interval shows progress.
 _LINE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far one step of a command has come.
+    """Progress of one step of a command.
 
     Attributes:
-        what: the step, such as ``compacting``.
-        done: how much of it is done.
-        total: of how much; None while that is not known.
-        text: more, for a person.
+        what: name of the step, such as ``compacting``.
+        done: amount done.
+        total: total amount; None while unknown.
+        text: details.
     """
 
     what: str
@@ -42,14 +42,14 @@ class Step:
 
 
 OnStep = Callable[[Step], None]
-"""Called with progress, perhaps by several threads."""
+"""Called with each progress, perhaps by several threads."""
 
 _listener: ContextVar[OnStep | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def heard_by(listener: OnStep) -> Iterator[None]:
-    """Within the block, progress goes to this function and is shown nowhere."""
+    """Pass progress to a function within the block, instead of showing it."""
     token = _listener.set(listener)
     try:
         yield
@@ -58,26 +58,26 @@ def heard_by(listener: OnStep) -> Iterator[None]:
 
 
 class Bar:
-    """One line of progress; does nothing where it would not be seen."""
+    """One line of progress; without a display it does nothing."""
 
     def __init__(self, progress: Progress | None = None, task: TaskID | None = None) -> None:
         self._progress = progress
         self._task = task
 
     def show(self, done: int, total: int | None = None, text: str = "") -> None:
-        """Where the work stands; without a total there is no bar yet."""
+        """Show how much is done; without a total there is no bar yet."""
         if self._progress is not None and self._task is not None:
             shown = visible(text)
             self._progress.update(self._task, completed=done, total=total or None, text=shown)
 
     def advance(self, amount: int = 1) -> None:
-        """Advance by an amount."""
+        """Add to the amount done."""
         if self._progress is not None and self._task is not None:
             self._progress.advance(self._task, amount)
 
 
-class _ListenedBar(Bar):
-    """Progress for a program."""
+class _ListenerBar(Bar):
+    """Passes progress to a function."""
 
     def __init__(self, listener: OnStep, step: Step) -> None:
         super().__init__()
@@ -96,26 +96,26 @@ class _ListenedBar(Bar):
             self._listener(self._step)
 
 
-class _Lines(_ListenedBar):
-    """Progress for a log: a line on standard error every ten seconds, and none before."""
+class _Lines(_ListenerBar):
+    """Prints progress on standard error every ten seconds."""
 
     def __init__(self, step: Step) -> None:
         super().__init__(self._note, step)
         self._now = step
         self._began = time.monotonic()
         self._ended = threading.Event()
-        self._writer = threading.Thread(target=self._write_on, name="progress", daemon=True)
-        self._writer.start()
+        self._printer = threading.Thread(target=self._print, name="progress", daemon=True)
+        self._printer.start()
 
     def end(self) -> None:
-        """Write no more."""
+        """Stop printing."""
         self._ended.set()
-        self._writer.join()
+        self._printer.join()
 
     def _note(self, step: Step) -> None:
         self._now = step
 
-    def _write_on(self) -> None:
+    def _print(self) -> None:
         while not self._ended.wait(_LINE_SECONDS):
             now = self._now
             of = f" of {now.total:,}" if now.total else ""
@@ -127,15 +127,15 @@ class _Lines(_ListenedBar):
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Bar]:
-    """A progress bar on standard error, gone at the end; a line now and then without a terminal.
+    """Show a progress bar on standard error, removed at the end; lines without a terminal.
 
-    Where a program listens (:func:`heard_by`), it gets them instead.
+    Within :func:`heard_by`, progress goes to its function instead.
     """
     listener = _listener.get()
     if listener is not None:
         begun = Step(what, 0, total)
         listener(begun)
-        yield _ListenedBar(listener, begun)
+        yield _ListenerBar(listener, begun)
         return
     if not sys.stderr.isatty():
         lines = _Lines(Step(what, 0, total))
@@ -159,8 +159,8 @@ def progress(what: str, total: int | None = None) -> Iterator[Bar]:
 def print_table(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, texts: Sequence[int] = (0,)
 ) -> None:
-    """A table on standard output: columns of texts to the left, numbers to the right."""
-    # Above the table, not as its title: rich would fold that to the width of a narrow table.
+    """Print a table on standard output, with text columns left-aligned and numbers right."""
+    # A line above, because rich would wrap a title to the width of a narrow table.
     print_line(title, "bold")
     table = Table(header_style="bold")
     for number, head in enumerate(heads):
@@ -172,17 +172,17 @@ def print_table(
 
 
 def print_line(text: str, style: str = "") -> None:
-    """One line on standard output, never wrapped or marked up; what is invisible is escaped."""
+    """Print one line on standard output without wrapping; invisible characters are escaped."""
     _console().print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def instant(seconds: float) -> str:
-    """UNIX seconds as ``2026-01-31T12:00:00Z``."""
+    """Format UNIX seconds as ``2026-01-31T12:00:00Z``."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def print_error(text: str) -> None:
-    """One line on standard error; what is invisible is escaped."""
+    """Print on standard error; invisible characters are escaped."""
     print(visible(text), file=sys.stderr)
 
 

@@ -1,6 +1,6 @@
-"""The engine that the demonstration asks: DuckDB."""
+"""The query engine of the demonstration: DuckDB."""
 
-# ruff: noqa: S608 - what is put into statements is paths of our own making, quoted
+# ruff: noqa: S608 - statements are built from quoted paths that this module made
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,36 +17,36 @@ PARQUET = "parquet"
 _LONGEST_JSON = 64 << 20
 _MOST_WORDS = 200
 
-#: Partition, records, checksum of these.
+#: Partition, number of records, checksum.
 Row = tuple[str, int, str]
 
 
 class Unread(Exception):
-    """The engine cannot read what it was given; says why in one line."""
+    """The engine cannot read the files; the message says why."""
 
 
 class DuckDb:
-    """DuckDB in this process: counts records, and adds up their checksums.
+    """DuckDB in this process: counts records and sums their checksums.
 
     Raises:
-        ExtraMissing: it is not installed.
+        ExtraMissing: DuckDB is not installed.
     """
 
     name = "DuckDB"
 
     def __init__(self) -> None:
-        require("query", "a query over both")
+        require("query", "a query over sources and outputs")
         import duckdb  # noqa: PLC0415 - an extra
 
         self._duckdb: Any = duckdb
         self.version, self.question = str(duckdb.__version__), _QUESTION
 
     def answer(self, staged: Sequence[Staged], headers: Sequence[tuple[str, str]]) -> list[Row]:
-        """One row for each partition.
+        """Return one row per partition.
 
         Args:
             staged: files.
-            headers: partition and line of what is no record of its lines.
+            headers: partition and line of header lines, which are not counted.
 
         Raises:
             Unread: DuckDB cannot read them.
@@ -55,7 +55,7 @@ class DuckDb:
             with self._duckdb.connect() as connection:
                 return _answer(connection, staged, headers)
         except self._duckdb.Error as error:
-            # DuckDB shows the record at fault, however long it is.
+            # DuckDB's message contains the record at fault, which may be long.
             raise Unread(" ".join(str(error).split())[:_MOST_WORDS]) from None
 
 
@@ -84,7 +84,7 @@ def _fill(connection: Any, table: str, rows: Sequence[tuple[str, str]]) -> None:
 
 
 _VIEWS = {
-    # An array stands for its elements, a CloudTrail document for its records.
+    # An array counts as its elements, a CloudTrail document as its records.
     JSON: (
         "SELECT partition, unnest(CASE"
         " WHEN json_type(json) = 'ARRAY' THEN from_json(json, '[\"JSON\"]')"

@@ -1,4 +1,4 @@
-"""What the demonstration starts from: generated logs, or a directory of real ones."""
+"""Input of the demonstration: generated logs, or a directory of real ones."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ DESTINATION_URI = f"s3://{BUCKET}/compacted/"
 SOURCE_PREFIX = "logs/"
 
 _DAYS = 3
-# Late objects arrive up to three days after their events: with these days all has settled.
+# Late objects arrive up to three days after their events: with these days, all have settled.
 _FIRST_DAY = "today-8"
 _DAY_SECONDS = 86_400
-# One partition of its own gets a fifth of all objects; each of the others about a 26th.
+# One partition gets a fifth of all objects; each of the others about a 26th.
 _BUSY = "busy"
 _BUSY_SHARE = 5
-# Between what the busy partition takes a worker and what others do, by their mean size.
+# A limit between the seconds of the busy partition and those of the others.
 _HALF, _MEAN_BYTES = 0.8, 9_000
 # The embedded S3 holds everything in memory.
 _MOST_BYTES = 2 * 1024**3
@@ -43,7 +43,7 @@ _ABOVE_DATE = re.compile(r".*?(?=\d{4}/\d\d/\d\d/)")
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """Objects to start from, and the fields of the run's input that fit them."""
+    """Input objects, and the matching fields of the run's input."""
 
     objects: Iterable[SeedObject]
     count: int
@@ -51,15 +51,15 @@ class Seed:
 
 
 def generated(count: int, *, oversized: bool = False) -> Seed:
-    """Logs of all seven formats over three days, each format below a prefix of its own.
+    """Return logs of all seven formats over three days, each format below its own prefix.
 
     Args:
-        count: objects in all.
-        oversized: put a fifth of them into one partition, for which one worker may not take long
-            enough.
+        count: total number of objects.
+        oversized: put a fifth of them into one partition, which exceeds the time limit of a worker
+            and so goes to Spark.
 
     Raises:
-        InvalidInput: not a number of objects that can be generated.
+        InvalidInput: the number of objects is out of range.
     """
     start = parse_start(_FIRST_DAY)
     busy = count // _BUSY_SHARE if oversized else 0
@@ -87,10 +87,10 @@ def _with_prefixes(spec: GeneratorSpec, names: Sequence[str]) -> Iterator[SeedOb
 
 
 def from_directory(directory: Path) -> Seed:
-    """The real logs in a directory; their keys are their relative paths. They are only read.
+    """Return the logs in a directory, with relative paths as keys. Files are only read.
 
     Raises:
-        InvalidInput: no directory, nothing in it, or more than memory should hold.
+        InvalidInput: it is not a directory, empty, or larger than 2 GiB.
     """
     if not directory.is_dir():
         raise InvalidInput("--source", str(directory), "a directory of logs")
@@ -99,7 +99,7 @@ def from_directory(directory: Path) -> Seed:
     if not paths:
         raise InvalidInput("--source", str(directory), "a directory with logs in it")
     if size > _MOST_BYTES:
-        limit = f"at most {_MOST_BYTES:,} bytes of logs, for the embedded S3 is in memory"
+        limit = f"at most {_MOST_BYTES:,} bytes of logs, as the embedded S3 is in memory"
         raise InvalidInput("--source", str(directory), f"{limit} (there are {size:,})")
     keys = Keys(SOURCE_PREFIX)
     sources = (
@@ -112,7 +112,7 @@ def from_directory(directory: Path) -> Seed:
 
 
 def fields_of(keys: Keys) -> dict[str, Any]:
-    """The fields of a run's input that say how keys are divided: by dates, or not at all."""
+    """Return the fields of a run's input for the layout of keys: by dates, or one partition."""
     choice = choose(keys, whole_bucket=False)
     layout = choice.layouts[0] if choice.clear else Layout(())
     if layout.date_format is None or layout.begin is None or layout.end is None:

@@ -1,10 +1,9 @@
-"""One question asked twice: of the sources of a run, and of its outputs.
+"""Runs one query twice: over the sources of a run, and over its outputs.
 
-Both sides go the same way: GETs by the reader of this program, then DuckDB, or Spark where that is
-missing, over what they brought. What differs is the objects alone. No type is guessed, for one
-guess could differ on the two sides:
-JSON is split into its values, all other text into its lines, and the header lines that a run left
-out of its outputs count on neither side.
+Both sides use the same reader for GETs, then DuckDB over the downloaded files, so that only the
+objects differ. Types are not inferred, because inference could differ between the sides: JSON is
+split into values and all other text into lines, and header lines that a run dropped from its
+outputs are ignored on both sides.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ _JSON_FORMATS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What the question cost of one side.
+    """What the query cost on one side.
 
     Attributes:
-        objects: that it is about.
-        gets: GETs of objects that the server was sent for it.
-        records: in all.
+        objects: number of objects read.
+        gets: GETs of objects that the server received.
+        records: total number of records.
         seconds: from the first GET to the answer.
     """
 
@@ -56,15 +55,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Both answers.
+    """The answers of both sides.
 
     Attributes:
-        engine: with its version; empty where nothing was asked.
-        question: in the engine's words.
-        sources, outputs: None where nothing was asked.
+        engine: with its version; empty if nothing was queried.
+        question: the SQL.
+        sources, outputs: None if nothing was queried.
         partitions: rows of the answer.
-        differing: partitions of which the answers differ.
-        missing: why nothing was asked, in one line; empty where it was.
+        differing: partitions with different answers.
+        missing: why nothing was queried; empty if it was.
     """
 
     engine: str = ""
@@ -76,13 +75,13 @@ class Asked:
     missing: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the answers for JSON."""
         return {**asdict(self), "differing": list(self.differing)}
 
 
 @dataclass(slots=True)
 class _Objects:
-    """What is read, by the partition's path and the way in which it is read."""
+    """The objects to read, by path of the partition and kind of records."""
 
     sources: dict[tuple[str, str], list[SourceObject]] = field(default_factory=dict)
     outputs: dict[tuple[str, str], list[SourceObject]] = field(default_factory=dict)
@@ -90,23 +89,23 @@ class _Objects:
 
 
 def ask_both(settings: Settings, store: ObjectStore, gets: Callable[[], int]) -> Asked:
-    """Ask, where DuckDB is here and can read the records.
+    """Query both sides, if DuckDB is installed and can read the records.
 
     Args:
-        settings: of the run, which is over.
-        store: where everything is.
-        gets: how many GETs of objects the server was sent so far.
+        settings: of the finished run.
+        store: where sources, outputs and state are.
+        gets: returns the GETs of objects that the server has received.
 
     Raises:
-        IntegrityError: the engine reads the sources, and not the outputs.
-        SourceChanged, UnreadableSource: an object is not what was listed.
+        IntegrityError: DuckDB reads the sources but not the outputs.
+        SourceChanged, UnreadableSource: an object has changed, or cannot be read.
     """
     try:
         return _both(DuckDb(), _named(settings, store), store, gets)
     except ExtraMissing as error:
         return Asked(missing=str(error))
     except Unread as error:
-        return Asked(missing=f"no query over both: {error}")
+        return Asked(missing=f"no query: {error}")
 
 
 def _both(engine: DuckDb, objects: _Objects, store: ObjectStore, gets: Callable[[], int]) -> Asked:
@@ -118,7 +117,7 @@ def _both(engine: DuckDb, objects: _Objects, store: ObjectStore, gets: Callable[
     try:
         after, of_outputs = _ask(engine, objects.outputs, headers, store, gets)
     except Unread as error:
-        said = f"{engine.name} reads the sources, and not the outputs: {error}"
+        said = f"{engine.name} reads the sources but not the outputs: {error}"
         raise IntegrityError(said) from None
     differing = sorted({row[0] for row in set(before) ^ set(after)})
     named = f"{engine.name} {engine.version}"
@@ -126,7 +125,7 @@ def _both(engine: DuckDb, objects: _Objects, store: ObjectStore, gets: Callable[
 
 
 def _named(settings: Settings, store: ObjectStore) -> _Objects:
-    """The outputs of all commits, and the sources that are in them."""
+    """Return the outputs of all commits, and the sources in them."""
     objects = _Objects()
     pages = store.list_objects(settings.destination.bucket, settings.destination.prefix)
     listed = {one.key: one for page in pages for one in page}
@@ -137,7 +136,7 @@ def _named(settings: Settings, store: ObjectStore) -> _Objects:
                 continue
             place = (log.path, _kind(output.format))
             objects.outputs.setdefault(place, []).append(listed[output.key])
-            # Not what came a second time with the same content: outputs hold that once.
+            # Without sources delivered again with the same content: outputs hold that once.
             held = [row.source for row in commit.rows]
             objects.sources.setdefault(place, []).extend(held)
             if place[1] == LINES:
@@ -152,7 +151,7 @@ def _kind(known: Format | None) -> str:
 
 
 def _headers(commit: Commit) -> Iterable[str]:
-    """The lines at the beginning of sources that its output has not, or once for all."""
+    """Yield the header lines of sources that the output drops, or has once."""
     left_out = {row.facts.dropped_prefix for row in commit.rows if row.facts is not None}
     for one in left_out:
         yield from one.decode("utf-8-sig", "replace").splitlines()
@@ -177,7 +176,7 @@ def _ask(
 def _stage(
     objects: Mapping[tuple[str, str], Sequence[SourceObject]], store: ObjectStore, directory: Path
 ) -> Iterable[Staged]:
-    """Read all objects, concurrently as far as the store's reader does."""
+    """Download the objects with the store's concurrent reader."""
     places = [place for place, some in objects.items() for one in some if one.size]
     wanted = [one for some in objects.values() for one in some if one.size]
     staged = Staging(store, directory).files(wanted, [kind for _, kind in places])

@@ -1,4 +1,4 @@
-"""The run of the demonstration: the state machine's file, interpreted step by step."""
+"""The run of the demonstration: interprets the state machine's definition."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from compactor_machine.spark_jars import packages_environment
 def execute(
     given: Mapping[str, Any], settings: Settings, store: ObjectStore, machine: Machine
 ) -> EndedRun:
-    """Interpret the state machine on an input that was checked already.
+    """Interpret the state machine on a validated input.
 
     Args:
-        given: the input as the deployed state machine takes it.
-        settings: the same, read.
+        given: the input in the form that the deployed state machine takes.
+        settings: the same input, parsed.
         store: where the report will be.
         machine: how to run.
 
     Raises:
-        EngineError: the interpreter could not start, or died.
+        EngineError: the interpreter did not start, or exited.
     """
     run_id, began = new_run_id(), time.monotonic()
     with progress("compacting") as bar:
@@ -56,7 +56,7 @@ def execute(
             on_progress=show,
             options=EngineOptions(environment=packages_environment(settings), log=machine.log),
         )
-    # A person waits for it: starting the interpreter takes longer than many a run.
+    # Wall time as the user sees it: starting the interpreter takes longer than many a run.
     end = RunEnd(result.status, result.error, result.cause, time.monotonic() - began)
     bucket, key = layout.run_key(settings, run_id, "report.json")
     with suppress(ObjectMissing):

@@ -1,6 +1,6 @@
-"""DuckDB over files of this machine: one view of all records, with what their places say."""
+"""DuckDB over local files: one view of all records, with columns from their paths."""
 
-# ruff: noqa: S608 - names are quoted, values are parameters or paths of our own making
+# ruff: noqa: S608 - names are quoted, values are parameters or paths that this module made
 from __future__ import annotations
 
 import datetime
@@ -14,36 +14,36 @@ from typing import Any
 from compactor.errors import InvalidInput
 from compactor_cli.queried import JSON, LINES, Staged
 
-#: What a query reads from.
+#: The view that a query reads from.
 VIEW = "records"
 _PLACES = "__objects"
 _PARTITION, _SOURCE_KEY = "partition", "source_key"
-# DuckDB reserves twice the longest JSON value that it expects, for each file.
+# DuckDB reserves twice the maximum size of a JSON value, for each file.
 _LONGEST_JSON, _SHORTEST_JSON = 64 << 20, 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a statement gives.
+    """The result of a statement.
 
     Attributes:
-        columns: names.
-        rows: values, as Python has them.
+        columns: their names.
+        rows: Python values.
     """
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Rows as JSON objects."""
+        """Return the rows as JSON objects."""
         return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
 
 
 def require_sql(statement: str) -> None:
-    """Do nothing where DuckDB can parse a statement.
+    """Check that DuckDB can parse a statement.
 
     Raises:
-        InvalidInput: it cannot, or there is none.
+        InvalidInput: it cannot, or there is no statement.
     """
     import duckdb  # noqa: PLC0415 - an extra
 
@@ -52,22 +52,22 @@ def require_sql(statement: str) -> None:
     except duckdb.Error as error:
         raise _not_taken(statement, " ".join(str(error).split())) from None
     if not found:
-        raise _not_taken(statement, "there is no statement in it")
+        raise _not_taken(statement, "it contains no statement")
 
 
 def _not_taken(statement: str, said: str) -> InvalidInput:
-    return InvalidInput("SQL", statement, f"what DuckDB takes over {VIEW} ({said})")
+    return InvalidInput("SQL", statement, f"a DuckDB statement over {VIEW} ({said})")
 
 
 def ask(statement: str, staged: Sequence[Staged]) -> Found:
     """Run a statement over these objects, as ``records``.
 
     Args:
-        statement: SQL, as DuckDB has it.
+        statement: DuckDB SQL.
         staged: at least one object.
 
     Raises:
-        InvalidInput: DuckDB does not take the statement, or cannot read the records.
+        InvalidInput: DuckDB rejects the statement, or cannot read the records.
     """
     import duckdb  # noqa: PLC0415 - an extra
 
@@ -114,11 +114,11 @@ def _view(connection: Any, kind: str, files: Sequence[str], names: Sequence[str]
     reader = _reader(kind, files)
     described = connection.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()
     own = {str(row[0]).lower() for row in described} - {"filename"}
-    # What a record has itself goes before what its place says.
-    columns = "".join(f", p.{_quoted(name)}" for name in names if name.lower() not in own)
+    # Columns of the records take precedence over columns from their paths.
+    extra = "".join(f", p.{_quoted(name)}" for name in names if name.lower() not in own)
     view = f"{VIEW}_{kind}"
     connection.execute(
-        f"CREATE VIEW {view} AS SELECT r.* EXCLUDE (filename){columns} FROM {reader} r"
+        f"CREATE VIEW {view} AS SELECT r.* EXCLUDE (filename){extra} FROM {reader} r"
         f" JOIN {_PLACES} p ON p.filename = r.filename"
     )
     return view
@@ -127,7 +127,7 @@ def _view(connection: Any, kind: str, files: Sequence[str], names: Sequence[str]
 def _reader(kind: str, files: Sequence[str]) -> str:
     listed = "[" + ", ".join(_text(file) for file in files) + "]"
     usual = "filename=true, hive_partitioning=false"
-    # All records are looked at for their types: one that comes late would end the query.
+    # Infer types from all records: a later one of another type would fail the query.
     whole = f"{usual}, union_by_name=true, sample_size=-1"
     if kind == "parquet":
         return f"read_parquet({listed}, union_by_name=true, {usual})"
@@ -157,7 +157,7 @@ def _quoted(name: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it; whatever it lacks becomes text."""
+    """Return a value for JSON; types that JSON lacks become text."""
     if isinstance(value, dict):
         return {str(name): _plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):

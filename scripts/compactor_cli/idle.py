@@ -1,4 +1,4 @@
-"""What is said where a run finds nothing: of the source, of the window, of what waits."""
+"""Messages for runs that find nothing: about the source, the window, and skipped objects."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PAGES_LOOKED_AT = 3
 
 
 def require_source(settings: Settings, store: ObjectStore) -> None:
-    """Do nothing where there is, or was, anything below the source.
+    """Check that there is, or was, an object below the source.
 
-    One LIST, and a few requests more where that shows nothing. Sources that clean-up deleted are
-    known by the commit log. For an inventory, and for events, the bucket is not asked.
+    Takes one LIST, and a few requests more if that finds nothing. Sources that clean-up deleted are
+    known from the commit log. With an inventory or events, the bucket is not listed.
 
     Raises:
-        InvalidInput: there is no object below it, and no commit names one; or it may not be listed.
+        InvalidInput: there is no object and no commit of one; or the source cannot be listed.
     """
     if settings.listing_kind != "list":
         return
@@ -42,17 +42,16 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
 
 
 def nothing_below(root: S3Uri, store: ObjectStore) -> InvalidInput:
-    """The error that there is no object below a prefix; it names what there is beside it."""
+    """Return the error that a prefix has no objects, with prefixes that exist nearby."""
     there = _beside(root, store)
-    message = (
-        f"nothing below {root.uri}: is the prefix right? the bucket"
-        f" {'has ' + ', '.join(there) if there else f'{root.bucket} is empty'}"
-    )
-    return InvalidInput("s3_source_uri", root.uri, "a prefix with objects", message=message)
+    has = f"has {', '.join(there)}" if there else "is empty"
+    advice = f"check the prefix; the bucket {root.bucket} {has}"
+    message = f"there are no objects below {root.uri}: {advice}"
+    return InvalidInput("s3_source_uri", root.uri, advice, message=message)
 
 
 def _is_of(settings: Settings, commit: Commit) -> bool:
-    """A commit is one of this source; of one that names no sources, its bucket must do."""
+    """Return whether a commit is of this source; without sources, its bucket decides."""
     root, keys = settings.source.root, [one.key for one in commit.sources]
     return commit.source_bucket == root.bucket and (
         not keys or any(key.startswith(root.prefix) for key in keys)
@@ -60,14 +59,14 @@ def _is_of(settings: Settings, commit: Commit) -> bool:
 
 
 def _beside(root: S3Uri, store: ObjectStore) -> list[str]:
-    """What is in the bucket of a prefix, at the deepest level of it that has anything."""
+    """Return what the deepest non-empty level above a prefix contains."""
     levels = root.prefix.split("/")[:-1]
     while levels:
         levels.pop()
         above = "".join(f"{level}/" for level in levels)
         for page in islice(store.list_level(root.bucket, above), _PAGES_LOOKED_AT):
             found = [*page.prefixes, *(one.key for one in page.objects)]
-            # Where states lie, by default.
+            # The default location of states.
             found = [one for one in found if one != STATE_ROOT]
             if found:
                 more = ["..."] if len(found) > _SHOWN_PREFIXES else []
@@ -76,7 +75,7 @@ def _beside(root: S3Uri, store: ObjectStore) -> list[str]:
 
 
 def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
-    """The warning about a window without objects, with what there is instead; else empty.
+    """Return a warning that the window has no objects, and which dates there are; else empty.
 
     Args:
         settings: of a run that found no partition.
@@ -84,7 +83,7 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
         now: UNIX seconds.
 
     Raises:
-        InvalidInput: the source may not be listed.
+        InvalidInput: the source cannot be listed.
     """
     window, form = settings.window(now), settings.date_format
     if window is None or form is None or settings.listing_kind != "list":
@@ -92,23 +91,23 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
     with Parallel(1) as parallel:
         parents = Search(settings, store, parallel).parents()
     first, last = window[0].date(), (window[1] - timedelta(seconds=1)).date()
-    text = f"no object from {first} to {last} ({form})"
+    warning = f"no object from {first} to {last} ({form})"
     if not parents:
-        return f"{text}, for no prefix matches {settings.s3_source_uri}"
+        return f"{warning}: no prefix matches {settings.s3_source_uri}"
     root = settings.source.root
     there = _prefixes(root.bucket, parents[0], store)
     if not there:
-        return f"{text}, and there is no prefix where dates are expected: is the source right?"
+        return f"{warning}, and no prefix where dates are expected; check the source"
     shown = [one.removeprefix(root.prefix) for one in there[:_SHOWN_PREFIXES]]
-    text += f"; below {root.uri} there is {', '.join(shown)}"
-    text += ", ..." if len(there) > _SHOWN_PREFIXES else ""
+    warning += f"; below {root.uri} there is {', '.join(shown)}"
+    warning += ", ..." if len(there) > _SHOWN_PREFIXES else ""
     if not any(character.isdigit() for character in shown[0]):
-        return f"{text}; levels above the dates are given as wildcards, such as {root.uri}*/"
-    # Where names of dates sort as dates do, that is the newest one.
+        return f"{warning}; give the levels above the dates as wildcards, such as {root.uri}*/"
+    # The newest one, if the names of dates sort chronologically.
     newest = there[-1]
     for _ in form.split("/")[1:]:
         newest = next(reversed(_prefixes(root.bucket, newest, store)), newest)
-    return f"{text}, and last {newest.removeprefix(root.prefix)}"
+    return f"{warning}; the last is {newest.removeprefix(root.prefix)}"
 
 
 def _prefixes(bucket: str, prefix: str, store: ObjectStore) -> list[str]:
@@ -117,5 +116,5 @@ def _prefixes(bucket: str, prefix: str, store: ObjectStore) -> list[str]:
 
 
 def is_without_partitions(found: Discovery) -> bool:
-    """True where discovery found no partition with an object."""
+    """Return whether discovery found no partition with an object."""
     return not (found.items or found.oversized or found.resting.partitions)

@@ -1,4 +1,4 @@
-"""What the demonstration of events writes: small objects with distinct rows."""
+"""The objects that ``compactor demo --ingest`` writes: small, with distinguishable rows."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SCHEMA = pa.schema([("id", pa.int64()), ("device", pa.string()), ("reading", pa
 
 @dataclass(slots=True)
 class Produced:
-    """What was written.
+    """Counts of what was written.
 
     Attributes:
-        put_at: of each row's id, when its object had been written, UNIX seconds.
-        readings: sum of the rows' readings; each is a whole number of quarters, so that no order
-            of adding them gives another sum.
+        put_at: row id -> UNIX seconds at which its object had been written.
+        readings: sum of the rows' readings; each is a multiple of 0.25, so that the sum is exact
+            in any order.
     """
 
     objects: int = 0
@@ -45,12 +45,12 @@ class Produced:
 
 
 class Producer:
-    """Writes objects at a steady rate, in turn of each format.
+    """Writes objects at a steady rate, alternating between the formats.
 
     Args:
         endpoint_url: of the S3.
-        bucket: where to,
-        prefix: below which.
+        bucket: the bucket to write to.
+        prefix: prefix of the keys.
     """
 
     def __init__(self, endpoint_url: str, bucket: str, prefix: str) -> None:
@@ -61,7 +61,7 @@ class Producer:
         self._random = random.Random(20_260)
 
     def run(self, objects: int, a_second: float, stopped: threading.Event) -> None:
-        """Write so many objects, unless stopped."""
+        """Write ``objects`` objects at ``a_second`` per second, unless stopped."""
         began = time.monotonic()
         for number in range(objects):
             if stopped.wait(max(0.0, began + number / a_second - time.monotonic())):

@@ -1,4 +1,4 @@
-"""The whole mapping of a destination: where in which output the content of each source is."""
+"""The mapping of a destination: the place of every source in the outputs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from compactor_cli.commit_logs import no_state
 
 
 def mapping(state: S3Uri, store: ObjectStore) -> Iterator[Mapped]:
-    """Every source that a valid commit names; one commit is held at a time.
+    """Yield every source in a valid commit, with one commit in memory at a time.
 
     Raises:
         InvalidInput: there is no state.
-        IntegrityError: an entry of a log is damaged.
+        IntegrityError: a log entry is damaged.
     """
     found = False
     for log in each_log(state, store):
@@ -31,7 +31,7 @@ def mapping(state: S3Uri, store: ObjectStore) -> Iterator[Mapped]:
 
 
 def _of_log(log: StoredLog, store: ObjectStore) -> Iterator[Mapped]:
-    # What came again, until the commit is reached that has its content.
+    # Sources delivered again, until the earlier commit with their content is reached.
     again: dict[tuple[int, str, str], list[tuple[SourceObject, Commit]]] = {}
     for commit in log.newest_first(store):
         for one in commit.again:
@@ -40,12 +40,12 @@ def _of_log(log: StoredLog, store: ObjectStore) -> Iterator[Mapped]:
         for row in commit.rows:
             yield mapped(log.path, commit, row)
             place = (commit.sequence, row.source.bucket, row.source.key)
-            for columns in again.pop(place, ()):
-                yield mapped(log.path, commit, row, columns)
+            for later in again.pop(place, ()):
+                yield mapped(log.path, commit, row, later)
 
 
 def _without_rows(commit: Commit) -> Commit:
-    """A commit without its rows, which may be many."""
+    """Return a commit without its rows, which may be many and are not needed."""
     return Commit(
         commit.sequence,
         commit.commit_id,
@@ -57,10 +57,10 @@ def _without_rows(commit: Commit) -> Commit:
 
 
 def as_json_lines(rows: Iterable[Mapped]) -> Iterator[bytes]:
-    """One JSON object a line; bytes as base64, the time in ISO 8601."""
+    """Yield one JSON object per line; bytes as base64, times in ISO 8601."""
     for row in rows:
-        columns = row._asdict()
-        columns["committed_at"] = row.committed_at.isoformat().replace("+00:00", "Z")
+        document = row._asdict()
+        document["committed_at"] = row.committed_at.isoformat().replace("+00:00", "Z")
         for name in ("dropped_prefix", "dropped_suffix"):
-            columns[name] = base64.b64encode(columns[name]).decode()
-        yield json.dumps(columns).encode() + b"\n"
+            document[name] = base64.b64encode(document[name]).decode()
+        yield json.dumps(document).encode() + b"\n"

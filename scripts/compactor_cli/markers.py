@@ -1,10 +1,10 @@
-"""Parts of documents and modules that are made, not written: they stand between markers."""
+"""Generated parts of documents and modules, delimited by markers."""
 
 from __future__ import annotations
 
 
 def replace_between(text: str, begin: str, end: str, made: str) -> str:
-    """A text with ``made`` between its markers, which stay.
+    """Return a text with ``made`` between its markers, which are kept.
 
     Raises:
         ValueError: a marker is missing.

@@ -1,4 +1,4 @@
-"""``--since`` and ``--until``: dates, instants, and how long ago."""
+"""``--since`` and ``--until``: dates, times, and time ago."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from compactor.errors import InvalidInput
 from compactor.settings.windows import parse_moment, window_end, window_start
 
 SINCE_HELP = (
-    "only what was committed since then: an ISO date or date and time (UTC), or so long ago:"
-    " 90m, 12h, 7d"
+    "only sources committed since: an ISO date or date and time (UTC), or a time ago such as 90m,"
+    " 12h or 7d"
 )
 UNTIL_HELP = (
-    "only what was committed before then, likewise; a date includes its day. Of a key that is the"
-    " newest version of that time"
+    "only sources committed before, in the same form; a date includes its day. Of a key, selects"
+    " the newest version at that time"
 )
 _AGO = re.compile(r"(\d{1,9})([smhdw])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def since(text: str | None, now: float) -> float:
-    """The first instant that counts, UNIX seconds; 0 without a text.
+    """Return the start of the range, UNIX seconds; 0 without a text.
 
     Raises:
         InvalidInput: not a time.
@@ -31,7 +31,7 @@ def since(text: str | None, now: float) -> float:
 
 
 def until(text: str | None, now: float) -> float:
-    """The first instant that no longer counts, UNIX seconds; infinite without a text.
+    """Return the exclusive end of the range, UNIX seconds; infinite without a text.
 
     Raises:
         InvalidInput: not a time.

@@ -1,4 +1,4 @@
-"""One run on this machine, how it ended, and the report that it left."""
+"""One run on this machine: its end and its report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SUCCEEDED, _MORE = "SUCCEEDED", "MORE"
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """How a run ended, in the words that executions end with."""
+    """The end of a run, in the terms of Step Functions."""
 
     status: str
     error: str | None
@@ -40,14 +40,14 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """How one run ended. ``summary`` is None when it left no report."""
+    """The end of one run. ``summary`` is None if it left no report."""
 
     run_id: str
     result: RunEnd
     summary: Summary | None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return it for JSON."""
         return {
             "run_id": self.run_id,
             "status": self.result.status,
@@ -57,15 +57,15 @@ class EndedRun:
         }
 
     def check(self) -> None:
-        """Do nothing when the execution succeeded.
+        """Raise an error unless the run succeeded.
 
         Raises:
-            Failure: says why it did not.
+            Failure: says why it did not succeed.
         """
         if self.result.status == _SUCCEEDED:
             return
         if self.result.status == _MORE:
-            raise Failure(f"time ran out: {self.result.cause}", EXIT_TIME_RAN_OUT)
+            raise Failure(f"time limit reached: {self.result.cause}", EXIT_TIME_RAN_OUT)
         error = self.result.error or self.result.status
         code = EXIT_USAGE if error == InvalidInput.__name__ else EXIT_FAILED
         raise Failure(f"{error}: {message_of(self.result.cause)}", code)
@@ -99,13 +99,13 @@ def execute_here(settings: Settings, machine: Machine) -> EndedRun:
 def fetch_report(
     execution: EndedRun, settings: Settings, store: ObjectStore, directory: Path | None
 ) -> list[Path]:
-    """Copy the report of a run to this machine; returns its files, none where there is no report.
+    """Copy the report of a run to this machine; returns its files, none without a report.
 
     Args:
         execution: the run.
-        settings: of it.
+        settings: of the run.
         store: where the report is.
-        directory: where it is to be; None where it is not wanted.
+        directory: where to; None for no copy.
     """
     if directory is None or execution.summary is None:
         return []

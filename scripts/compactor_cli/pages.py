@@ -1,4 +1,4 @@
-"""Pages on this machine: written to a file, and opened in the user's browser."""
+"""Reports as local HTML files, and opening them in the browser."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from compactor_cli.console import print_error
 
 
 def require_directory(option: str, directory: Path) -> None:
-    """Make a directory that does not exist yet, before anything else is done.
+    """Create a directory if needed, and check that it is writable.
 
     Raises:
-        InvalidInput: nothing can be written there.
+        InvalidInput: it is not writable.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
             pass
     except (OSError, ValueError) as error:
-        accepted = f"a directory that can be written ({error})"
+        accepted = f"a writable directory ({error})"
         raise InvalidInput(option, str(directory), accepted) from None
 
 
 def leave_report(document: Mapping[str, Any], directory: Path) -> list[Path]:
-    """Write a report as a page and as a document; returns both files.
+    """Write a report as HTML and as JSON; returns both files.
 
     Raises:
-        OSError: nothing can be written there.
+        OSError: the directory is not writable.
     """
     page, body = directory / "report.html", directory / "report.json"
     page.write_text(render(document), "utf-8")
@@ -42,21 +42,21 @@ def leave_report(document: Mapping[str, Any], directory: Path) -> list[Path]:
 
 
 def keep_page(page: str, name: str, wanted: Path | None) -> Path:
-    """Write a page to the file that is wanted, or to one of its own for temporary files.
+    """Write a page to the wanted file, or to a temporary one; returns the file.
 
     Raises:
-        InvalidInput: nothing can be written there.
+        InvalidInput: the file is not writable.
     """
     if wanted is None:
         wanted = Path(tempfile.mkdtemp(prefix="s3-compactor-")) / name
     try:
         wanted.write_text(page, "utf-8")
     except (OSError, ValueError) as error:
-        raise InvalidInput("--html", str(wanted), f"a file that can be written ({error})") from None
+        raise InvalidInput("--html", str(wanted), f"a writable file ({error})") from None
     return wanted
 
 
 def open_page(file: Path) -> None:
-    """Show it in the browser of this machine; where there is none, say which file it is."""
+    """Open a page in the browser; print its path where there is no browser."""
     if not webbrowser.open(file.resolve().as_uri()):
-        print_error(f"compactor: no browser found here; the page is {file}")
+        print_error(f"compactor: found no browser; the page is {file}")

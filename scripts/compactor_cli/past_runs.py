@@ -1,4 +1,4 @@
-"""The runs below a state's prefix, by the reports that they left; deployed or not."""
+"""The runs below a state's prefix, from their reports; deployed or not."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _READERS = 16
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """One run in numbers; bytes are those stored.
+    """The totals of one run; bytes are stored bytes.
 
     Attributes:
-        started_at: by its report.
-        backlog: objects that it left for a later run, too young or too few.
+        started_at: as in its report.
+        backlog: objects left for a later run, too young or too few.
         failed: partitions that did not finish.
-        worker_seconds: that all workers worked, added up.
-        dollars: what it cost, about; None where its report has no cost.
+        worker_seconds: sum over all workers.
+        dollars: estimated cost; None if the report has none.
     """
 
     run_id: str
@@ -47,7 +47,7 @@ class PastRun:
 
     @classmethod
     def of(cls, report: dict[str, Any]) -> PastRun:
-        """The numbers of ``report.json``."""
+        """Return the totals in a ``report.json``."""
         totals = report["totals"]
         return cls(
             report["run_id"],
@@ -67,7 +67,7 @@ class PastRun:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """For a table: of a row as :data:`HEADS` names its columns."""
+        """A table row; :data:`HEADS` names its columns."""
         return (
             self.run_id,
             self.status,
@@ -95,16 +95,16 @@ HEADS = (
 
 
 def newest_reports(state: S3Uri, store: ObjectStore, most: int) -> list[StoredReport]:
-    """The reports that were written last, the newest first.
+    """Return the reports that were written last, newest first.
 
     Args:
         state: the prefix below which runs leave their state.
         store: where it is.
-        most: so many at most; only these are read.
+        most: maximum number; only these are read.
 
     Raises:
-        InvalidInput: the bucket may not be read.
-        IntegrityError: a later version of this program wrote one.
+        InvalidInput: the bucket cannot be read.
+        IntegrityError: a report has an unknown version.
     """
 
     def written_at(run_id: str) -> tuple[float, str] | None:
@@ -118,7 +118,7 @@ def newest_reports(state: S3Uri, store: ObjectStore, most: int) -> list[StoredRe
         written = [one for one in parallel.in_order(written_at, _run_ids(state, store)) if one]
         newest = [run_id for _, run_id in sorted(written, reverse=True)[:most]]
         found = parallel.in_order(read, newest)
-        # One may have expired since it was listed.
+        # A report may have expired since it was listed.
         return [one for one in found if one is not None]
 
 

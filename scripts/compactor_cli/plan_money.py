@@ -1,4 +1,4 @@
-"""What a planned run finds of the store, and its verdict for a person."""
+"""The cost of a planned run: inputs from the store, and printing the verdict."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from compactor_cli.console import print_line, print_table
 def standing_of(
     settings: Settings, store: ObjectStore, now: float, new_logs: int, *, deployed: bool = True
 ) -> Standing:
-    """How a run would find the store; two reads of its state.
+    """Return what a run would find of the state, with two reads.
 
     Args:
         settings: of the run.
         store: where the state is.
         now: UNIX seconds.
         new_logs: partitions with something to do that have no log yet.
-        deployed: the run is one of the state machine; else it is one on this machine.
+        deployed: the run is on the state machine; otherwise on this machine.
 
     Raises:
         InvalidInput: the state is that of another destination.
@@ -39,10 +39,10 @@ def standing_of(
 
 
 def show_verdict(found: Verdict, *, explain: bool = False) -> None:
-    """The table and the sentences; with ``explain`` every figure and the source of its prices."""
+    """Print the cost table and verdict; with ``explain``, every figure and its price sources."""
     if found.before.objects:
         heads = ("", "Sources", "Outputs", "Saved")
-        title = f"What it costs and saves, by the prices of {found.prices.region}"
+        title = f"Cost and savings at the prices of {found.prices.region}"
         print_table(title, heads, found.rows())
     for line in found.lines():
         print_line(line)

@@ -1,8 +1,8 @@
-"""What a query reads: objects of a destination, or of a source, brought to this machine.
+"""Downloads the objects that a query reads, of a destination or of a source.
 
-Each is read once, with the checks of every other reader here: outputs against the checksum and size
-of their commits, sources with If-Match. So a query sees no record twice and none half, whatever a
-run or a clean-up does meanwhile; what vanished in between ends it with one line.
+Outputs are checked against the checksum and size in their commits, and sources are read with
+If-Match. So a query sees no record twice and none in part, whatever runs and clean-ups do at the
+same time; an object that vanished ends the query with an error.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _TABLES = {Format.CSV: "csv", Format.TSV: "tsv", Format.PARQUET: "parquet"}
 _HIVE = re.compile(r"([^/=]+)=([^/]*)")
 LINES = "lines"
 JSON = "json"
-#: Formats whose records are JSON values, one a line or beside each other.
+#: Formats whose records are JSON values, one per line or concatenated.
 _JSON_FORMATS = frozenset({Format.JSON_LINES, Format.UNDELIMITED_JSON, Format.CLOUDTRAIL})
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """One object as a file.
+    """One object as a local file.
 
     Attributes:
         file: where its bytes are.
         kind: ``json``, ``csv``, ``tsv``, ``parquet``, or ``lines`` for all other text.
         path: of the partition.
-        source_key: of the source whose records these are; None for an output.
+        source_key: of the source of these records; None for an output.
     """
 
     file: Path
@@ -49,16 +49,16 @@ class Staged:
 
     @property
     def columns(self) -> dict[str, str]:
-        """What its path says: its segments of the form ``name=value``."""
+        """The segments of its path of the form ``name=value``."""
         return {found[1]: found[2] for found in _HIVE.finditer(self.path)}
 
 
 class Staging:
-    """Brings objects into a directory.
+    """Downloads objects into a directory.
 
     Args:
         store: where they are.
-        directory: for the files; no other process writes there.
+        directory: for the files; exclusively used by this object.
     """
 
     def __init__(self, store: ObjectStore, directory: Path) -> None:
@@ -68,10 +68,10 @@ class Staging:
         self.bytes = 0
 
     def outputs(self, log: StoredLog, commits: Iterable[Commit]) -> Iterator[Staged]:
-        """The outputs of a partition.
+        """Download the outputs of a partition.
 
         Raises:
-            IntegrityError: one is gone, or not what its commit says.
+            IntegrityError: one is missing, or differs from its commit.
         """
         for commit in commits:
             output = commit.output
@@ -84,17 +84,17 @@ class Staging:
             yield Staged(file, kind, log.path)
 
     def originals(self, log: StoredLog, commits: Iterable[Commit]) -> Iterator[Staged]:
-        """The sources of a partition's outputs, cut out of them as the manifests say.
+        """Download the sources of a partition, cut out of its outputs by the manifests.
 
         Raises:
-            IntegrityError: an output is gone or damaged.
+            IntegrityError: an output is missing or damaged.
             InvalidInput: an output holds rows, not the bytes of its sources.
         """
         for commit in commits:
-            known = commit.output.format if commit.output is not None else None
+            format = commit.output.format if commit.output is not None else None
             for row, pieces in restore(Found(commit, commit.rows), self._store):
-                kind = _TABLES.get(known) if known is not None else None
-                kind = kind or _kind_of(row.source.key, known)
+                kind = _TABLES.get(format) if format is not None else None
+                kind = kind or _kind_of(row.source.key, format)
                 content = iter(pieces)
                 head = next(content, b"")
                 file = self._new(kind, _end_of(head))
@@ -102,11 +102,11 @@ class Staging:
                 yield Staged(file, kind, log.path, row.source.key)
 
     def sources(self, root: S3Uri, given: Sequence[SourceObject]) -> Iterator[Staged]:
-        """Objects as they arrived.
+        """Download source objects.
 
         Raises:
-            SourceChanged: one is not what was listed.
-            UnreadableSource: one may not be read, or lies in an archive.
+            SourceChanged: one has changed since it was listed.
+            UnreadableSource: one cannot be read, or is archived.
         """
         kinds = [_kind_of(one.key, None) for one in given]
         for one, kind, file in zip(given, kinds, self.files(given, kinds), strict=True):
@@ -114,11 +114,11 @@ class Staging:
             yield Staged(file, kind, f"{path}/" if path else "", one.key)
 
     def files(self, given: Sequence[SourceObject], kinds: Sequence[str]) -> Iterator[Path]:
-        """Any objects as they were listed, in their order, as files of these kinds.
+        """Download listed objects, in their order, as files of these kinds.
 
         Raises:
-            SourceChanged: one is not what was listed.
-            UnreadableSource: one may not be read, or lies in an archive.
+            SourceChanged: one has changed since it was listed.
+            UnreadableSource: one cannot be read, or is archived.
         """
         for body, kind in zip(self._store.read_sources(given), kinds, strict=True):
             if body.error is not None:
@@ -147,10 +147,10 @@ class Staging:
                 crc32 = zlib.crc32(piece, crc32)
                 yield piece
         except ObjectMissing:
-            later = "a run publishes it in a moment, or the next run does; ask again"
-            raise IntegrityError(f"{where} is not there, and its commit is: {later}") from None
+            later = "a run in progress or the next run publishes it; try again"
+            raise IntegrityError(f"{where} is committed but not yet published: {later}") from None
         if size != output.size or output.crc32 not in (None, crc32):
-            raise IntegrityError(f"{where} is not what its commit says")
+            raise IntegrityError(f"{where} differs from its commit")
 
 
 def _pieces(body: SourceBody) -> Iterator[bytes]:
@@ -165,19 +165,19 @@ def _after(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def _kind_of(key: str, known: Format | None) -> str:
+def _kind_of(key: str, format: Format | None) -> str:
     named = _NAMED.search(key)
-    if known in _JSON_FORMATS:
+    if format in _JSON_FORMATS:
         return JSON
-    if known is None and named:
+    if format is None and named:
         return named[1].lower()
-    if known is None and re.search(r"\.(?:json|jsonl|ndjson)\b", key, re.IGNORECASE):
+    if format is None and re.search(r"\.(?:json|jsonl|ndjson)\b", key, re.IGNORECASE):
         return JSON
     return LINES
 
 
 def _end_of(head: bytes) -> str:
-    """How a file of such bytes is to end, so that a reader decompresses it."""
+    """Return the file suffix by which a reader decompresses these bytes."""
     if head.startswith(b"\x1f\x8b"):
         return ".gz"
     return ".zst" if head.startswith(b"\x28\xb5\x2f\xfd") else ""

@@ -1,10 +1,10 @@
-"""The records in objects, read with nothing of the compactor's own.
+"""The records in objects, read without any code of the compactor.
 
-This is the second opinion of :mod:`compactor_cli.audit`: simple, slow, and on purpose without the
-code that wrote the outputs. JSON is compared by value (its spacing may change when objects
-without newlines between them are put on lines), tables row by row as the csv module has them,
-everything else line by line. What was joined is read as its sources are: an output is one JSON
-document if they are, and has one JSON value on each line otherwise.
+A second opinion for :mod:`compactor_cli.audit`: simple, slow, and deliberately independent of the
+code that wrote the outputs. JSON is compared by value (its spacing may change when objects without
+newlines between them are put on lines), tables row by row as the csv module reads them, everything
+else line by line. An output is read in the way of its sources: as one JSON document if they are,
+otherwise as one JSON value per line.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ csv.field_size_limit((1 << 31) - 1)
 
 
 def plain_text(content: bytes) -> str:
-    """The decompressed content as text; bytes that are no UTF-8 are kept as surrogates."""
+    """The decompressed content as text; bytes that are not UTF-8 are kept as surrogates."""
     if content.startswith(b"\x1f\x8b"):
         content = gzip.decompress(content)
     elif content.startswith(b"\x28\xb5\x2f\xfd"):
@@ -44,12 +44,13 @@ def plain_text(content: bytes) -> str:
 
 
 def records(key: str, content: bytes) -> Iterator[str]:
-    """The records of one object by itself, in a form that is equal for equal records.
+    """Yield the records of one object, in a form that is equal for equal records.
 
-    The first row of a table is taken for a record: one object does not decide it.
+    The first row of a table counts as a record, because one object does not show whether it is a
+    header.
 
     Args:
-        key: only ``.csv`` and ``.tsv`` at its end mean anything.
+        key: its suffix ``.csv`` or ``.tsv`` decides whether it is a table.
         content: the object as stored.
 
     Raises:
@@ -60,14 +61,14 @@ def records(key: str, content: bytes) -> Iterator[str]:
 
 
 class Reader:
-    """Reads the sources of one output, and the output as they are read.
+    """Reads the sources of one output, and the output in the same way.
 
     Args:
         sources: key and text of each.
 
     Attributes:
-        header: the row that is certain to be a header of all of them; None where none is.
-        doubt: why it is unknown whether their first rows are headers; empty where it is known.
+        header: the row that is certainly a header of all sources; None if there is none.
+        doubt: why it is unclear whether their first rows are headers; empty if it is clear.
     """
 
     def __init__(self, sources: Sequence[tuple[str, str]]) -> None:
@@ -86,11 +87,11 @@ class Reader:
             self._look_for_header([self._rows(text) for text in texts])
 
     def source(self, text: str) -> Iterator[str]:
-        """The records of one source."""
+        """Yield the records of one source."""
         return self._records(text, joined=False)
 
     def output(self, text: str) -> Iterator[str]:
-        """The records of what they became."""
+        """Yield the records of the output."""
         return self._records(text, joined=True)
 
     def _records(self, text: str, *, joined: bool) -> Iterator[str]:
@@ -142,7 +143,7 @@ class Reader:
 
 
 def _differs(width: int, below: Sequence[Sequence[str]]) -> bool:
-    """In one column all that stands below the first row is no name."""
+    """Return whether some column has only data, and no names, below the first row."""
     for column in range(width):
         cells = [row[column] for row in below if column < len(row) and row[column].strip()]
         if cells and all(_DATA.match(cell.strip()) for cell in cells):
@@ -164,7 +165,7 @@ def _delimiter(texts: Sequence[str]) -> str:
 
 
 def _is_one_whole(text: str) -> bool:
-    """Binary content, or markup and settings, of which two do not follow each other."""
+    """Return whether content is binary, markup or INI: formats that cannot be concatenated."""
     head = text[:4096]
     strange = sum("\udc80" <= one <= "\udcff" for one in head)
     binary = len(_NO_TEXT.findall(head)) > len(head) / 50 or strange > _MOST_SURROGATES * len(head)
@@ -176,7 +177,7 @@ def _starts_json(text: str) -> bool:
 
 
 def _is_document(text: str) -> bool:
-    """One JSON array, or one value over several lines."""
+    """Return whether a text is one JSON array, or one value over several lines."""
     if not _starts_json(text) or (values := _json_values(text)) is None or len(values) != 1:
         return False
     return type(values[0]) is list or (_inner(values[0]) is None and "\n" in text.strip())
@@ -205,7 +206,7 @@ def _from_line(line: str, *, joined: bool) -> Iterator[str]:
 
 
 def _json_values(text: str) -> list[Any] | None:
-    """The JSON values a text consists of, with or without anything between them."""
+    """Return the JSON values in a text, with or without separators; None if it is not JSON."""
     values = []
     at = _end_of_space(text, 0)
     while at < len(text):
@@ -219,7 +220,7 @@ def _json_values(text: str) -> list[Any] | None:
 
 
 def _inner(value: Any) -> list[Any] | None:
-    """The records inside a CloudTrail document; None for any other value."""
+    """Return the records inside a CloudTrail document; None for any other value."""
     if isinstance(value, _Pairs) and len(value) == 2 and value[1][0] == "Records":
         inner = value[1][1]
         if isinstance(inner, list):
@@ -228,7 +229,7 @@ def _inner(value: Any) -> list[Any] | None:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with its order and its repeated names, after a mark that no list has."""
+    """A JSON object with its order and repeated names, marked to differ from any list."""
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:

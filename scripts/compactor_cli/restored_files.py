@@ -1,4 +1,4 @@
-"""Restored sources as files: names that are true of their bytes, and nothing ever written over."""
+"""Restored sources as files: names match the bytes, and nothing is overwritten unasked."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _ESCAPE = "--escape-names gives it another name, a single KEY goes to standard o
 class Form(StrEnum):
     """What the bytes of a restored file are.
 
-    ``STORED`` ones are what the source was on S3, byte for byte. ``CONTENT`` is the source once
-    decompressed, where it was compressed at all: the manifest does not say, and a gzip object may
-    be as large as its content. ``COMPRESSED`` is that content, compressed again.
+    ``STORED``: the source as it was on S3, byte for byte. ``CONTENT``: the decompressed content;
+    the manifest does not say whether the source was compressed, and a gzip object may be as large
+    as its content. ``COMPRESSED``: that content, compressed again.
     """
 
     STORED = "as_stored"
@@ -46,7 +46,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the last segment of a source's name becomes, and what its bytes are."""
+    """The file name of a restored source, and what its bytes are."""
 
     name: str
     form: Form
@@ -54,13 +54,13 @@ class Shape:
 
     @classmethod
     def of(cls, row: ManifestRow, name: str, *, compress: bool) -> Shape:
-        """The shape of a source: its name stays true of its bytes.
+        """Return the shape of a source, with a name that matches its bytes.
 
         Args:
             row: of the source.
-            name: what follows the last slash of its key.
-            compress: compress content again whose name ends in a suffix of gzip or zstd, or
-                whose Content-Encoding is one of them.
+            name: last segment of its key.
+            compress: compress content again if the name has a suffix of gzip or zstd, or the
+                Content-Encoding is one of them.
         """
         if is_as_stored(row):
             return cls(name, Form.STORED)
@@ -72,7 +72,7 @@ class Shape:
         return cls(name if suffix is None else name + CONTENT_SUFFIX, Form.CONTENT)
 
     def attributes(self, row: ManifestRow) -> Attributes | None:
-        """What S3 keeps beside the bytes: of content, without the encoding that is undone."""
+        """Return the S3 attributes; for decompressed content, without that Content-Encoding."""
         kept = row.attributes
         if kept is None or self.form is not Form.CONTENT:
             return kept
@@ -91,18 +91,18 @@ class Written:
 
 
 class Places(Protocol):
-    """Where sources are written to: all are taken in, then checked, then written one by one."""
+    """A target of restored sources: all are added, then checked, then written one by one."""
 
     def add(self, row: ManifestRow) -> None:
-        """Take a source in; what is wrong with its place is reported by :meth:`check`."""
+        """Add a source; :meth:`check` reports what is wrong with its place."""
         ...
 
     def check(self) -> None:
-        """Do nothing when every source can be written; nothing has been until now.
+        """Check that every source can be written, before anything is.
 
         Raises:
-            InvalidInput: sources would be written over each other or over what is there, or
-                cannot have their names.
+            InvalidInput: sources would overwrite each other or existing objects, or have invalid
+                names.
         """
         ...
 
@@ -110,12 +110,12 @@ class Places(Protocol):
         """Write a source, whole or not at all.
 
         Raises:
-            InvalidInput: another process took its place meanwhile.
+            InvalidInput: another writer has taken its place.
         """
         ...
 
     def finish(self) -> None:
-        """Return when everything is written.
+        """Wait until everything is written.
 
         Raises:
             InvalidInput: as :meth:`write`.
@@ -124,14 +124,14 @@ class Places(Protocol):
 
 
 class Targets:
-    """Everything that is to be restored below one directory.
+    """Writes restored sources below a directory.
 
     Args:
-        directory: where to. Nothing is written anywhere else, also not through symbolic links.
+        directory: where to write. Nothing is written elsewhere, not even through symbolic links.
         compress: compress content again whose key ends in a suffix of gzip or zstd; otherwise
-            ``.content`` is added to such a name.
-        overwrite: replace files that are there already.
-        escape: give another name to what cannot have its own; otherwise that is an error.
+            ``.content`` is appended to such a name.
+        overwrite: replace existing files.
+        escape: escape invalid names; otherwise they are an error.
     """
 
     def __init__(
@@ -149,11 +149,11 @@ class Targets:
         self._keys: dict[Path, str] = {}
         self._faults: list[str] = []
         self._replaceable: set[tuple[int, int]] = set()
-        # Files beside which a directory is to have the same name, and what they are called.
+        # Files whose name a directory needs -> their new path.
         self._aside: dict[Path, Path] = {}
 
     def add(self, row: ManifestRow) -> None:
-        """Take a source in; what is wrong with its path is reported by :meth:`check`."""
+        """Add a source; :meth:`check` reports what is wrong with its path."""
         key = row.source.key
         path, faults = self._place(row)
         if faults and not self._escape:
@@ -162,11 +162,11 @@ class Targets:
         self._take(path, key)
 
     def check(self) -> None:
-        """Do nothing when every source can be written; nothing has been until now.
+        """Check that every source can be written, before anything is.
 
         Raises:
-            InvalidInput: sources would be written over each other, over what is there, or
-                elsewhere, or have keys that cannot be names here.
+            InvalidInput: sources would overwrite each other or existing files, be outside of the
+                directory, or have invalid names.
         """
         if self._escape:
             self._step_aside()
@@ -177,10 +177,10 @@ class Targets:
         refuse("--output", str(self._directory), "a directory", "a file", self._faults)
 
     def write(self, row: ManifestRow, pieces: Iterable[bytes]) -> Written:
-        """Write a source under another name first, and rename it once all of it was checked.
+        """Write a source to a temporary file, and rename it after all of it was checked.
 
         Raises:
-            InvalidInput: another process wrote a file at its path meanwhile.
+            InvalidInput: another process wrote a file at its path.
         """
         shape = self._shape(row)
         path, _ = self._place(row)
@@ -190,18 +190,18 @@ class Targets:
         return Written(str(path), size, shape.form)
 
     def finish(self) -> None:
-        """Return: everything is written."""
+        """Do nothing: files are written by :meth:`write`."""
 
     def _shape(self, row: ManifestRow) -> Shape:
         return Shape.of(row, row.source.key.rpartition("/")[2], compress=self._compress)
 
     def _place(self, row: ManifestRow) -> tuple[Path, list[str]]:
-        """The path of a source, and what is wrong with the names that its key has for it."""
+        """Return the path of a source, and what is wrong with the names in its key."""
         segments = [*row.source.key.split("/")[:-1], self._shape(row).name]
         faults = [fault_of(segment, self._directory) for segment in segments]
         names = (escaped(one, self._directory) if self._escape else one for one in segments)
         found = [fault for fault in faults if fault]
-        # Never joined while a name may lead elsewhere.
+        # Unchecked names are never joined: they may lead out of the directory.
         path = self._directory if found and not self._escape else self._directory.joinpath(*names)
         return path, found
 
@@ -212,7 +212,7 @@ class Targets:
             self._faults.append(f"{other!r} and {key!r} would both be {str(path)!r}")
 
     def _step_aside(self) -> None:
-        """Give a file another name where other sources lie below its key."""
+        """Rename files where other sources are below their key."""
         above = {parent for path in self._keys for parent in path.parents}
         for path in [path for path in self._keys if path in above]:
             self._aside[path] = path.with_name(escaped(path.name + "%", self._directory))
@@ -222,7 +222,7 @@ class Targets:
         for parent in path.parents:
             if parent in self._keys:
                 key, below = self._keys[parent], self._keys[path]
-                fault = f"{key!r} would be a file, and {below!r} lie below it (--escape-names)"
+                fault = f"{key!r} would be a file, and {below!r} is below it (--escape-names)"
                 self._faults.append(fault)
             if parent in directories:
                 return
@@ -230,7 +230,7 @@ class Targets:
             link = inside and parent.is_symlink()
             directories[parent] = (parent.is_dir() and not link) or not os.path.lexists(parent)
             if not directories[parent]:
-                self._faults.append(f"{str(parent)!r} is {'a link' if link else 'no directory'}")
+                self._faults.append(f"{str(parent)!r} is {'a link' if link else 'not a directory'}")
             if not inside:
                 return
 
@@ -242,29 +242,29 @@ class Targets:
         if stat.S_ISDIR(there.st_mode):
             self._faults.append(f"{str(path)!r} is a directory")
         elif not self._overwrite:
-            self._faults.append(f"{str(path)!r} is there already (--overwrite replaces it)")
+            self._faults.append(f"{str(path)!r} exists (--overwrite replaces it)")
         else:
             self._replaceable.add((there.st_dev, there.st_ino))
 
     def _require_inside(self, path: Path) -> None:
-        """A directory may have become a link since everything was checked."""
+        """Check again: a directory may have been replaced by a link since :meth:`check`."""
         if not path.parent.resolve().is_relative_to(self._directory.resolve()):
-            accepted = "a path that leads nowhere else; a directory above it is a link now"
+            accepted = "a path without links; a directory above it has become one"
             raise InvalidInput("--output", str(path), accepted)
 
 
 def refuse(field: str, value: str, place: str, thing: str, faults: Sequence[str]) -> None:
-    """Do nothing without faults.
+    """Raise an error if there are faults.
 
     Args:
-        field: that names where to write.
-        value: what was given there.
+        field: the option that names where to write.
+        value: its value.
         place: what it is, such as ``a directory``.
-        thing: what every source has in it, such as ``a file``.
-        faults: why that cannot be, each in a few words; the first ten are shown.
+        thing: what every source becomes in it, such as ``a file``.
+        faults: short descriptions; the first ten are shown.
 
     Raises:
-        InvalidInput: there is one.
+        InvalidInput: there are faults.
     """
     if not faults:
         return
@@ -275,7 +275,7 @@ def refuse(field: str, value: str, place: str, thing: str, faults: Sequence[str]
 
 
 def row_bytes(row: ManifestRow) -> int:
-    """Bytes that a source comes back as, before they are compressed again."""
+    """Return the bytes of a restored source, before they are compressed again."""
     if row.plain_bytes is None:
         return row.source.size
     return row.plain_bytes
@@ -283,7 +283,7 @@ def row_bytes(row: ManifestRow) -> int:
 
 def _write(path: Path, pieces: Iterable[bytes], replaceable: Container[tuple[int, int]]) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Short, because the name itself may be as long as a name can be; and no other process has it.
+    # Short, because the file's name may have the maximum length; and unique.
     partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     with partial.open("xb") as stream:
         try:
@@ -300,22 +300,22 @@ def _write(path: Path, pieces: Iterable[bytes], replaceable: Container[tuple[int
 
 
 def _put_in_place(partial: Path, path: Path, replaceable: Container[tuple[int, int]]) -> None:
-    """Give the finished file its name; only what was there at the beginning is replaced."""
+    """Rename the finished file; replaces only files that existed at :meth:`Targets.check`."""
     try:
         there = os.lstat(path)
     except OSError:
         there = None
-    # A file of ours is a new one: on file systems that know no case, `A` and `a` are one name.
+    # Never a file written by this run: on case-insensitive file systems, `A` and `a` collide.
     if there is not None and (there.st_dev, there.st_ino) in replaceable:
         partial.replace(path)
         return
     try:
         os.link(partial, path)
     except FileExistsError:
-        accepted = "a path that no other source or process has taken"
+        accepted = "a path that no other source or process has written"
         raise InvalidInput("--output", str(path), accepted) from None
     except OSError:
-        # A file system without links: take the name first, so that no other process can have it.
+        # A file system without hard links: create the name exclusively, then replace it.
         with path.open("xb"):
             partial.replace(path)
     else:
@@ -330,7 +330,7 @@ def _suffix_of(name: str) -> Compression | None:
 
 
 def encoded(pieces: Iterable[bytes], compression: Compression) -> Iterator[bytes]:
-    """The pieces, compressed."""
+    """Yield the pieces, compressed."""
     into = encoder(compression)
     for piece in pieces:
         yield into.write(piece)

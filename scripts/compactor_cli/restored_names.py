@@ -1,4 +1,4 @@
-"""Segments of keys as names of files: which cannot be any, and what they are called instead."""
+"""Segments of keys as file names: which are invalid, and how those are escaped."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import os
 from functools import cache
 from pathlib import Path
 
-# POSIX has no longer names on any file system in use; some have shorter ones.
+# The limit of most file systems; some have a lower one.
 _LONGEST_NAME_BYTES = 255
 _NO_NAMES = frozenset({"", ".", ".."})
-# What ends a name beside "/", which ends segments: nothing on POSIX, more on Windows.
+# Characters that separate names on Windows, besides "/", which ends segments.
 _ENDS_NAMES = frozenset("\\:") if os.name == "nt" else frozenset()
 _NEVER_IN_NAMES = frozenset("\0/")
 _KEPT_BYTES = 180
@@ -18,26 +18,26 @@ _DIGEST_BYTES = 16
 
 
 def fault_of(segment: str, directory: Path) -> str:
-    """Why a segment of a key is no name below a directory, in words; empty where it is one."""
+    """Return why a segment of a key is not a valid file name; empty if it is."""
     if segment in _NO_NAMES:
-        return f"has the segment {segment!r}, which is no name"
+        return f"has the segment {segment!r}, which is not a name"
     if _NEVER_IN_NAMES.union(_ENDS_NAMES).intersection(segment):
-        return f"has the segment {segment!r}, which no file can be called"
+        return f"has the segment {segment!r}, which is not a valid file name"
     try:
         size = len(os.fsencode(segment))
     except UnicodeEncodeError:
-        return f"has the segment {segment!r}, which cannot be a name in this locale"
+        return f"has the segment {segment!r}, which cannot be encoded in this locale"
     longest = longest_name(directory)
     if size > longest:
-        return f"would have a name of {size} bytes, the most are {longest}"
+        return f"would have a name of {size} bytes; the limit is {longest}"
     return ""
 
 
 def escaped(segment: str, directory: Path) -> str:
-    """What a segment is called that cannot be a name; different ones stay different.
+    """Return a valid file name for a segment; different segments get different names.
 
-    Bytes that cannot stand in it are written as ``%`` and two digits, and so is ``%`` itself. What
-    is too long is cut, and a digest of the whole is appended.
+    Bytes that are not allowed, and ``%`` itself, become ``%`` and two hexadecimal digits. A name
+    that is too long is cut, and a digest of the whole segment is appended.
     """
     if not fault_of(segment, directory):
         return segment
@@ -55,14 +55,14 @@ def escaped(segment: str, directory: Path) -> str:
 
 @cache
 def longest_name(directory: Path) -> int:
-    """Bytes of the longest name that the file system of a directory takes."""
+    """Return the maximum bytes of a file name in a directory."""
     there = next((one for one in (directory, *directory.absolute().parents) if one.is_dir()), None)
     try:
-        most = os.pathconf(there, "PC_NAME_MAX") if there is not None else _LONGEST_NAME_BYTES
+        limit = os.pathconf(there, "PC_NAME_MAX") if there is not None else _LONGEST_NAME_BYTES
     except (AttributeError, OSError, ValueError):
-        # Not on Windows, and not on every file system.
-        most = _LONGEST_NAME_BYTES
-    return min(most, _LONGEST_NAME_BYTES) if most > 0 else _LONGEST_NAME_BYTES
+        # Windows and some file systems do not report it.
+        limit = _LONGEST_NAME_BYTES
+    return min(limit, _LONGEST_NAME_BYTES) if limit > 0 else _LONGEST_NAME_BYTES
 
 
 def _encodes(character: str) -> bool:

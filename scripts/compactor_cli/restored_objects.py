@@ -1,4 +1,4 @@
-"""Restored sources as objects: created if absent, and never where they would be new sources."""
+"""Restored sources as objects: created if absent, and never where a run would compact them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from compactor_cli.restored_files import (
 S3_SCHEME = "s3://"
 _PART_BYTES = 8 * MIB
 _MOST_PARTS = 9_000
-# Each holds a part at most.
+# Each holds at most one part in memory.
 _CONCURRENT_PUTS = 8
-# A completed upload cannot replace what is there under a condition, so such a one is put whole.
+# CompleteMultipartUpload cannot replace conditionally, so a replacement is a single PUT.
 _MOST_REPLACED_BYTES = 64 * MIB
 _LONGEST_KEY_BYTES = 1_024
-_TAKEN = "a place that no other writer takes meanwhile"
+_TAKEN = "a key that no other writer takes at the same time"
 
 
 def place_at(
@@ -49,26 +49,26 @@ def place_at(
     overwrite: bool = False,
     escape: bool = False,
 ) -> Places:
-    """The directory, or the place below an S3 URI.
+    """Return the place to restore to: a directory, or a prefix on S3.
 
     Args:
-        to: where to.
-        taken: where the outputs lie, and the state.
-        store: that writes objects, and has the state.
-        compress: as :class:`compactor_cli.restored_files.Targets` has it.
-        overwrite: likewise.
-        escape: likewise; objects keep their keys.
+        to: directory or S3 URI.
+        taken: the destination and the state.
+        store: writes the objects, and holds the state.
+        compress: see :class:`compactor_cli.restored_files.Targets`.
+        overwrite: see there.
+        escape: see there; objects keep their keys.
 
     Raises:
-        InvalidInput: no such URI, or readers or runs would take what is there for theirs.
+        InvalidInput: the URI is invalid, or below it are outputs or state.
     """
     if not isinstance(to, str) or not to.startswith(S3_SCHEME):
         return Targets(Path(to), compress=compress, overwrite=overwrite, escape=escape)
     target = S3Uri.parse("--output", to)
     for other, what in zip(taken, ("outputs", "state"), strict=True):
-        # A bucket as a whole is where its sources lie under their own keys.
+        # A whole bucket is allowed: sources return to their own keys.
         if target.prefix and target.overlaps(other):
-            accepted = f"a place apart from {other.uri}, where the {what} lie"
+            accepted = f"a place outside of {other.uri}, which holds the {what}"
             raise InvalidInput("--output", to, accepted)
     sources = source_roots(taken[1], store)
     return Objects(
@@ -84,16 +84,16 @@ def _new_sources(keys: Sequence[str], root: str, way: str) -> str:
 
 
 class Objects:
-    """Everything that is to be restored below one prefix; keys stay as they are after it.
+    """Writes restored sources below a prefix, under their keys.
 
     Args:
-        target: where to.
-        store: that writes there.
-        sources: roots of the sources that are compacted to where these come from. What lies below
-            one is taken for a source, so only the very keys may be restored there.
-        taken: where the outputs lie, and the state; nothing is restored below these.
-        compress: as :class:`compactor_cli.restored_files.Targets` has it.
-        overwrite: replace objects that are there already, each only while it is what was seen.
+        target: where to write.
+        store: writes there.
+        sources: source prefixes of the runs. An object below one counts as a source, so only the
+            original keys may be restored there.
+        taken: the destination and the state; nothing is restored below these.
+        compress: see :class:`compactor_cli.restored_files.Targets`.
+        overwrite: replace existing objects, if they are unchanged since :meth:`check`.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class Objects:
         self._sizes: dict[str, int] = {}
         self._etags: dict[str, str] = {}
         self._faults: list[str] = []
-        # Keys that would be new sources, by the source and the way back.
+        # Keys that would be new sources, by source prefix and the options that avoid it.
         self._new_sources: dict[tuple[str, str], list[str]] = {}
         self._pool = ThreadPoolExecutor(_CONCURRENT_PUTS)
         self._puts: deque[Future[None]] = deque()
 
     def add(self, row: ManifestRow) -> None:
-        """Take a source in; what is wrong with its place is reported by :meth:`check`."""
+        """Add a source; :meth:`check` reports what is wrong with its place."""
         key, shape = self._place(row)
         source = row.source
         if len(key.encode("utf-8", "surrogatepass")) > _LONGEST_KEY_BYTES:
@@ -137,18 +137,18 @@ class Objects:
             way = self._way_back(source, shape)
             self._new_sources.setdefault((root.uri, way), []).append(key)
         if taken := self._around(key, self._taken):
-            self._faults.append(f"{key!r} would lie among outputs or state, in {taken.uri}")
+            self._faults.append(f"{key!r} would be among outputs or state, in {taken.uri}")
         self._sizes[key] = row_bytes(row)
 
     def check(self) -> None:
-        """Do nothing when every source can be written; nothing has been until now.
+        """Check that every source can be written, before anything is.
 
         Raises:
-            InvalidInput: sources would be one object, lie where runs treat them as new ones, or be
-                written over what is there.
+            InvalidInput: sources would have the same key, be compacted by runs, or overwrite
+                existing objects.
         """
         first, last = min(self._keys, default=""), max(self._keys, default="")
-        # No more of the bucket than it takes: the target may be all of it.
+        # List only the common prefix of the keys, as the target may be a whole bucket.
         both = takewhile(lambda two: two[0] == two[1], zip(first, last, strict=False))
         around = "".join(one for one, _ in both)
         pages = self._store.list_objects(self._target.bucket, around, until=last) if last else ()
@@ -162,10 +162,10 @@ class Objects:
         self._sizes.clear()
 
     def write(self, row: ManifestRow, pieces: Iterable[bytes]) -> Written:
-        """Write a source once all its pieces have been checked; small ones beside others.
+        """Write a source after all its pieces were checked; small ones concurrently.
 
         Raises:
-            InvalidInput: another writer took a place meanwhile, perhaps that of one before.
+            InvalidInput: another writer took the place of this or an earlier source.
         """
         key, shape = self._place(row)
         part_bytes = max(_PART_BYTES, row_bytes(row) // _MOST_PARTS)
@@ -181,10 +181,10 @@ class Objects:
         return Written(where, size, shape.form)
 
     def finish(self) -> None:
-        """Return when everything is written.
+        """Wait until everything is written.
 
         Raises:
-            InvalidInput: another writer took a place meanwhile.
+            InvalidInput: another writer took a place.
         """
         while self._puts:
             self._puts.popleft().result()
@@ -196,7 +196,7 @@ class Objects:
         return f"{self._target.prefix}{above}{slash}{shape.name}", shape
 
     def _way_back(self, source: SourceObject, shape: Shape) -> str:
-        """How a source gets back to its own key, as options."""
+        """Return the options that restore a source to its own key."""
         compress = "--compress " if shape.name.endswith(CONTENT_SUFFIX) else ""
         return f"{compress}-o {S3_SCHEME}{source.bucket}/"
 
@@ -207,9 +207,9 @@ class Objects:
     def _check_existing(self, key: str, etag: str) -> None:
         where = f"s3://{self._target.bucket}/{key}"
         if not self._overwrite:
-            self._faults.append(f"{where!r} is there already (--overwrite replaces it)")
+            self._faults.append(f"{where!r} exists (--overwrite replaces it)")
         elif self._sizes[key] > _MOST_REPLACED_BYTES:
-            self._faults.append(f"{where!r} is there already, and too large to be replaced")
+            self._faults.append(f"{where!r} exists, and is too large to be replaced")
         else:
             self._etags[key] = etag
 
@@ -241,7 +241,7 @@ class Objects:
             for number, body in enumerate(parts, start=1):
                 crc32 = zlib.crc32(body, crc32)
                 stored.append(self._store.upload_part(bucket, key, upload_id, number, body))
-            # The last piece was checked before it came, so no reader sees what is wrong.
+            # The last piece is yielded after its check, so a damaged source is never published.
             self._store.complete_upload(bucket, key, upload_id, stored, crc32=crc32)
         except (AlreadyExists, ObjectMissing):
             self._store.abort_upload(bucket, key, upload_id)
@@ -252,14 +252,14 @@ class Objects:
         return sum(part.size for part in stored)
 
     def _require_ours(self, key: str, size: int, crc32: int) -> None:
-        """The key is taken: by the first try of this very request, whose answer was lost?"""
+        """Accept a taken key if its object equals ours: an earlier try whose response was lost."""
         head = self._store.head(self._target.bucket, key)
         if head is None or (head.size, head.crc32) != (size, crc32):
             raise InvalidInput("--output", f"s3://{self._target.bucket}/{key}", _TAKEN)
 
 
 def _parts(pieces: Iterable[bytes], part_bytes: int) -> Iterator[bytes]:
-    """The same bytes in parts of an upload: all but the last of one size."""
+    """Yield the same bytes in parts for an upload; all but the last have one size."""
     held = bytearray()
     for piece in pieces:
         held += piece

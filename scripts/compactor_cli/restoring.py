@@ -1,4 +1,4 @@
-"""Sources given back: each output is read once, and each source written once it is checked."""
+"""Restores sources: reads each output once, and writes each source after it was checked."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from compactor_cli.restored_files import Form, Places, row_bytes
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """One source given back.
+    """One restored source.
 
     Attributes:
-        path: where its bytes are now.
+        path: path or URI of the restored bytes.
         form: what they are.
-        attributes: what S3 kept beside them: ``encoding``, ``metadata`` and ``tags``, as far as
-            there are any. Objects have them again; files cannot.
+        attributes: ``encoding``, ``metadata`` and ``tags`` of the source on S3, where it had any.
+            Restored objects have them again; files cannot.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Restored:
 
 @dataclass(slots=True)
 class _Work:
-    """How much there is to do, and how much is done."""
+    """Progress of a restore."""
 
     sources: int = 0
     wanted_bytes: int = 0
@@ -43,7 +43,7 @@ class _Work:
     done_bytes: int = 0
 
     def counted(self, pieces: Iterator[bytes], bar: Bar) -> Iterator[bytes]:
-        """The pieces; the bar counts each."""
+        """Yield the pieces and show them on the bar."""
         for piece in pieces:
             self.done_bytes += len(piece)
             self.show(bar)
@@ -55,11 +55,11 @@ class _Work:
 
 
 def restore_all(found: Search, places: Places, store: ObjectStore) -> Iterator[Restored]:
-    """Write each source, its size and checksum checked before anybody sees it.
+    """Write each source after checking its size and checksum; yields each restored one.
 
     Raises:
-        InvalidInput: something would be written over; nothing was written then.
-        IntegrityError: an output is gone or damaged; nothing is left of what it would give.
+        InvalidInput: something would be overwritten; nothing was written.
+        IntegrityError: an output is missing or damaged; nothing was written from it.
     """
     work = _Work()
     with progress("searching the commit logs"):

@@ -1,4 +1,4 @@
-"""Where a right is missing, all that are missing are named, so that they can be given together."""
+"""Errors about a missing permission, extended by all permissions that are missing."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from compactor.ports import ObjectStore
 from compactor.probe.rights import missing_rights
 from compactor.settings.settings import Settings
 
-# In the line of an error that is about a right: its own words, S3's, or a source's reason.
+# Matches errors about permissions: our own, those of S3, and reasons of sources.
 _ABOUT_RIGHTS = re.compile(r"not allowed: |AccessDenied|access_denied|permission")
 
 
 def all_missing(line: str, settings: Settings, store: ObjectStore, *, writes: bool) -> str:
-    """The line of an error; where it is about a right, followed by all that are missing.
+    """Return an error message, followed by all missing permissions if it is about one.
 
     Args:
-        line: of the error.
+        line: the message.
         settings: of the run.
         store: where sources, destination and state are.
-        writes: ask for writing, too, which begins uploads and aborts them.
+        writes: check write permissions too, by creating and aborting uploads.
     """
     if not _ABOUT_RIGHTS.search(line):
         return line
     missing = missing_rights(settings, store, writes=writes)
     if len(missing) < 2:
         return line
-    return f"{line}; {len(missing)} rights are missing: {', '.join(missing)}"
+    return f"{line}; {len(missing)} permissions are missing: {', '.join(missing)}"
 
 
 @contextmanager
 def naming_all_missing(settings: Settings, store: ObjectStore, *, writes: bool) -> Iterator[None]:
-    """Within the block, an error about a right names all that are missing."""
+    """Extend an InvalidInput about a permission by all that are missing."""
     try:
         yield
     except InvalidInput as error:

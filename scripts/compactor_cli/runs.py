@@ -1,4 +1,4 @@
-"""What every way to run the workflow shares: names for runs, and why a failed one failed."""
+"""Shared by all ways to run the workflow: run ids, Map labels, and causes of failure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ TABLES_LABEL = "Tables"
 
 
 def new_run_id() -> str:
-    """A unique name for a run; names sort by the time they were made (UTC, milliseconds)."""
+    """Return a unique run id; ids sort by creation time (UTC, milliseconds)."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return f"{now[:-6].replace('-', '').replace(':', '')}Z-{secrets.token_hex(3)}"
 
 
 def message_of(cause: str | None) -> str:
-    """The message inside a cause, which for a failed Lambda function is a JSON document."""
+    """Return the message in a cause, which is a JSON document for a failed Lambda function."""
     try:
         document = json.loads(cause or "")
     except ValueError:

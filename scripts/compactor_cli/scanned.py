@@ -1,4 +1,4 @@
-"""What a scan found, as a person wants it and as a script does."""
+"""The result of a scan, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30
 _DAY = 86_400
-# The option that decides, by the setting that the detail of what is left alone names.
+# Setting named in the detail of a skipped object -> advice on the option that decides.
 _DECIDING = {
     "csv_header": "add --csv-header present where first records name the columns,"
     " --csv-header absent where they are rows",
@@ -33,13 +33,13 @@ _DECIDING = {
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """A scan and what follows from it.
+    """A scan, and the recommendations from it.
 
     Attributes:
         uri: what was scanned.
         at: UNIX seconds.
         money: what compaction would cost and save.
-        endpoint_url: that was given; the commands need it, too.
+        endpoint_url: as given; the printed commands repeat it.
     """
 
     uri: str
@@ -54,12 +54,12 @@ class Scanned:
 
     @property
     def endpoint(self) -> tuple[str, ...]:
-        """The option, as commands take it."""
+        """The option, for the printed commands."""
         return ("--endpoint-url", self.endpoint_url) if self.endpoint_url else ()
 
 
 def show(found: Scanned, *, explain: bool = False) -> None:
-    """Print the findings; with ``explain`` every figure of the verdict, too."""
+    """Print everything; with ``explain``, every figure of the verdict too."""
     _show_sizes(found.seen, found.uri)
     _show_looked(found.looked)
     _show_layout(found)
@@ -80,9 +80,9 @@ def _show_sizes(seen: Seen, uri: str) -> None:
         rest = seen.rest
         listed = seen.objects - rest.looked_at
         print_line(
-            f"extrapolated from the first {listed:,} objects in the order of keys, up to"
-            f" {rest.after}, and {rest.looked_at:,} here and there after it; all that follows is"
-            " of these. --max-objects lists more"
+            f"extrapolated from the first {listed:,} objects in key order, up to {rest.after}, and"
+            f" {rest.looked_at:,} sampled after it; all figures below are of these. --max-objects"
+            " lists more"
         )
     sizes, most = seen.sizes, max(1, *seen.sizes.objects)
     rows = [
@@ -96,10 +96,10 @@ def _show_sizes(seen: Seen, uri: str) -> None:
     share, of_bytes = objects / max(1, sum(sizes.objects)), size / max(1, sum(sizes.bytes))
     print_line(f"below 128 KiB: {share:.1%} of the objects, {of_bytes:.1%} of the bytes")
     classes = sorted(seen.classes.items(), key=lambda one: -one[1][0])
-    classes_text = (
+    shown_classes = (
         f"{name} {plural(many, 'object')}, {human_bytes(size)}" for name, (many, size) in classes
     )
-    print_line(f"storage classes: {'; '.join(classes_text)}")
+    print_line(f"storage classes: {'; '.join(shown_classes)}")
 
 
 def _classes() -> Iterator[str]:
@@ -114,7 +114,7 @@ def _classes() -> Iterator[str]:
 
 def _show_looked(looked: Sequence[Looked]) -> None:
     if not looked:
-        print_line("formats: no object could be looked at")
+        print_line("formats: no object could be read")
         return
     counts = Counter(one.kind for one in looked)
     examples = {one.kind: one for one in reversed(looked)}
@@ -123,14 +123,14 @@ def _show_looked(looked: Sequence[Looked]) -> None:
         for kind, many in counts.most_common()
     ]
     heads = ("Format", "Objects", "Such as")
-    title = f"Formats of {plural(len(looked), 'object')} that were looked at"
+    title = f"Formats of {plural(len(looked), 'object')} in a sample"
     print_table(title, heads, rows, texts=(0, 2))
     for setting, advice in _DECIDING.items():
         many = sum(f"set {setting}" in one.detail for one in looked)
         if many:
             print_line(f"{plural(many, 'object')} left alone: {advice}")
     if counts.keys() & {"parquet"}:
-        print_line("Parquet is merged by Spark, with --format parquet, and by nothing else")
+        print_line("Parquet is only merged by Spark, with --format parquet")
 
 
 def _detail(one: Looked) -> str:
@@ -153,7 +153,9 @@ def _show_layout(found: Scanned) -> None:
         print_line(f"layout: {choice.why}")
     if found.seen.keys.odd:
         odd = plural(found.seen.keys.odd, "key")
-        print_line(f"  {odd} with an empty level, or one of dots: no source can name them")
+        print_line(
+            f"  {odd} with a level that is empty, . or ..: no source prefix can include them"
+        )
 
 
 def _layout(one: Layout, total: int) -> str:
@@ -192,7 +194,7 @@ def _show_arrivals(found: Scanned) -> None:
 
 
 def _latenesses(found: Scanned) -> Iterator[tuple[str, Quantiles]]:
-    """Last-Modified against the dates of keys."""
+    """Yield the lateness: Last-Modified compared with dates and times in keys."""
     way = found.choice.layouts[0].way if found.choice.clear else None
     if way is not None:
         yield "Last-Modified after the date in the key begins", way.after_begin
@@ -208,7 +210,7 @@ def _show_skipped(found: Scanned) -> None:
 
 
 def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:
-    """What a run would leave alone, by reason; also what lies outside of a clear layout."""
+    """Return what a run would skip, by reason; includes objects outside of a clear layout."""
     skipped = {reason.value: asdict(one) for reason, one in found.seen.skips.by_reason.items()}
     if found.choice.clear:
         (layout,) = found.choice.layouts
@@ -226,21 +228,21 @@ def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:
 def _show_commands(found: Scanned) -> None:
     several = len(found.proposals) > 1
     if several and found.choice.either:
-        print_line("one of these, not both: they are two readings of the same keys")
+        print_line("use one of these, not both: they interpret the same keys differently")
     for one in found.proposals:
         if several:
             print_line(f"for {one.layout.shown}", "bold")
         for note in one.notes:
             print_line(f"note: {note}")
         if one.fault:
-            print_line(f"there is no input for that: {one.fault}")
+            print_line(f"no input is possible for this: {one.fault}")
         else:
             for verb in ("plan", "run"):
                 print_line(one.command(verb, *found.endpoint))
 
 
 def document(found: Scanned) -> dict[str, Any]:
-    """For JSON."""
+    """Return the result for JSON."""
     seen = found.seen
     small, small_bytes = seen.sizes.small
     return {

@@ -1,4 +1,4 @@
-"""What became of the sources of commits: each is asked for, and compared with the manifest."""
+"""Checks the sources of commits: reads each and compares it with the manifest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RANGE_BYTES = 8 * MIB
 
 
 class Became(StrEnum):
-    """What became of one source: but for ``GONE`` the names of counts of :class:`SourceCheck`."""
+    """The state of one source; except ``GONE``, names of counts in :class:`SourceCheck`."""
 
     EQUAL = "equal"
     CHANGED = "changed"
@@ -46,22 +46,22 @@ class Became(StrEnum):
 
 @dataclass(slots=True)
 class SourceCheck:
-    """What became of the sources of commits. Every source is in exactly one of the counts.
+    """The state of the sources of commits. Every source is in exactly one of the counts.
 
     Attributes:
-        equal: still there, with the bytes that the manifest names.
+        equal: unchanged, with the bytes in the manifest.
         changed: replaced by another object of the same key.
-        deleted_by_clean_up: gone; a record or receipt of clean-up names it.
-        missing: gone, and no record says that clean-up deleted them: another program did, or a
-            clean-up that was killed before it wrote its record.
-        archived: still there, but not to be read before S3 has restored them.
-        denied: still there, but this role may not read them, or not use their key.
-        not_compared: still there and read, but nothing is at hand to compare them with: their
-            manifest has no checksum, and the copy in the output cannot be read.
-        differs: still there under the same ETag, with other bytes.
-        not_read: one line for each of the archived, the denied and the not compared.
-        findings: one line for each that differs, and for each record that is not what it was.
-        missing_in: one line for each commit with missing sources.
+        deleted_by_clean_up: deleted, according to a record or receipt of clean-up.
+        missing: deleted without a record of clean-up: by another writer, or by a clean-up that was
+            killed before it wrote its record.
+        archived: exists, but must be restored by S3 before it can be read.
+        denied: exists, but reading it or using its key is not allowed.
+        not_compared: exists and was read, but there is nothing to compare with: the manifest has
+            no checksum, and the copy in the output cannot be read.
+        differs: has the same ETag, but other bytes.
+        not_read: one line per source that is archived, denied or not compared.
+        findings: one line per source that differs, and per damaged record of clean-up.
+        missing_in: one line per commit with missing sources.
     """
 
     equal: int = 0
@@ -77,12 +77,12 @@ class SourceCheck:
     missing_in: list[str] = field(default_factory=list)
 
     def add(self, other: SourceCheck) -> None:
-        """Take in another check."""
+        """Add the counts of another check."""
         for one in fields(self):
             setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
 
     def count(self, became: Became, key: str, why: str) -> None:
-        """Count a source that is there; ``why`` says more of it."""
+        """Count a source that exists; ``why`` has details."""
         setattr(self, became, getattr(self, became) + 1)
         if became is Became.DIFFERS:
             self.findings.append(f"source {key}: {why}")
@@ -91,11 +91,11 @@ class SourceCheck:
 
 
 class Sources:
-    """Asks for the sources of commits; several threads may share it.
+    """Checks the sources of commits; thread-safe.
 
     Args:
         settings: of the runs that compacted them.
-        store: where they are, and the state.
+        store: where they and the state are.
     """
 
     def __init__(self, settings: Settings, store: ObjectStore) -> None:
@@ -104,13 +104,13 @@ class Sources:
         self._deletions = Deletions(settings, store)
 
     def check(self, commit: Commit, log: StoredLog) -> SourceCheck:
-        """Ask for every source of a commit, each with the ETag it had then.
+        """Check every source of a commit against its ETag at that time.
 
-        Those with bytes are read; of those without any, HEAD proves as much.
+        Sources with bytes are read; for empty ones, HEAD suffices.
 
         Args:
-            commit: whose sources, and what came again with it.
-            log: the log that it is an entry of, which has what clean-up is done with.
+            commit: whose sources, with those delivered again.
+            log: its log, which says what clean-up has deleted.
 
         Raises:
             InvalidInput: a bucket cannot be read.
@@ -132,7 +132,7 @@ class Sources:
         bodies = self._store.read_sources(row.source for row in filled)
         for row, body in zip(filled, bodies, strict=True):
             yield (row.source, *self._compared(row, body, commit))
-        # The store gives these without a request: they were not asked for yet.
+        # The store returns empty sources without a request, so they are not checked yet.
         empty = [row.source for row in rows if not row.source.size]
         if empty:
             with ThreadPoolExecutor(_CONCURRENT_HEADS) as pool:
@@ -168,7 +168,7 @@ class Sources:
     def _compare_copy(
         self, row: ManifestRow, body: SourceBody, commit: Commit
     ) -> tuple[Became, str]:
-        """Compare what S3 copied, of which no manifest has a checksum, by its ETag or its copy."""
+        """Compare a source that S3 copied, and whose manifest has no checksum, by ETag or copy."""
         source = row.source
         # An ETag is an identifier here, not a defence against an attacker.
         md5 = hashlib.md5(usedforsecurity=False)
@@ -177,7 +177,7 @@ class Sources:
             md5.update(piece)
             crc32 = zlib.crc32(piece, crc32)
         if any(one.source is source for one in commit.again):
-            # It was compared when it came again; since then its ETag has not changed.
+            # It was compared when it was delivered again, and its ETag is unchanged since.
             return Became.EQUAL, ""
         if not slices.is_unproven(row, commit):
             same = md5.hexdigest() == source.etag
@@ -192,11 +192,11 @@ class Sources:
         return Became.EQUAL, ""
 
     def _crc32_of_copy(self, row: ManifestRow, commit: Commit) -> int:
-        """CRC32 of what the output holds of a source that S3 copied."""
+        """Return the CRC32 of the output's copy of a source that S3 copied."""
         output = commit.output
         if output is None or not (output.copied or output.compression is Compression.NONE):
-            raise IntegrityError(f"commit {commit.sequence} names no place of its copy")
-        # Among others a copy may stand without its header, or with a newline after it.
+            raise IntegrityError(f"commit {commit.sequence} does not say where its copy is")
+        # Between other sources, a copy may lack its header, or have a newline appended.
         facts = row.facts
         crc32 = 0 if facts is None else zlib.crc32(facts.dropped_prefix)
         end = row.offset + row.length - (0 if facts is None else facts.appended)
@@ -219,14 +219,13 @@ class Sources:
         result.deleted_by_clean_up += deleted
         result.missing += missing
         if missing:
-            of = f"{missing:,} of {len(gone):,} gone sources were" if deleted else f"{missing:,}"
             result.missing_in.append(
-                f"{where}: {of} not deleted by clean-up, and missing, such as {gone[0]}"
+                f"{where}: {missing:,} missing and not deleted by clean-up, such as {gone[0]}"
             )
 
 
 def _row_of(again: Again) -> ManifestRow:
-    """What came again is to have the bytes that the manifest of an earlier commit names."""
+    """Return a row for a source delivered again: it must equal the one of an earlier commit."""
     return ManifestRow(again.source, 0, 0, again.plain_bytes, again.crc32, None)
 
 
@@ -234,15 +233,15 @@ def _stored(body: SourceBody) -> Iterator[bytes]:
     if body.content is not None:
         return iter((body.content,))
     if body.chunks is None:
-        raise AssertionError(f"the store gave no content for {body.source.key}")
+        raise AssertionError(f"the store returned no content for {body.source.key}")
     return body.chunks()
 
 
 def _fault(row: ManifestRow, body: SourceBody, settings: Settings) -> str:
-    """How the bytes differ from the manifest row; empty when they do not.
+    """Return how the bytes differ from the manifest row; empty if they do not.
 
     Raises:
-        UnreadableSource: they cannot be read, for no fault of theirs.
+        UnreadableSource: they cannot be read now, but may be readable later.
     """
     try:
         content = plain.read(body, settings)

@@ -1,4 +1,4 @@
-"""One run's numbers as a person wants them: before and after."""
+"""The totals of one run, before and after, as text."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ _SHOWN_WARNINGS = 5
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A run in numbers; bytes are those stored, seconds are wall time.
+    """The totals of a run; bytes are stored bytes, seconds are wall time.
 
     Attributes:
         status: ``succeeded`` or ``failed``.
-        partitions: partitions with at least one object.
-        resting: those of them at rest, which were not looked at further; ``resting_objects`` lie in
-            them.
+        partitions: number of partitions with at least one object.
+        resting: partitions of these that are at rest and were not read; they contain
+            ``resting_objects``.
         records: records in the outputs; those of server-side copies are not counted.
-        rejected: records that do not fit the schema of their Parquet output, kept beside it.
-        replayed: records that an earlier run rejected, and that are in an output now.
-        rejects_waiting: of all that any run rejected, those in no output; ``rejects`` are the first
-            prefixes with them.
+        rejected: records that do not fit the schema of their Parquet output, stored separately.
+        replayed: records that an earlier run rejected and that are in an output now.
+        rejects_waiting: rejected records of any run that are in no output; ``rejects`` are the
+            first prefixes with them.
         skipped: objects left alone, by reason.
-        quarantined: objects left alone for what they hold.
-        left_alone: their number, an example and what was seen of it, by reason.
-        headline: says so where most sources were, or why nothing was compacted; else empty.
+        quarantined: objects left alone because of their content.
+        left_alone: their number, an example and its detail, by reason.
+        headline: why most objects were left alone, or nothing was compacted; else empty.
         oversized: partitions left for Spark.
-        spark: partitions that went to Spark; they are in all other numbers.
-        report_uri: where the whole report is.
-        clean_up: clean-up's part of the report; None where the run has none.
-        table: the table's part of the report; None where the run has none.
-        readers: what query engines see; None where the run names no table for them.
-        warnings: what the store does not promise, and what is done instead.
-        overwritten: objects that were compacted beside other content of the same key, such as
-            ``overwritten_example``.
+        spark: partitions that Spark compacted; included in all other totals.
+        report_uri: URI of the full report.
+        clean_up: the report's section on clean-up; None if there is none.
+        table: the report's section on the table; None if there is none.
+        readers: what query engines see; None without a table for readers.
+        warnings: what the store does not guarantee, and what is done instead.
+        overwritten: objects that replaced compacted ones of the same key with other content, such
+            as ``overwritten_example``.
     """
 
     run_id: str
@@ -80,7 +80,7 @@ class Summary:
 
     @classmethod
     def of(cls, report: Mapping[str, Any], seconds: float, report_uri: str) -> Summary:
-        """The numbers of ``report.json``."""
+        """Return the totals in a ``report.json``."""
         totals = report["totals"]
         resting, overwritten = Resting(**report["resting"]), report["overwritten"]
         return cls(
@@ -117,13 +117,13 @@ class Summary:
 
     @property
     def is_idle(self) -> bool:
-        """True where a run succeeded, and found nothing that it could compact."""
+        """Whether a run succeeded and found nothing to compact."""
         done = self.objects_before or self.objects_after or self.spark
         return self.status == "succeeded" and not (done or self.left_alone or self.oversized)
 
     @property
     def ratio(self) -> float:
-        """Objects before for each object after; 0.0 when nothing was compacted."""
+        """Objects before per object after; 0.0 if nothing was compacted."""
         return self.objects_before / self.objects_after if self.objects_after else 0.0
 
     @property
@@ -137,7 +137,7 @@ class Summary:
         return self.bytes_after / self.objects_after if self.objects_after else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, the derived numbers included."""
+        """Return the totals for JSON, with derived ones."""
         return {
             **dataclasses.asdict(self),
             "average_bytes_before": round(self.average_before, 1),
@@ -147,7 +147,7 @@ class Summary:
 
 
 def print_summary(summary: Summary) -> None:
-    """The headline and the table of a run, and a line for whatever it left alone."""
+    """Print the headline and the table of a run, and a line for everything it left alone."""
     if summary.headline:
         print_line(summary.headline, "bold")
     if summary.objects_before or summary.objects_after:
@@ -161,7 +161,7 @@ def print_summary(summary: Summary) -> None:
     if summary.overwritten:
         print_line(
             f"overwritten: {plural(summary.overwritten, 'object')} at keys compacted before, such"
-            f" as {visible(summary.overwritten_example)}: the new content stands beside the old"
+            f" as {visible(summary.overwritten_example)}: old and new content are both kept"
         )
     for path in summary.spark:
         print_line(f"by Spark: {path or '(root)'}")
@@ -175,7 +175,7 @@ def print_summary(summary: Summary) -> None:
 
 def _print_rejects(summary: Summary) -> None:
     if summary.replayed:
-        print_line(f"replayed: {plural(summary.replayed, 'rejected record')} that fit by now")
+        print_line(f"replayed: {plural(summary.replayed, 'rejected record')} that fit now")
     if summary.rejects_waiting:
         print_line(rejected_line(summary.rejects_waiting, summary.rejects))
 
@@ -194,7 +194,7 @@ def _print_figures(summary: Summary) -> None:
 
 
 def _print_what_followed(summary: Summary) -> None:
-    """A line or more for the cost, the table of the outputs, the readers' table and clean-up."""
+    """Print lines for cost, the table of the outputs, the readers' table and clean-up."""
     if summary.cost is not None:
         print_line(RunCost(**summary.cost).line)
     if summary.table is not None:
@@ -229,7 +229,7 @@ def _print_clean_up(clean_up: Mapping[str, Any]) -> None:
     deleted = plural(clean_up["deleted"], "source")
     print_line(f"clean-up: {deleted} of {commits} deleted, {size}")
     for name, noun, rest in (
-        ("refused", "source", "that S3 did not delete, see the report"),
+        ("refused", "source", "not deleted by S3; see the report"),
         ("uploads_aborted", "unfinished upload", "aborted"),
     ):
         if clean_up[name]:
@@ -238,4 +238,4 @@ def _print_clean_up(clean_up: Mapping[str, Any]) -> None:
         print_line(f"clean-up: warning: {' '.join(line.split())}")
     hidden = len(clean_up["warnings"]) - _SHOWN_WARNINGS
     if hidden > 0:
-        print_line(f"clean-up: and {plural(hidden, 'more warning')}, see the report")
+        print_line(f"clean-up: and {plural(hidden, 'more warning')}; see the report")

@@ -1,6 +1,6 @@
-"""A whole run on this machine: worker processes, and the Spark of this machine where it is needed.
+"""A whole run on this machine: worker processes, and local Spark where it is needed.
 
-``compactor run`` and ``compactor.run()`` are this; neither needs more than the base install.
+Used by ``compactor run`` and ``compactor.run()``; works with the base install.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ from compactor_machine.partition_workers import (
 from compactor_machine.spark_jars import packages_environment
 from compactor_machine.spark_job import LocalSpark
 
-# Discovery, and one partition that is begun with a minute to go.
+# Enough for discovery and one partition, which needs a minute to start.
 LEAST_LIMIT_SECONDS = 120.0
 
 
 def default_workers() -> int:
-    """How many processes a run has by default.
+    """Return the default number of worker processes.
 
-    Two for each CPU that this process may use up to four, then one for each: with a partition of
-    few objects a process waits for S3 nine tenths of the time. No more of them, because each may
-    hold 300 MB.
+    Two per usable CPU up to four processes, then one per CPU: in a partition with few objects a
+    process waits for S3 90 % of the time. No more, because each may take 300 MB of memory.
     """
     affinity = getattr(os, "sched_getaffinity", None)
     cpus: int = len(affinity(0)) if affinity else os.cpu_count() or 1
@@ -52,16 +51,16 @@ def default_workers() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """How runs run here.
+    """Options of runs on this machine.
 
     Attributes:
-        workers: processes.
+        workers: number of worker processes.
         endpoint_url: None for AWS.
-        log: receives what the processes print; None drops it.
-        call_seconds: a process that works on a partition for longer without an answer is killed
+        log: file for what the processes print; None discards it.
+        call_seconds: a process that does not answer about a partition within this time is killed
             and replaced.
-        time_limit_seconds: partitions for which no time is left are left; None for no limit.
-        spark: stays between runs; None to start one where it is needed.
+        time_limit_seconds: no partition is started without time left; None for no limit.
+        spark: kept between runs; None starts one when needed.
     """
 
     workers: int
@@ -74,13 +73,13 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A run that has come to its report, or to the end of its time.
+    """A run that ended with its report, or at its time limit.
 
     Attributes:
-        report: None when time ran out, and partitions are left.
+        report: None if the time limit was reached with partitions left.
         left: their paths.
-        stands: what is done then, in one line.
-        seconds: from its start to its end.
+        stands: what is done in that case, in one line.
+        seconds: wall time of the run.
         worker_peak_bytes: largest resident memory any worker process reached.
         workers_replaced: worker processes that died or were killed.
     """
@@ -94,11 +93,11 @@ class Done:
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """A run was interrupted, and everything it had started has ended; says what stands."""
+    """A run was interrupted and its processes have ended; the message says what is done."""
 
 
 class _Limit:
-    """The time of a run, from now on; None for as long as it takes."""
+    """A deadline from now; None for no limit."""
 
     def __init__(self, seconds: float | None) -> None:
         self._ends_at = math.inf if seconds is None else time.monotonic() + seconds
@@ -108,25 +107,23 @@ class _Limit:
 
 
 def require_time_limit(field: str, seconds: float | None) -> float | None:
-    """The limit, when it leaves time for anything.
+    """Return the limit, if it is long enough for a partition.
 
     Args:
-        field: what it is called where it was given.
+        field: name of the option or argument.
         seconds: None for no limit.
 
     Raises:
-        InvalidInput: it does not.
+        InvalidInput: it is too short.
     """
     if seconds is not None and not LEAST_LIMIT_SECONDS <= seconds < math.inf:
-        accepted = (
-            f"at least {LEAST_LIMIT_SECONDS:g} seconds: a partition is begun while 60 are left"
-        )
+        accepted = f"at least {LEAST_LIMIT_SECONDS:g} seconds: a partition starts only with 60 left"
         raise InvalidInput(field, seconds, accepted)
     return seconds
 
 
 class _Show(Observer):
-    """Shows progress, and remembers it."""
+    """Shows progress and keeps the last one."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
@@ -143,16 +140,16 @@ class _Show(Observer):
 
 
 def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
-    """Run to the end.
+    """Run on this machine until the end or the time limit.
 
     Args:
         settings: of the run.
         machine: how to run.
-        run_id: a name that no run has had; by default a new one.
+        run_id: a new, unique id; generated by default.
 
     Raises:
-        InvalidInput: the input is at fault; nothing was done.
-        TransientStoreError: the store does not answer.
+        InvalidInput: the input is invalid; nothing was done.
+        TransientStoreError: the endpoint does not answer.
         RunInterrupted: in place of KeyboardInterrupt.
     """
     began = time.monotonic()
@@ -174,7 +171,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
 
 
 def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tuple[Ended, str]:
-    """The run, and what stands where it did not come to its report."""
+    """Run; returns the end, and what is done if there is no report."""
     settings = task.settings
     with (
         progress("compacting") as bar,
@@ -201,7 +198,7 @@ def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tu
 
 
 def compacting_text(at: RunProgress) -> str:
-    """How far compaction has come, in a few words."""
+    """Return the progress of compaction in a few words."""
     done = at.partitions_done + at.partitions_failed
     failed = f", {at.partitions_failed:,} failed" if at.partitions_failed else ""
     text = f"{done:,}/{at.partitions_total:,} partitions, {at.objects_done:,} objects"
@@ -210,7 +207,7 @@ def compacting_text(at: RunProgress) -> str:
 
 
 def cleaning_text(at: RunProgress) -> str:
-    """How far clean-up has come, in a few words."""
+    """Return the progress of clean-up in a few words."""
     done = at.clean_ups_done + at.clean_ups_failed
     failed = f", {at.clean_ups_failed:,} failed" if at.clean_ups_failed else ""
     text = f"cleaning up {done:,}/{at.clean_ups_total:,} partitions"
@@ -218,10 +215,10 @@ def cleaning_text(at: RunProgress) -> str:
 
 
 def _stands(at: RunProgress) -> str:
-    """What an interrupted run has done."""
+    """Return what an interrupted run has done."""
     if not at.partitions_total:
-        return "nothing was begun"
+        return "nothing was started"
     text = f"{at.partitions_done:,} of {at.partitions_total:,} partitions are done"
     if at.clean_ups_total:
         text += f", {at.clean_ups_done:,} of {at.clean_ups_total:,} cleaned up"
-    return f"{text}; what was committed stands, run it again for the rest"
+    return f"{text}; committed work is kept, run it again for the rest"

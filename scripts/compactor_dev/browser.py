@@ -1,4 +1,4 @@
-"""A real browser for pages that this project makes: Chromium, driven without a window."""
+"""Headless Chromium, to check the pages that this project generates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice
 
 
 def missing() -> str:
-    """What a browser lacks on this machine, in one line; empty where there is all of it."""
+    """Return what is missing to run a browser, in one line; empty if nothing."""
     if not any(map(shutil.which, _BROWSERS)):
         return "no Chromium: apt-get install chromium chromium-driver"
     if not shutil.which(_DRIVER):
@@ -30,19 +30,19 @@ def missing() -> str:
 
 
 class Browser:
-    """One window, which shows one page after the other."""
+    """A browser window."""
 
     def __init__(self, driver: Chrome) -> None:
         self._driver = driver
 
     def show(self, page: Path, *, width: int, height: int = 900, scheme: str = "light") -> None:
-        """Load a page of this machine.
+        """Load a local page.
 
         Args:
             page: its file.
             width: of the window's content, in CSS pixels.
-            height: likewise.
-            scheme: ``light`` or ``dark``, as the machine's owner would prefer it.
+            height: height of it.
+            scheme: the preferred colour scheme, ``light`` or ``dark``.
         """
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._command("Emulation.setDeviceMetricsOverride", size)
@@ -55,19 +55,19 @@ class Browser:
         self._command("Emulation.setEmulatedMedia", {"media": "print"})
 
     def open_all(self) -> None:
-        """Unfold what is folded."""
+        """Open all collapsed sections."""
         self.ask("document.querySelectorAll('details').forEach(one => { one.open = true })")
 
     def ask(self, script: str) -> Any:
-        """What a line of JavaScript returns in the page."""
+        """Return the result of a line of JavaScript in the page."""
         return self._driver.execute_script(script)
 
     def console(self) -> list[str]:
-        """What the page, or loading it, has written to the console since the last call."""
+        """Return the console messages since the last call."""
         return [entry["message"] for entry in self._driver.get_log("browser")]
 
     def violations(self) -> list[str]:
-        """What axe-core finds at the page, a line for each element; also what it left open."""
+        """Return the findings of axe-core, one line per element, including undecided ones."""
         self._driver.execute_script(_AXE.read_text("utf-8"))
         found = self._driver.execute_async_script(
             "const done = arguments[arguments.length - 1];"
@@ -82,12 +82,12 @@ class Browser:
         ]
 
     def picture(self, file: Path, height: int | None = None, *, scale: float = 1.0) -> None:
-        """The page as a PNG.
+        """Save the page as a PNG.
 
         Args:
-            file: written over.
-            height: of what is shown, from the top, in CSS pixels; None for all of the page.
-            scale: pixels of the picture for each of CSS.
+            file: overwritten.
+            height: height from the top, in CSS pixels; None for the whole page.
+            scale: image pixels per CSS pixel.
         """
         shown = self.ask("return [innerWidth, document.documentElement.scrollHeight]")
         clip = {"x": 0, "y": 0, "width": shown[0], "height": min(height or shown[1], shown[1])}
@@ -103,13 +103,13 @@ class Browser:
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """A browser as long as the block lasts."""
+    """Run a browser within the block."""
     options = ChromeOptions()
     options.binary_location = next(filter(None, map(shutil.which, _BROWSERS)))
-    # Of a container: root may not have a sandbox, and /dev/shm is small.
+    # For containers: root cannot use the sandbox, and /dev/shm is small.
     for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu"):
         options.add_argument(f"--{argument}")
-    # They would take width from a page that is laid out, and not from its picture.
+    # Scrollbars would reduce the width of the layout, but not of the picture.
     options.add_argument("--hide-scrollbars")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = Chrome(options, ChromeService(shutil.which(_DRIVER)))

@@ -1,7 +1,7 @@
-"""Code and libraries as other machines need them, the same bytes for the same sources.
+"""Reproducible bundles of code and libraries for other machines.
 
-Libraries come from a lock, checked by hash, as binary wheels for the machine that will run them,
-whatever this machine is.
+Libraries come from a lock, are checked by hash, and are binary wheels for the target machine,
+regardless of this one.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from compactor.errors import CompactorError, InvalidInput
 from compactor.sizes import MIB
 from compactor_dev.lock_selection import select
 
-# What uv calls them. manylinux_2_28 is the oldest that pycurl has wheels for, and what Amazon
-# Linux 2023 runs: Lambda from python3.12 on, and EMR from 7 on.
+# In uv's terms. manylinux_2_28 is the oldest with wheels of pycurl, and runs on Amazon Linux 2023:
+# Lambda since python3.12, and EMR since 7.
 _PLATFORMS = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
 ARCHITECTURES = tuple(_PLATFORMS)
-# As pyproject.toml has it.
+# As in pyproject.toml.
 _OLDEST_PYTHON = 11
 
-# In each *.dist-info: how and where it was installed, which differs from one build to the next.
+# Files in each *.dist-info that differ between builds.
 _TRACES = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
-# The oldest date that a zip archive can have.
+# The oldest date in a zip archive.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100_644 << 16
 _UNIX = 3
 
 
 class BundleError(CompactorError):
-    """A bundle could not be built; says why in one line."""
+    """A bundle could not be built; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a bundle is for.
+    """The target of a bundle.
 
     Args:
         architecture: one of ``ARCHITECTURES``.
@@ -76,20 +76,20 @@ def build_dependencies(
     """Install requirements of a lock into an empty directory.
 
     Args:
-        lock: a lock as ``make lock`` writes it.
-        target: the directory; is made where it is missing.
-        machine: what will import them.
-        roots: names of the requirements; what they need comes along.
-        without: names of what the place has already, such as boto3 on Lambda.
-        drop: what of the libraries is never imported, as patterns of paths below the target.
+        lock: a lock written by ``make lock``.
+        target: the directory; created if it does not exist.
+        machine: the target machine.
+        roots: names of the requirements; includes their dependencies.
+        without: names that the target provides, such as boto3 on Lambda.
+        drop: patterns of unused paths of the libraries, below the target.
 
     Raises:
         InvalidInput: the lock has no such requirement, or the directory is not empty.
-        BundleError: there is no uv, no wheel for this machine, or no package index to ask.
+        BundleError: there is no uv, no wheel for the target, or no package index.
     """
     chosen = select(lock.read_text(encoding="utf-8"), roots, without)
     if target.exists() and any(target.iterdir()):
-        raise InvalidInput("target", str(target), "a directory that is empty or not there yet")
+        raise InvalidInput("target", str(target), "an empty or new directory")
     with tempfile.TemporaryDirectory(prefix="compactor-bundle-") as directory:
         selected = Path(directory, "requirements.txt")
         selected.write_text(chosen, encoding="utf-8")
@@ -98,37 +98,37 @@ def build_dependencies(
         for name in _TRACES:
             (information / name).unlink(missing_ok=True)
     (target / ".lock").unlink(missing_ok=True)
-    # Programs of libraries, which name the Python that installed them.
+    # Scripts of libraries, which contain the path of the installing Python.
     shutil.rmtree(target / "bin", ignore_errors=True)
     for path in {path for pattern in drop for path in target.glob(pattern)}:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def check_size(target: Path, most_bytes: int) -> None:
-    """Say so where a bundle is larger than the place that it is for takes.
+    """Check that a bundle is within the limit of its target.
 
     Args:
         target: what was built.
-        most_bytes: all files of it together, unpacked.
+        most_bytes: limit of the unpacked size.
 
     Raises:
-        BundleError: it is larger.
+        BundleError: it exceeds the limit.
     """
     found = sum(path.stat().st_size for path in contents(target))
     if found > most_bytes:
         most = most_bytes // MIB
-        raise BundleError(f"the bundle has {-(-found // MIB)} MiB unpacked, and may have {most}")
+        raise BundleError(f"the bundle has {-(-found // MIB)} MiB unpacked; the limit is {most}")
 
 
 def build_application(
     packages: Sequence[Path], target: Path, without: Collection[Path] = ()
 ) -> None:
-    """Copy packages of this project into a directory, without what Python left beside them.
+    """Copy packages of this project into a directory, without bytecode.
 
     Args:
-        packages: directories; each keeps its last name.
-        target: is made where it is missing; other packages in it stay.
-        without: directories in them that are left out.
+        packages: directories; each keeps its name.
+        target: created if it does not exist; other packages in it are kept.
+        without: files and directories to leave out.
     """
     for package in packages:
         for path in contents(package, without):
@@ -138,11 +138,11 @@ def build_application(
 
 
 def write_zip(directory: Path, archive: Path) -> None:
-    """Everything in a directory as an archive that depends on names and contents alone.
+    """Write a directory to an archive that depends only on names and contents.
 
     Args:
-        directory: becomes the archive's top level.
-        archive: is replaced.
+        directory: top level of the archive.
+        archive: replaced if it exists.
     """
     archive.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(archive, "w") as written:
@@ -155,11 +155,11 @@ def write_zip(directory: Path, archive: Path) -> None:
 
 
 def contents(directory: Path, without: Collection[Path] = ()) -> Iterator[Path]:
-    """All files below a directory, in the order of their names, but for what Python left there.
+    """Yield all files below a directory, sorted by name, without bytecode.
 
     Args:
         directory: where to look.
-        without: directories below it that are left out.
+        without: files and directories to leave out.
     """
     for path in sorted(directory.rglob("*")):
         left_out = any(path.is_relative_to(one) for one in without)
@@ -181,12 +181,12 @@ def _install(requirements: Path, target: Path, machine: Machine) -> None:
     if result.returncode != 0:
         lines = " ".join(result.stderr.split())
         what = f"the libraries for {machine.architecture} and Python {machine.python}"
-        raise BundleError(f"uv could not install {what}: {lines or 'it does not say why'}")
+        raise BundleError(f"uv could not install {what}: {lines or 'no reason given'}")
 
 
 def _uv() -> str:
     beside = Path(sys.executable).with_name("uv")
     found = str(beside) if beside.is_file() else shutil.which("uv")
     if found is None:
-        raise BundleError("there is no uv beside this Python or on PATH: run `make set-up`")
+        raise BundleError("there is no uv next to this Python or on PATH: run `make set-up`")
     return found

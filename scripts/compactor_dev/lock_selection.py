@@ -1,7 +1,7 @@
-"""Part of a lock: some requirements and what they stand on, still pinned and hashed.
+"""Selects requirements with their dependencies from a lock, pinned and hashed.
 
-A lock says in comments what wants each requirement (``# via python-dateutil``, or a list below
-``# via``), as ``uv pip compile`` writes them.
+Comments of a lock name the dependents of each requirement (``# via python-dateutil``, or a list
+below ``# via``), as ``uv pip compile`` writes them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class _Requirement:
 
 
 def select(lock: str, roots: Collection[str], without: Collection[str] = ()) -> str:
-    """The lines of a lock for ``roots`` and all they need.
+    """Return the lines of a lock for ``roots`` and their dependencies.
 
     Args:
         lock: the content of a lock.
-        roots: names as the lock has them, such as ``zlib-ng``.
-        without: names to leave out, with what only they need: the place has them already.
+        roots: names in the lock, such as ``zlib-ng``.
+        without: names that the target provides: left out, with dependencies only they need.
 
     Raises:
         InvalidInput: the lock has no such requirement.

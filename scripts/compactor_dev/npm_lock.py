@@ -1,4 +1,4 @@
-"""Takes out of package-lock.json what only says where to send money: a lock has no URLs.
+"""Removes funding information, the only URLs, from package-lock.json.
 
 ``make lock`` runs it after npm.
 """
@@ -13,10 +13,10 @@ LOCK = Path(__file__).resolve().parents[2] / "package-lock.json"
 
 
 def without_urls(lock: dict[str, Any]) -> dict[str, Any]:
-    """The lock without the fields of its packages that hold URLs; npm needs none of them.
+    """Return the lock without the funding fields of its packages, which npm does not need.
 
     Args:
-        lock: the document, as npm writes it.
+        lock: the document, written by npm.
     """
     packages = {
         name: {field: value for field, value in package.items() if field != "funding"}

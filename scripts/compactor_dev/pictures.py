@@ -1,6 +1,6 @@
-"""The pictures of docs/pictures/: screens and pages of a real run. ``make pictures``.
+"""Generates docs/pictures/: screens and pages of a real run. ``make pictures``.
 
-A screen more is one more :class:`Screen`; it is run where the ones above have left the lake.
+Screens run in order, each on the lake that the previous ones left.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from compactor_dev.terminal import as_svg, run_in_terminal
 from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
 
 PICTURES = REPOSITORY / "docs" / "pictures"
-#: A picture that is larger is not committed; bytes.
+#: Maximum bytes of a committed picture.
 MOST_BYTES = 200_000
 _COLOURS = 160
 _DAYS = 6
@@ -36,12 +36,12 @@ _WIDE, _TELEPHONE = 1_000, 390
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A command, as it is seen in a terminal.
+    """A command and its output in a terminal.
 
     Attributes:
         name: of the picture.
-        words: after ``compactor``; ``{pages}`` stands for a directory of this machine.
-        most_lines: so many lines are in the picture.
+        words: arguments of ``compactor``; ``{pages}`` is replaced by a directory.
+        most_lines: maximum lines in the picture.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Screen:
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """A page, as it is seen in a browser.
+    """A page in a browser.
 
     Attributes:
         name: of the picture.
-        page: file that a screen has left in ``{pages}``.
-        width, height: of the window, and of what of the page is in the picture, CSS pixels.
+        page: file that a screen wrote to ``{pages}``.
+        width, height: of the window, and of the captured part of the page, in CSS pixels.
     """
 
     name: str
@@ -80,7 +80,7 @@ SHOTS = (
 
 
 def sown(today: datetime) -> Iterator[SeedObject]:
-    """Logs of some days and formats; one object is no log, and a few have only just come."""
+    """Yield logs of some days and formats, one other file, and a few late objects."""
     start = today - timedelta(days=_DAYS + 1)
     spec = GeneratorSpec(
         objects=6_000, rows=25, formats=_FORMATS, start=start.date(), days=_DAYS, late_rate=0
@@ -97,7 +97,7 @@ def sown(today: datetime) -> Iterator[SeedObject]:
 
 
 def _run_daily(today: datetime) -> None:
-    """A run for each of the days, as a schedule would have made them."""
+    """Run once per day, as a schedule would."""
     for number in range(_DAYS):
         day = f"{today - timedelta(days=_DAYS + 1 - number):%Y-%m-%d}"
         window = ("--start", day, "--end", day)
@@ -124,7 +124,7 @@ def _make_all(server: EmbeddedS3, browser: Browser, scratch: Path) -> None:
 
 
 def _take(browser: Browser, name: str, height: int) -> None:
-    """A picture, as small as it may be without looking otherwise."""
+    """Save a picture with few colours, to keep the file small."""
     file = PICTURES / f"{name}.png"
     browser.picture(file, height, scale=1.5)
     with Image.open(file) as taken:
@@ -134,7 +134,7 @@ def _take(browser: Browser, name: str, height: int) -> None:
 
 
 def main() -> int:
-    """Make all pictures again; returns the exit code."""
+    """Generate all pictures; returns the exit code."""
     if lacking := missing():
         print(f"pictures: {lacking}", file=sys.stderr)
         return 1

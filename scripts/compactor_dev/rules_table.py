@@ -1,4 +1,4 @@
-"""The table of what a rule says in docs/maintenance.md, made from the fields themselves.
+"""Generates the table of rules in docs/maintenance.md from the fields.
 
 ``python -m compactor_dev.rules_table`` writes it between the markers.
 """
@@ -10,7 +10,7 @@ from compactor_dev.settings_table import DOCS, MadePage, heads, row
 
 
 def table() -> str:
-    """Markdown, one row a field."""
+    """Return the table in Markdown, one row per field."""
     lines = heads("Field")
     for spec in RULE_FIELDS.values():
         lines.append(row(spec, "required" if spec.required else f"`{spec.default_text}`"))

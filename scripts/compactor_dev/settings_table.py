@@ -1,4 +1,4 @@
-"""The table of settings in docs/settings.md, made from the fields themselves.
+"""Generates the table of settings in docs/settings.md from the fields.
 
 ``python -m compactor_dev.settings_table`` writes it between the markers.
 """
@@ -18,13 +18,13 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 @dataclass(frozen=True, slots=True)
 class MadePage:
-    """A page with a part that is made.
+    """A page with a generated part.
 
     Attributes:
         path: of the page.
-        part: what the part is called in the markers around it.
-        module: makes it.
-        make: its text, in Markdown.
+        part: name of the part in its markers.
+        module: the module that generates it.
+        make: returns its Markdown.
     """
 
     path: Path
@@ -33,7 +33,7 @@ class MadePage:
     make: Callable[[], str]
 
     def filled(self, page: str) -> str:
-        """The text with the part between its markers.
+        """Return the page with the generated part between its markers.
 
         Raises:
             ValueError: a marker is missing.
@@ -42,23 +42,23 @@ class MadePage:
         return replace_between(page, begin, f"<!-- /{self.part} -->", f"\n{self.make()}\n")
 
     def write(self) -> None:
-        """Make it again."""
+        """Rewrite the page."""
         self.path.write_text(self.filled(self.path.read_text("utf-8")), "utf-8")
 
 
 def heads(name: str) -> list[str]:
-    """The first lines of a table of fields; ``name`` is what one of them is called."""
+    """Return the first lines of a table of fields; ``name`` heads the first column."""
     return [f"| {name} | Default | Meaning |", "|---|---|---|"]
 
 
 def row(spec: FieldSpec, default: str) -> str:
-    """One field of such a table."""
+    """Return the row of one field."""
     meaning = f"{spec.meaning} Accepted: {spec.accepted}.".replace("|", "\\|")
     return f"| `{spec.name}` | {default} | {meaning} |"
 
 
 def table() -> str:
-    """Markdown, one row a field."""
+    """Return the table in Markdown, one row per field."""
     lines = heads("Field")
     for spec in FIELDS.values():
         lines.append(row(spec, "required" if spec.required else f"`{spec.default_text}`"))

@@ -1,11 +1,11 @@
-"""What a cluster needs to run the Spark job: ``make spark-bundle``.
+"""Builds what a cluster needs to run the Spark job: ``make spark-bundle``.
 
     deps.zip                 the libraries, with native code for the cluster's machines
     app.zip                  the packages compactor and spark
-    compact_partitions.py    what spark-submit starts
+    compact_partitions.py    the script for spark-submit
 
-Spark itself is on the cluster. Versions and hashes of the libraries are those of
-requirements.txt, and the same sources give the same bytes.
+The cluster provides Spark. Versions and hashes of the libraries are those in
+requirements.txt; builds are reproducible.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from compactor_dev.bundling import (
 )
 
 LOCK = REPOSITORY / "requirements.txt"
-# What compactor and spark import, botocore too: no EMR release promises one.
+# Imports of compactor and spark. Includes botocore, which EMR does not guarantee.
 REQUIREMENTS = (
     "botocore",
     "isal",
@@ -45,12 +45,12 @@ REQUIREMENTS = (
 _JOB = REPOSITORY / "spark" / "compactor_spark"
 _FUNCTIONS = REPOSITORY / "functions"
 PACKAGES = (_FUNCTIONS / "compactor", _FUNCTIONS / "compactor_tables", _JOB)
-# Only Lambda functions run these.
+# Used only by Lambda functions.
 WITHOUT = (_FUNCTIONS / "compactor" / "invocation.py", _FUNCTIONS / "compactor_tables" / "handlers")
 SCRIPT = _JOB / "compact_partitions.py"
 
-# Spark unpacks the archive under this name in the working directory of each process. Native code
-# cannot be imported from an archive, so --py-files would not do for the libraries.
+# Spark unpacks the archive under this name in the working directory of each process. Libraries with
+# native code cannot be imported from an archive, so --py-files does not suffice for them.
 _UNPACKED = "deps"
 _DRIVER = {
     "emr": "spark.yarn.appMasterEnv.PYTHONPATH",
@@ -60,7 +60,7 @@ _DRIVER = {
 
 @dataclass(frozen=True, slots=True)
 class SparkBundle:
-    """Where the three parts of a bundle are."""
+    """The paths of the three parts of a bundle."""
 
     dependencies: Path
     application: Path
@@ -68,20 +68,20 @@ class SparkBundle:
 
     @property
     def paths(self) -> tuple[Path, Path, Path]:
-        """All three."""
+        """All three paths."""
         return self.dependencies, self.application, self.script
 
 
 def build_spark_bundle(out: Path, machine: Machine, lock: Path = LOCK) -> SparkBundle:
-    """Build all three parts; those of an earlier build are replaced.
+    """Build all three parts, replacing those of an earlier build.
 
     Args:
-        out: the directory they are put into; is made where it is missing.
-        machine: what the cluster's nodes are.
-        lock: where versions and hashes come from.
+        out: the output directory; created if it does not exist.
+        machine: the machines of the cluster.
+        lock: has versions and hashes.
 
     Raises:
-        BundleError: the libraries could not be had.
+        BundleError: the libraries could not be installed.
     """
     bundle = SparkBundle(out / "deps.zip", out / "app.zip", out / SCRIPT.name)
     with tempfile.TemporaryDirectory(prefix="compactor-bundle-") as directory:
@@ -94,19 +94,19 @@ def build_spark_bundle(out: Path, machine: Machine, lock: Path = LOCK) -> SparkB
 
 
 def build_spark_application(archive: Path) -> None:
-    """Write ``app.zip`` alone; needs nothing but this checkout."""
+    """Write ``app.zip`` only; needs only this checkout."""
     with tempfile.TemporaryDirectory(prefix="compactor-bundle-") as directory:
         build_application(PACKAGES, Path(directory), WITHOUT)
         write_zip(Path(directory), archive)
 
 
 def submit_arguments(dependencies: str, application: str, engine: str = "emr") -> list[str]:
-    """The options of spark-submit that make a bundle's parts importable on a cluster.
+    """Return the spark-submit options that make a bundle importable on a cluster.
 
     Args:
         dependencies: path or URI of ``deps.zip``.
         application: path or URI of ``app.zip``.
-        engine: ``emr`` or ``emr_serverless``, as the field spark_engine has it.
+        engine: ``emr`` or ``emr_serverless``, as in the field spark_engine.
 
     Raises:
         InvalidInput: no such engine.
@@ -120,7 +120,7 @@ def submit_arguments(dependencies: str, application: str, engine: str = "emr") -
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build a bundle and print what it is; returns the exit code."""
+    """Build a bundle and print its parts; returns the exit code."""
     args = _parser().parse_args(arguments)
     try:
         bundle = build_spark_bundle(args.out, Machine(args.architecture, args.python))
@@ -146,19 +146,19 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path("build", "spark"),
         metavar="DIR",
-        help="where to put it (%(default)s)",
+        help="output directory (%(default)s)",
     )
     parser.add_argument(
         "--architecture",
         choices=ARCHITECTURES,
         default="arm64",
-        help="of the cluster's machines (%(default)s)",
+        help="architecture of the cluster's machines (%(default)s)",
     )
     parser.add_argument(
         "--python",
         default="3.11",
         metavar="VERSION",
-        help="that the cluster runs; native code fits one minor version only (%(default)s)",
+        help="Python of the cluster; native code is for one minor version (%(default)s)",
     )
     return parser
 

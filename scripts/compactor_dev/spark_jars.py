@@ -1,9 +1,9 @@
-"""The jars with which Spark merges into tables, and maintains them: the same bytes everywhere.
+"""The pinned jars with which Spark merges into tables and maintains them.
 
-    python -m compactor_dev.spark_jars        puts them below build/: ``make spark-jars``
+    python -m compactor_dev.spark_jars        downloads them to build/: ``make spark-jars``
 
-Maven fetches them once, by the coordinates that ``compactor run`` gives Spark; each is compared
-with the SHA-256 that stands here. A machine without Maven, or without a way to its repository, has
+Maven downloads them once, by the coordinates that ``compactor run`` passes to Spark; each is
+checked against the SHA-256 below. A machine without Maven, or without access to its repository, has
 them in the directory that ``COMPACTOR_SPARK_JARS`` names.
 """
 
@@ -22,7 +22,7 @@ from compactor_dev import REPOSITORY
 from compactor_dev.bundling import BundleError
 from compactor_machine.spark_jars import JARS_VARIABLE
 
-#: Coordinates of what a deployment ships for tables of Iceberg, each with its SHA-256. All jars
+#: Coordinates of the jars that a deployment ships for Iceberg, with their SHA-256. All jars
 #: are under the Apache licence.
 PINNED: Mapping[str, str] = MappingProxyType(
     {
@@ -34,7 +34,7 @@ PINNED: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
-#: The same for tables of Delta; how it speaks to S3, the EMR release knows.
+#: The same for Delta; the EMR release provides its access to S3.
 PINNED_DELTA: Mapping[str, str] = MappingProxyType(
     {
         "io.delta:delta-spark_4.1_2.13:4.2.0": (
@@ -45,8 +45,8 @@ PINNED_DELTA: Mapping[str, str] = MappingProxyType(
         ),
     }
 )
-#: With these Spark reads S3 where EMR's own client of it is not: the second has the clients that
-#: the first asks for.
+#: For Spark's access to S3 outside of EMR; the second has the clients that
+#: the first needs.
 PINNED_S3A: Mapping[str, str] = MappingProxyType(
     {
         "org.apache.hadoop:hadoop-aws:3.4.2": (
@@ -65,13 +65,13 @@ _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencie
 _FETCH_SECONDS = 900
 _LAST_CHARACTERS = 300
 _OTHERWISE = (
-    f"{JARS_VARIABLE} can name a directory that has it; a deployment does without where"
+    f"{JARS_VARIABLE} can name a directory that has it; a deployment does not need it where"
     ' spark_jars is "release"'
 )
 
 
 def jar_name(coordinate: str) -> str:
-    """The name that Maven gives an archive."""
+    """Return Maven's file name of a jar."""
     _, name, version = coordinate.split(":")
     return f"{name}-{version}.jar"
 
@@ -79,15 +79,15 @@ def jar_name(coordinate: str) -> str:
 def fetch(
     wanted: Mapping[str, str], directory: Path, run: Callable[[Sequence[str]], object]
 ) -> None:
-    """Let Maven put jars into a directory, without what they depend on.
+    """Download jars with Maven into a directory, without their dependencies.
 
     Args:
-        wanted: coordinates, each with the SHA-256 of its archive.
-        directory: that is there.
-        run: a command; fails as its caller likes.
+        wanted: coordinates, each with the SHA-256 of its jar.
+        directory: an existing directory.
+        run: runs a command; may raise any error.
 
     Raises:
-        BundleError: an archive is another one.
+        BundleError: the SHA-256 of a jar differs.
     """
     pom = directory / "pom.xml"
     pom.write_text(_project(wanted), encoding="utf-8")
@@ -96,33 +96,35 @@ def fetch(
     for coordinate, digest in wanted.items():
         found = _digest(directory / jar_name(coordinate))
         if found != digest:
-            raise BundleError(f"{coordinate} has the SHA-256 {digest}, Maven brought {found}")
+            raise BundleError(
+                f"Maven downloaded {coordinate} with SHA-256 {found}; expected {digest}"
+            )
 
 
 def put_jar(coordinate: str, out: Path) -> None:
-    """Put one of the pinned jars into a directory; it is fetched where it is not there yet.
+    """Copy a pinned jar to a directory, after downloading it if necessary.
 
     Args:
         coordinate: of :data:`PINNED` or :data:`PINNED_DELTA`.
         out: the directory.
 
     Raises:
-        BundleError: it cannot be had here, or is another one; says what else would do.
+        BundleError: it cannot be downloaded, or its SHA-256 differs; the message has alternatives.
     """
     shutil.copyfile(_found(coordinate, _group(coordinate)), out / jar_name(coordinate))
 
 
 def s3a() -> list[Path]:
-    """The jars of :data:`PINNED_S3A`; fetched where they are not there yet.
+    """Return the jars of :data:`PINNED_S3A`, downloaded if necessary.
 
     Raises:
-        BundleError: one cannot be had here, or is another one.
+        BundleError: one cannot be downloaded, or its SHA-256 differs.
     """
     return [_found(one, PINNED_S3A) for one in PINNED_S3A]
 
 
 def digest_of(coordinate: str) -> str:
-    """The SHA-256 of a pinned archive."""
+    """Return the SHA-256 of a pinned jar."""
     return _group(coordinate)[coordinate]
 
 
@@ -139,7 +141,7 @@ def _found(coordinate: str, group: Mapping[str, str]) -> Path:
         fetch(group, _FETCHED, _run)
     found = _digest(path)
     if found != digest:
-        raise BundleError(f"{path} has the SHA-256 {found}, and {coordinate} has {digest}")
+        raise BundleError(f"{path} has SHA-256 {found}; expected {digest} of {coordinate}")
     return path
 
 
@@ -173,7 +175,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Fetch all of them and print where they are; returns the exit code."""
+    """Download all jars and print their paths; returns the exit code."""
     try:
         for coordinate, digest in {**PINNED, **PINNED_DELTA}.items():
             path = _found(coordinate, _group(coordinate))

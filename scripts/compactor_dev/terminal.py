@@ -21,7 +21,7 @@ from rich.text import Text
 COLUMNS = 114
 _FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 _LINES = 400
-# Dark, and with every colour legible on it.
+# A dark theme with legible colours.
 _THEME = TerminalTheme(
     (22, 27, 34),
     (222, 228, 236),
@@ -39,19 +39,19 @@ _THEME = TerminalTheme(
 
 
 class CommandFailed(Exception):
-    """A command did not end well; says with which exit code, and what it wrote."""
+    """A command failed; the message has its exit code and output."""
 
 
 def run_in_terminal(words: Sequence[str]) -> str:
-    """What ``compactor`` writes to a terminal, its control sequences included.
+    """Return what ``compactor`` writes to a terminal, with control sequences.
 
-    Progress is left out, since it is gone at the end.
+    Progress bars are not included, as they are removed at the end.
 
     Args:
-        words: after ``compactor``.
+        words: arguments of ``compactor``.
 
     Raises:
-        CommandFailed: it ended with another exit code than 0.
+        CommandFailed: its exit code is not 0.
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _LINES, COLUMNS, 0, 0))
@@ -74,24 +74,24 @@ def run_in_terminal(words: Sequence[str]) -> str:
 
 
 def as_svg(words: Sequence[str], written: str) -> str:
-    """An SVG of a terminal after a command.
+    """Return an SVG of a terminal after a command.
 
     Args:
-        words: the command's, after ``compactor``.
+        words: arguments of ``compactor``.
         written: its output, with control sequences.
     """
     console = Console(record=True, width=COLUMNS, file=StringIO(), color_system="truecolor")
     console.print(Text(f"$ {_typed(words)}", style="bold cyan"), soft_wrap=True)
     console.print(Text.from_ansi(written.replace("\r\n", "\n")), soft_wrap=True)
     drawn = console.export_svg(title="", theme=_THEME, unique_id="terminal")
-    # A document asks no other host for its fonts.
+    # Documents must not load fonts from other hosts.
     return _FONT_FACE.sub("", drawn)
 
 
 def _typed(words: Sequence[str]) -> str:
-    """The command as it is typed, broken where it is wider than the terminal."""
+    """Return the command as a user would type it, wrapped to the terminal."""
     lines, line = [], "compactor"
-    # An option stays beside its value.
+    # Keeps an option and its value on one line.
     for part in re.split(r" (?=--|s3:|'s3:)", shlex.join(words)):
         if len(line) + len(part) + 5 > COLUMNS:
             lines.append(f"{line} \\")
@@ -101,13 +101,13 @@ def _typed(words: Sequence[str]) -> str:
 
 
 def _all_of(terminal: int) -> bytes:
-    """Everything until the last who writes has closed it."""
+    """Read until every writer has closed the terminal."""
     read = b""
     try:
         while more := os.read(terminal, 1 << 16):
             read += more
     except OSError:
-        # As Linux reports the end of a terminal.
+        # Linux reports the end of a terminal by an error.
         pass
     finally:
         os.close(terminal)

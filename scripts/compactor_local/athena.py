@@ -1,4 +1,4 @@
-"""Athena as the workflow knows it, on this machine: there is none."""
+"""The local stand-in for Athena, which does not exist here: every query fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NO_ATHENA = "NoAthenaHere"
 
 
 def start_query(parameters: Mapping[str, Any]) -> NoReturn:
-    """``athena:startQueryExecution.sync``: always an error, which says what to do instead.
+    """``athena:startQueryExecution.sync``: always fails with an error that says what to do instead.
 
     Raises:
         BridgeError: in any case.
@@ -19,7 +19,6 @@ def start_query(parameters: Mapping[str, Any]) -> NoReturn:
     database = parameters.get("QueryExecutionContext", {}).get("Database", "")
     raise BridgeError(
         NO_ATHENA,
-        "Athena is a service of AWS, and this run is on this machine: give the tables of"
-        f" {database} the engine spark, or start the deployed state machine"
-        " (compactor tables run --stack)",
+        f"Athena is only on AWS, and this run is local: set the engine of the tables of {database}"
+        " to spark, or start the deployed state machine (compactor tables run --stack)",
     )

@@ -1,14 +1,14 @@
-"""What moto's other services lack to stand in for AWS's where order and conflicts count.
+"""Patches for moto's other services, where order and conflicts matter.
 
-moto 5.2.5 sends S3's notifications without a sequencer, by which a reader orders the events of a
-key (`notification content structure
-<https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html>`_),
-its Glue takes an ``UpdateTable`` whose ``VersionId`` is no longer the table's, which loses the
-other writer's commit, and its DynamoDB copies a whole table for each action of a transaction, to
-put the copy back when one is refused, and with it takes back what others wrote meanwhile.
+moto 5.2.5 sends S3 notifications without a sequencer, by which a reader orders the events of a key
+(`notification content structure
+<https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html>`_). Its
+Glue accepts an ``UpdateTable`` with an outdated ``VersionId``, which loses the other writer's
+commit. Its DynamoDB copies a whole table for each action of a transaction, and restores that copy
+when an action fails, which also reverts what other writers wrote in between.
 
-What it asks of everything for each one grows with the square of the number: a query of DynamoDB
-sorts the items of the whole table, and each message that SQS hands out counts those of the queue.
+Some of its requests take time quadratic in the number of items: a DynamoDB query sorts the items of
+the whole table, and receiving an SQS message counts the messages of the queue.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from compactor_local.patching import replace
 
 _CREATED = "ObjectCreated:"
 _REMOVED = "ObjectRemoved:"
-# The place of an index's name among what a query is given after the key.
+# Position of the index name among a query's arguments after the key.
 _INDEX = 6
 
 
@@ -60,7 +60,7 @@ def _install_sequencer() -> None:
                 described = record["s3"]["object"]
                 described["sequencer"] = sequencer.next()
                 if record["eventName"].startswith(_REMOVED):
-                    # S3 has neither for what is gone.
+                    # S3 sends neither for a deleted object.
                     del described["size"], described["eTag"]
         return made
 
@@ -117,7 +117,7 @@ def _install_transactions() -> None:
 
 
 def _install_queries() -> None:
-    """Let a query look at the items of its partition key alone."""
+    """Let a query read only the items of its partition key."""
     from moto.dynamodb.models.table import Table  # noqa: PLC0415 - as Glue's
 
     asked = threading.local()
@@ -146,7 +146,7 @@ def _install_queries() -> None:
 
 
 def _install_retention() -> None:
-    """Let a queue say how long it keeps messages without a count of all that it has."""
+    """Check the retention of messages without counting all messages of the queue."""
     from moto.sqs.models import SQSBackend  # noqa: PLC0415 - as Glue's
 
     def is_valid(self: Any, queue_name: str, message: Any) -> bool:
@@ -157,7 +157,7 @@ def _install_retention() -> None:
 
 
 def _install_plain_values() -> None:
-    """Let values of items pass as they are: moto asks for each of ten kinds in five spellings."""
+    """Serialize values of items unchanged: moto looks up each of ten types in five spellings."""
     from moto.core.serialize import BaseJSONSerializer  # noqa: PLC0415 - as Glue's
 
     def serialize(self: Any, serialized: Any, value: Any, shape: Any, key: str) -> None:
@@ -182,7 +182,7 @@ def _one_at_a_time(method: Callable[..., Any], lock: threading.RLock) -> Callabl
 
 
 class _CopiesNoTable:
-    """The module ``copy``, but that tables stay themselves."""
+    """Replaces the module ``copy``; tables are not copied."""
 
     def __init__(self, table: type) -> None:
         self._table = table
@@ -192,10 +192,10 @@ class _CopiesNoTable:
 
 
 class _Touched:
-    """An item as it was before a transaction.
+    """The state of an item before a transaction.
 
     Args:
-        backend: of moto.
+        backend: moto's DynamoDB.
         action: of the transaction, which names the item.
     """
 
@@ -210,7 +210,7 @@ class _Touched:
         self._item = copy.deepcopy(self._table.get_item(*self._key))
 
     def put_back(self) -> None:
-        """Make it as it was."""
+        """Restore the item."""
         hash_key, range_key = self._key
         if self._item is None:
             self._table.delete_item(hash_key, range_key)

@@ -1,8 +1,8 @@
-"""Stand-ins for service integrations that moto's interpreter lacks, such as EMR's ``.sync``.
+"""Stand-ins for service integrations that moto's interpreter lacks, such as EMR ``.sync``.
 
-A stand-in is a function ``(parameters) -> result`` found by the task's resource. Whatever it
-raises fails the task: with the exception's class name as error, or with the error and cause
-of a :class:`BridgeError`, whose error may be one of Step Functions' own (``States.TaskFailed``).
+A stand-in is a function ``(parameters) -> result``, found by the task's resource. An exception
+fails the task: with its class name as error, or with the error and cause of a :class:`BridgeError`,
+whose error may be one of Step Functions' own (``States.TaskFailed``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ StandIn = Callable[[Mapping[str, Any]], Any]
 
 
 class BridgeError(Exception):
-    """The task fails as the real service would fail it."""
+    """Fails the task as the real service would."""
 
     def __init__(self, error: str, cause: str) -> None:
         super().__init__(cause)
@@ -55,13 +55,13 @@ def load(targets: Mapping[str, str]) -> dict[str, StandIn]:
         try:
             found[resource] = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError, ValueError) as error:
-            message = f"the bridge {target} for {resource} is not there: {error}"
+            message = f"the bridge {target} for {resource} cannot be imported: {error}"
             raise EngineError(message) from error
     return found
 
 
 def install(stand_ins: Mapping[str, StandIn]) -> None:
-    """Let the interpreter run tasks of these resources by their stand-ins."""
+    """Make the interpreter run tasks of these resources with their stand-ins."""
 
     def state_task_for(resource: Any) -> Any:
         if (stand_in := stand_ins.get(resource.resource_arn)) is not None:
@@ -72,14 +72,14 @@ def install(stand_ins: Mapping[str, StandIn]) -> None:
 
 
 class _BridgedTask(StateTaskService):
-    """A task run by a stand-in."""
+    """A task that a stand-in runs."""
 
     def __init__(self, stand_in: StandIn) -> None:
         super().__init__()
         self._stand_in = stand_in
 
     def _get_supported_parameters(self) -> set[str] | None:
-        # Empty, not None: the resource is known and its parameters are not filtered.
+        # Empty, not None: the resource is known, and its parameters are not filtered.
         return set()
 
     def _eval_service_task(

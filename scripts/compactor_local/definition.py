@@ -1,7 +1,7 @@
-"""Reading the state machine file, and refusing what the local interpreter would get wrong.
+"""Reads the state machine file, and rejects what the local interpreter would get wrong.
 
-The interpreter (moto's) parses more than it carries out. What of a Map the two definitions use is
-listed here; a definition that asks for more is refused before it runs.
+The interpreter (moto's) parses more than it executes. The fields of a Map that the two definitions
+use are listed here; a definition that uses others is rejected before it runs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ REGION = "us-east-1"
 _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_]+)\}")
 _LAMBDA = "arn:aws:states:::lambda:invoke"
 _TOP_LEVEL = re.compile(r"\$\.\w+")
-# What of a Map is carried out, and with which values where these count.
+# Supported fields of a Map, and required values of some.
 _MAP = frozenset(
     {
         "Type", "Comment", "Label", "ItemsPath", "ItemReader", "ItemSelector", "ItemBatcher",
@@ -39,12 +39,12 @@ _VALUES: Mapping[tuple[str, str], object] = {
     ("ItemReader", "ReaderConfig"): {"InputType": "JSON"},
     ("ResultWriter", "Resource"): "arn:aws:states:::s3:putObject",
 }
-# Failures of children never fail a Map Run here, which equals AWS only at 100 per cent.
+# Failed children never fail a Map Run here, which equals AWS only at 100 %.
 _ALL_PERCENT = 100
 
 
 class UnsupportedDefinition(EngineError):
-    """The definition asks for something this engine would not do as AWS does."""
+    """The definition uses something that this engine would not do as AWS does."""
 
     def __init__(self, findings: Collection[str]) -> None:
         super().__init__("the local engine cannot run this definition: " + "; ".join(findings))
@@ -52,19 +52,19 @@ class UnsupportedDefinition(EngineError):
 
 
 def function_arn(name: str) -> str:
-    """The ARN a function has on this machine."""
+    """Return the ARN of a function on this machine."""
     return f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
 
 
 def load_definition(path: Path, bridged: Collection[str] = ()) -> str:
-    """The definition's text with its substitutions filled in.
+    """Return the definition's text with its substitutions filled in.
 
     Args:
         path: the state machine file.
-        bridged: task resources that stand-ins are given for.
+        bridged: task resources with stand-ins.
 
     Raises:
-        EngineError: the file is missing, is no JSON, or has an unknown substitution.
+        EngineError: the file is missing, is not JSON, or has an unknown substitution.
         UnsupportedDefinition: the interpreter cannot run it.
     """
     try:
@@ -74,7 +74,7 @@ def load_definition(path: Path, bridged: Collection[str] = ()) -> str:
     except OSError as error:
         raise EngineError(f"cannot read the state machine {path}: {error.strerror}") from error
     except json.JSONDecodeError as error:
-        raise EngineError(f"the state machine {path} is no JSON: {error}") from error
+        raise EngineError(f"the state machine {path} is not JSON: {error}") from error
     if findings:
         raise UnsupportedDefinition(findings)
     return text
@@ -87,11 +87,11 @@ def _substitute(match: re.Match[str]) -> str:
         return function_arn(functions[match[1]])
     if match[1] in values:
         return values[match[1]]
-    raise EngineError(f"nothing is known to put in place of {match[0]} of the definition")
+    raise EngineError(f"the definition has an unknown substitution {match[0]}")
 
 
 def each_state(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every state of a definition with its name, those of Map and Parallel included."""
+    """Yield every state of a definition with its name, including those in Map and Parallel."""
     for name, state in machine.get("States", {}).items():
         yield name, state
         processor = state.get("ItemProcessor") or state.get("Iterator") or {}
@@ -100,7 +100,7 @@ def each_state(machine: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, A
 
 
 def find_unsupported(machine: Mapping[str, Any], bridged: Collection[str] = ()) -> Iterator[str]:
-    """What of a definition the interpreter ignores or fails on, one line each."""
+    """Yield what the interpreter ignores or fails on, one line each."""
     if machine.get("QueryLanguage", "JSONPath") != "JSONPath":
         yield "QueryLanguage JSONata is not evaluated"
     for name, state in each_state(machine):
@@ -116,7 +116,7 @@ def _common(state: Mapping[str, Any]) -> Iterator[str]:
     if state.get("QueryLanguage", "JSONPath") != "JSONPath":
         yield "QueryLanguage JSONata is not evaluated"
     if "Assign" in state:
-        yield "Assign is not carried out"
+        yield "Assign is not supported"
 
 
 def _task(state: Mapping[str, Any], bridged: Collection[str]) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _map(state: Mapping[str, Any]) -> Iterator[str]:
     for (part, field), value in _VALUES.items():
         given = state.get(part, {field: value}).get(field)
         if given != value:
-            yield f"{part} {field} {given} is not carried out"
+            yield f"{part} {field} {given} is not supported"
     config = state.get("ItemProcessor", {}).get("ProcessorConfig", {})
     if config.get("ExecutionType") == "EXPRESS":
         yield "ExecutionType EXPRESS children are run as STANDARD ones"
@@ -146,7 +146,7 @@ def _map(state: Mapping[str, Any]) -> Iterator[str]:
 
 def _unknown(part: str, given: Mapping[str, Any], known: frozenset[str]) -> Iterator[str]:
     for field in sorted(given.keys() - known):
-        yield f"{part} {field} is not carried out"
+        yield f"{part} {field} is not supported"
 
 
 def _batcher(state: Mapping[str, Any]) -> Iterator[str]:
@@ -154,8 +154,8 @@ def _batcher(state: Mapping[str, Any]) -> Iterator[str]:
     if batcher is None:
         return
     if not all(_TOP_LEVEL.fullmatch(str(path)) for path in batcher.get("BatchInput", {}).values()):
-        yield "ItemBatcher BatchInput is carried out for paths to fields of the input alone"
+        yield "ItemBatcher BatchInput is only supported for paths to fields of the input"
     if "ItemSelector" in state:
-        yield "ItemSelector would not apply beside ItemBatcher"
+        yield "ItemSelector is not supported together with ItemBatcher"
     if "MaxItemsPerBatchPath" not in batcher or "Label" not in state:
         yield "ItemBatcher needs a MaxItemsPerBatchPath, and its Map a Label"

@@ -1,4 +1,4 @@
-"""An S3 on this machine that lives as long as the block that asked for it."""
+"""An embedded S3 that runs for the length of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class SeedObject:
     Attributes:
         key: its key.
         body: its content.
-        last_modified: UNIX seconds; None for now. Log data should look as old as it is.
-        storage_class: as S3 names it.
+        last_modified: UNIX seconds; None for the present time.
+        storage_class: in S3's terms.
     """
 
     key: str
@@ -77,7 +77,7 @@ class EmbeddedS3:
         }
 
     def client(self, service: str) -> Any:
-        """A boto3 client of one of its services, whatever the environment says."""
+        """Return a boto3 client of one of its services, independent of the environment."""
         given = self.environment
         return boto3.client(
             service,  # type: ignore[call-overload] # any of several
@@ -88,17 +88,17 @@ class EmbeddedS3:
         )
 
     def create_bucket(self, bucket: str) -> None:
-        """Create a bucket; one that exists stays as it is.
+        """Create a bucket unless it exists.
 
         Raises:
-            EngineError: the name is not one that S3 accepts.
+            EngineError: S3 does not accept the name.
         """
         self._ask({"bucket": bucket, "objects": []}, b"")
 
     def seed(self, bucket: str, objects: Iterable[SeedObject]) -> int:
-        """Put objects past the S3 protocol, tens of thousands a second; returns how many.
+        """Store objects without the S3 protocol, tens of thousands a second; returns the number.
 
-        The bucket is created where it is missing.
+        The bucket is created if it does not exist.
         """
         count = 0
         self.create_bucket(bucket)
@@ -111,10 +111,10 @@ class EmbeddedS3:
         return count
 
     def gets(self) -> int:
-        """How many GETs of objects it has been sent so far, listings left out.
+        """Return the number of GETs of objects received so far, without listings.
 
         Raises:
-            EngineError: it has ended.
+            EngineError: it has exited.
         """
         return self._ask({}, b"")["gets"]
 
@@ -124,9 +124,9 @@ class EmbeddedS3:
                 self._server.send(header, body)
                 answer = self._server.receive()
             except EOFError:
-                raise EngineError("the embedded S3 has ended") from None
+                raise EngineError("the embedded S3 has exited") from None
         if "error" in answer:
-            raise EngineError(f"the embedded S3 refuses: {answer['error']}")
+            raise EngineError(f"the embedded S3 rejected the request: {answer['error']}")
         return dict(answer)
 
 
@@ -145,7 +145,7 @@ def _batches(objects: Iterable[SeedObject]) -> Iterator[Sequence[SeedObject]]:
 
 @contextlib.contextmanager
 def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """The process's environment with these variables; an empty value removes one."""
+    """Set variables of the process within the block; an empty value removes one."""
     before = dict(os.environ)
     try:
         for name, value in variables.items():
@@ -162,15 +162,15 @@ def in_environment(variables: Mapping[str, str]) -> Iterator[None]:
 def embedded_s3(
     log: IO[bytes] | int = subprocess.DEVNULL, *, port: int = 0, lake: bool = False
 ) -> Iterator[EmbeddedS3]:
-    """Run an S3 in its own process on a loopback port, for the length of the block.
+    """Run an S3 in its own process on a loopback port within the block.
 
-    Its content lives in memory and is gone afterwards. The process ends with this one, however
-    this one ends.
+    Its content is in memory and is lost at the end. Its process ends with this one, even if this
+    one is killed.
 
     Args:
-        log: where the server's complaints go.
-        port: where it listens; 0 for any free port.
-        lake: with SQS, DynamoDB and Glue at the same port, and S3's notifications.
+        log: receives the server's error output.
+        port: port to listen on; 0 for any free one.
+        lake: adds SQS, DynamoDB and Glue on the same port, and S3 notifications.
 
     Raises:
         ExtraMissing: the extra ``local`` is not installed.

@@ -1,8 +1,8 @@
-"""EMR and EMR Serverless as the workflow knows them, on this machine.
+"""Local stand-ins for EMR and EMR Serverless.
 
-Clusters exist by name only; their steps, and EMR Serverless's job runs, go through the same
-``spark-submit`` of the installed pyspark. Whatever fails, fails with the error names and causes
-that the real services give to Step Functions.
+Clusters exist by name only; their steps and the job runs of EMR Serverless are run with the
+``spark-submit`` of the installed pyspark. Failures have the error names and causes that the real
+services pass to Step Functions.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ENDINGS = ("spark-result.json", "spark-error.json")
 
 @dataclass(slots=True)
 class _Reporter:
-    """The listeners to a job; none unless the engine asks."""
+    """Callbacks for the progress of jobs; set by the engine."""
 
     on_line: Callable[[str], None] = lambda line: None
     on_end: Callable[[Mapping[str, Any]], None] = lambda partitions: None
@@ -76,24 +76,26 @@ _clusters = _Clusters()
 _reporter = _Reporter()
 
 
-def listen(on_line: Callable[[str], None], on_end: Callable[[Mapping[str, Any]], None]) -> None:
-    """Let the engine follow jobs.
+def set_callbacks(
+    on_line: Callable[[str], None], on_end: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Set the callbacks for the progress of jobs.
 
     Args:
-        on_line: takes each progress line of a job.
-        on_end: takes the counts that a job left, ``done``, ``failed`` and ``objects_in`` among
-            them.
+        on_line: called with each progress line of a job.
+        on_end: called with the counts that a job left, such as ``done``, ``failed`` and
+            ``objects_in``.
     """
     _reporter.on_line, _reporter.on_end = on_line, on_end
 
 
 def create_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """``createCluster.sync``: a name to add steps to."""
+    """``createCluster.sync``: returns a new cluster id."""
     return {"ClusterId": _clusters.create(), "Name": parameters["Name"]}
 
 
 def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """``addStep.sync``: run the step's arguments with the Spark of this machine.
+    """``addStep.sync``: runs the step's arguments with local Spark.
 
     Raises:
         BridgeError: no such cluster, or the step failed.
@@ -112,7 +114,7 @@ def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def terminate_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """``terminateCluster.sync``: whatever still runs there is killed.
+    """``terminateCluster.sync``: kills the job that still runs there.
 
     Raises:
         BridgeError: no such cluster.
@@ -122,7 +124,7 @@ def terminate_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """``emr-serverless:startJobRun.sync``: the same job by its other description.
+    """``emr-serverless:startJobRun.sync``: runs the same kind of job.
 
     Raises:
         BridgeError: the job failed.
@@ -152,11 +154,11 @@ def _run_job(
 
     Args:
         arguments: of the step.
-        failure: the service's description of a failure, given its reason.
-        on_start: called with the process that has it.
+        failure: returns the service's description of a failure, given its reason.
+        on_start: called with the started process.
 
     Raises:
-        BridgeError: it failed, or could not begin.
+        BridgeError: it failed, or could not be started.
     """
     try:
         spark = find_spark()
@@ -171,15 +173,15 @@ def _run_job(
         code = follow(job, _reporter.on_line)
     finally:
         job.end(END_SECONDS)
-        _pass_on_the_end(arguments)
+        _report_end(arguments)
     if code != 0:
-        # No more is known to the real services either; the job's own line is on S3.
+        # The real services have no better reason either; the job's own error is on S3.
         raise BridgeError("States.TaskFailed", json.dumps(failure("Unknown Error.")))
 
 
-def _pass_on_the_end(arguments: Sequence[str]) -> None:
-    """Pass on what the job wrote about its partitions, if it came so far."""
-    # The run's URI is the last argument, and the job's only one; a table's order is no run.
+def _report_end(arguments: Sequence[str]) -> None:
+    """Pass on what the job wrote about its partitions, if it wrote anything."""
+    # The last argument is the run's URI, or the order of a table, which has no partitions.
     if not arguments[-1].endswith("/"):
         return None
     bucket, _, prefix = arguments[-1].removeprefix("s3://").partition("/")

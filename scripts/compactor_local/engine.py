@@ -22,13 +22,13 @@ _END_SECONDS = 10.0
 
 
 class Engine:
-    """An engine process that runs executions, one at a time; use it as a context manager.
+    """An engine process that runs executions sequentially; use it as a context manager.
 
-    Loading the interpreter takes seconds; a caller of several executions keeps the engine.
-    Whatever ends the block, an interrupt included, ends every process the engine started.
+    Loading the interpreter takes seconds, so keep the engine for several executions. The end of the
+    block, by an interrupt too, ends every process that the engine started.
 
     Args:
-        options: the defaults of each run. ``environment`` and ``log`` count from here only.
+        options: defaults of each run; ``environment`` and ``log`` are only used from here.
         endpoint_url: S3 endpoint; None for AWS. Credentials and region as boto3 finds them.
     """
 
@@ -42,7 +42,7 @@ class Engine:
         require("local", "the state machine on this machine")
         environment = engine_environment(self._options.environment, self._endpoint_url)
         with opened_log(self._options.log) as log:
-            # A terminal's interrupt reaches this process only, which then ends the engine.
+            # Detached: a terminal's interrupt reaches only this process, which ends the engine.
             self._process = Child(
                 "compactor_local.engine_process",
                 environment=environment,
@@ -78,11 +78,11 @@ class Engine:
             return self._follow(on_progress)
         except EOFError:
             code = self._process.end()
-            message = f"the local engine ended with exit status {code}; its log says why"
+            message = f"the local engine exited with status {code}; see its log"
             raise EngineError(message) from None
 
     def _follow(self, on_progress: Callable[[WorkflowProgress], None] | None) -> WorkflowResult:
-        """Pass progress on, and wait for the result."""
+        """Wait for the result, and pass progress on."""
         while True:
             message = self._process.receive()
             if "engine_error" in message:
@@ -105,7 +105,7 @@ def run_workflow(
 ) -> WorkflowResult:
     """Run one execution of the state machine to its end.
 
-    Whatever ends this call, an interrupt included, ends every process it started.
+    The end of this call, by an interrupt too, ends every process it started.
 
     Args:
         execution_input: exactly what the deployed state machine takes.
@@ -117,14 +117,14 @@ def run_workflow(
         options: everything else; see :class:`EngineOptions`.
 
     Returns:
-        How the execution ended; a failed execution is a result, not an exception.
+        The end of the execution; a failed execution is a result, not an exception.
 
     Raises:
         UnsupportedDefinition: the interpreter would not do as AWS does.
         ExtraMissing: the extra ``local`` is not installed.
-        EngineError: the engine could not start or died.
+        EngineError: the engine did not start, or exited.
     """
-    # Before any process is started, so that a mistake shows immediately.
+    # Before any process is started, so that mistakes are reported at once.
     order = _order(execution_input, run_name, workers, handler_modules, options or EngineOptions())
     with Engine(options, endpoint_url=endpoint_url) as engine:
         return engine._carry_out(order, on_progress)
@@ -137,11 +137,11 @@ def _order(
     handler_modules: Mapping[str, str],
     options: EngineOptions,
 ) -> dict[str, Any]:
-    """What the engine process gets for one run.
+    """Return the message to the engine process that describes one run.
 
     Raises:
         UnsupportedDefinition: the interpreter would not do as AWS does.
-        EngineError: an argument is not accepted, or the definition cannot be read.
+        EngineError: an argument is invalid, or the definition cannot be read.
     """
     if workers < 1:
         raise EngineError(f"workers: {workers} is not accepted; expected 1 or more")

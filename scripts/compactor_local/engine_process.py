@@ -1,10 +1,10 @@
-"""The engine's own process: interprets executions, one at a time.
+"""The engine process: interprets executions, one at a time.
 
-Started by :mod:`compactor_local.engine` as ``python -m compactor_local.engine_process``.
-Orders arrive on standard input; progress and results leave through the descriptor that was standard
-output. Loading the interpreter takes seconds, so this process only loads it, and forks for each
-order a process that patches it, starts the handler processes, and ends with the execution. When
-standard input closes, the caller is gone: both end, and the handlers with them.
+Started by :mod:`compactor_local.engine` as ``python -m compactor_local.engine_process``. Orders
+arrive on standard input; progress and results are written to the original standard output. Loading
+the interpreter takes seconds, so this process only loads it, and forks a process for each order
+that patches it, starts the handler processes, and ends with the execution. When standard input
+closes, the caller is gone: both processes end at once, and the handlers with them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PROGRESS_SECONDS = 0.1
 def main() -> None:
     """Carry out orders until the caller is gone."""
     answers = answer_stream()
-    # moto logs every failed task with the definition of its state; the result says it better.
+    # moto logs every failed task with the definition of its state; the result has the error.
     logging.getLogger("moto").setLevel(logging.CRITICAL)
     while (order := receive(sys.stdin.buffer)) is not None:
         child = os.fork()
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def _carry_out(order: Mapping[str, Any], answers: IO[bytes]) -> NoReturn:
-    """One order, in a process of its own, which ends here."""
+    """Carry out one order in the forked process, and exit."""
     code = 1
     try:
         threading.Thread(target=_end_with_the_caller, daemon=True).start()
@@ -68,12 +68,12 @@ def _carry_out(order: Mapping[str, Any], answers: IO[bytes]) -> NoReturn:
     except Exception:
         logging.getLogger(__name__).exception("the engine failed")
     finally:
-        # Past every thread that still waits for a handler, and past the forking process's loop.
+        # Exits despite threads that still wait for handlers, and without the parent's loop.
         os._exit(code)
 
 
 def _end_with_the_caller() -> None:
-    """Ends this process when standard input closes, without reading the next order from it."""
+    """Exit when standard input closes, without reading the next order."""
     closing = select.poll()
     closing.register(sys.stdin.buffer, select.POLLHUP)
     while not any(event & select.POLLHUP for _, event in closing.poll()):
@@ -82,7 +82,7 @@ def _end_with_the_caller() -> None:
 
 
 def _sender(answers: Any) -> Callable[[WorkflowProgress], None]:
-    """Sends progress on, not more often than a person can see."""
+    """Return a function that sends progress, at most ten times a second."""
     last = 0.0
 
     def send_progress(progress: WorkflowProgress) -> None:
@@ -114,7 +114,7 @@ def _execute(
         on_child=functions.note_child,
         batchers=batchers,
     )
-    emr.listen(functions.note_spark, functions.note_spark_ended)
+    emr.set_callbacks(functions.note_spark, functions.note_spark_ended)
     started = time.monotonic()
     execution = _run(order, definition)
     return {
@@ -131,7 +131,7 @@ def _execute(
 
 
 def _run(order: Mapping[str, Any], definition: str) -> Any:
-    """The execution, ended.
+    """Run the execution to its end and return it.
 
     Raises:
         EngineError: the interpreter cannot parse the definition.
@@ -143,16 +143,16 @@ def _run(order: Mapping[str, Any], definition: str) -> Any:
             name="compaction", definition=definition, roleArn=role
         )
     except Exception as error:
-        raise EngineError(f"the interpreter refuses the definition: {error}") from error
+        raise EngineError(f"the interpreter rejects the definition: {error}") from error
     ended = threading.Event()
-    _note_the_end(ended)
+    _set_at_end(ended)
     execution = backend.start_execution(machine.arn, order["run_name"], order["execution_input"])
     ended.wait()
     return execution
 
 
-def _note_the_end(ended: threading.Event) -> None:
-    """Set the event once an execution has its status and output, which moto sets in that order."""
+def _set_at_end(ended: threading.Event) -> None:
+    """Set the event when an execution has its status and output, which moto sets in this order."""
     original = BaseExecutionWorkerCommunication.terminated
 
     def terminated(self: BaseExecutionWorkerCommunication) -> None:

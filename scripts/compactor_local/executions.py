@@ -1,8 +1,8 @@
-"""What starts executions on this machine as Step Functions does: by a name that counts once.
+"""Starts executions locally like Step Functions: with idempotent names.
 
-Of its API there is ``StartExecution`` and ``DescribeExecution``, as botocore asks for them (JSON
-1.0 over HTTP). A name that runs with the same input is answered again; with another input, or when
-it has ended, it is refused (`StartExecution
+Implements ``StartExecution`` and ``DescribeExecution`` as botocore calls them (JSON 1.0 over HTTP).
+Starting a running name with the same input returns the same execution; with another input, or after
+its end, it is an error (`StartExecution
 <https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html>`_).
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from compactor_local.definition import ACCOUNT, REGION
 
-#: Of the one state machine.
+#: The only state machine.
 MACHINE_ARN = f"arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:compaction"
 _EXECUTIONS = MACHINE_ARN.replace(":stateMachine:", ":execution:")
 _TARGET = "X-Amz-Target"
@@ -28,10 +28,10 @@ RUNNING, SUCCEEDED, FAILED = "RUNNING", "SUCCEEDED", "FAILED"
 
 @dataclass(slots=True)
 class Execution:
-    """One execution; UNIX seconds.
+    """One execution; times in UNIX seconds.
 
     Attributes:
-        input: as it was given, JSON.
+        input: as given, JSON.
         cause: why it failed.
     """
 
@@ -52,7 +52,7 @@ class _Refused(Exception):
     """An error of the API.
 
     Args:
-        error: its name there.
+        error: its name in the API.
         message: its text.
     """
 
@@ -62,10 +62,10 @@ class _Refused(Exception):
 
 
 class Executions:
-    """Executions of one state machine, one at a time, in the order in which they were started.
+    """Executions of one state machine, run one at a time in the order of their start.
 
     Args:
-        carry_out: runs one to its end, by name and input; what it raises is the failure.
+        carry_out: runs one to its end, by name and input; an exception fails it.
     """
 
     def __init__(self, carry_out: Callable[[str, Mapping[str, Any]], None]) -> None:
@@ -97,26 +97,26 @@ class Executions:
 
     @property
     def endpoint_url(self) -> str:
-        """Where it listens, on the loopback interface."""
+        """The URL it listens on, on the loopback interface."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def all(self) -> list[Execution]:
-        """Every execution, in the order in which they were started."""
+        """Return every execution, in the order of their start."""
         with self._changed:
             return list(self._known.values())
 
     def running(self) -> bool:
-        """Whether one runs or waits."""
+        """Return whether an execution runs or waits."""
         return any(one.status == RUNNING for one in self.all())
 
     def wait_until_idle(self) -> None:
-        """Return when nothing runs and nothing waits."""
+        """Wait until no execution runs or waits."""
         with self._changed:
             while any(one.status == RUNNING for one in self._known.values()):
                 self._changed.wait()
 
     def start(self, name: str, given: str) -> Execution:
-        """Start an execution, or find it started."""
+        """Start an execution, or return the running one of this name."""
         if not 0 < len(name) <= _LONGEST_NAME:
             raise _Refused("InvalidName", f"Invalid Name: {name!r}")
         with self._changed:
@@ -130,7 +130,7 @@ class Executions:
             return known
 
     def describe(self, arn: str) -> Execution:
-        """An execution by its ARN."""
+        """Return an execution by its ARN."""
         found = self._known.get(arn.removeprefix(f"{_EXECUTIONS}:"))
         if found is None:
             raise _Refused("ExecutionDoesNotExist", f"Execution Does Not Exist: {arn!r}")
@@ -186,7 +186,7 @@ def _described(execution: Execution) -> Mapping[str, Any]:
 
 
 class _Request(BaseHTTPRequestHandler):
-    """One connection of an AWS client."""
+    """A connection of an AWS client."""
 
     protocol_version = "HTTP/1.1"
     answer: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
@@ -206,4 +206,4 @@ class _Request(BaseHTTPRequestHandler):
         self.wfile.write(document)
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: the client logs its answers."""
+        """Log nothing: clients report the responses."""

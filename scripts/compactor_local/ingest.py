@@ -1,7 +1,7 @@
-"""What stands on this machine for the deployment of events: queue, registry, functions, schedule.
+"""The local deployment of events: queue, registry, functions and schedule.
 
-The embedded S3 notifies its queue of every object; the functions are the deployed ones, in worker
-processes, and are given what Lambda's event source would give them.
+The embedded S3 sends events of every object to its queue; the functions are the deployed ones, in
+worker processes, and receive what Lambda's event source would pass them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ REGISTRY_TABLE = "pending"
 _QUEUE, _DEAD_LETTERS = "events", "events-dead-letters"
 _MOST_RECEIVES = 5
 _VISIBILITY_SECONDS = 60
-# What SQS hands over in one call; Lambda's event source joins them.
-_BATCH = 10
+# Maximum messages per SQS request; Lambda's event source joins several.
+_RECEIVED_AT_ONCE = 10
 _BATCH = 1_000
 _BATCH_SECONDS = 0.5
 _FUNCTION_SECONDS = 60.0
@@ -37,13 +37,13 @@ _EVENTS = ("s3:ObjectCreated:*", "s3:ObjectRemoved:*")
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What the functions get for a stream of objects.
+    """The configuration of a stream of objects for the functions.
 
     Attributes:
         input: of the runs that it starts.
-        objects: so many pending ones start a run,
-        size: or so many bytes,
-        seconds: or the oldest one's age.
+        objects: number of pending objects that starts a run,
+        size: or their bytes,
+        seconds: or the age of the oldest.
     """
 
     name: str
@@ -54,25 +54,25 @@ class Stream:
 
     @property
     def registry(self) -> str:
-        """What a run's input names it by."""
+        """The name of the registry in a run's input."""
         return f"{REGISTRY_TABLE}/{self.name}"
 
     def to_dict(self) -> dict[str, Any]:
-        """An element of the functions' variable."""
+        """Return it as an element of the functions' variable."""
         limits = {"objects": self.objects, "bytes": self.size, "seconds": self.seconds}
         return {"name": self.name, "input": dict(self.input), **limits}
 
 
 class Ingest:
-    """Queue, registry and functions, from the start of the block to its end.
+    """Runs queue, registry and functions within a ``with`` block.
 
     Args:
-        server: with a lake's services; the bucket is there.
-        bucket: whose objects are notified,
-        prefix: below this.
-        streams: what becomes of them.
-        executions_url: where executions are started.
-        sweep_seconds: between two sweeps.
+        server: with catalog and queue services; the bucket exists.
+        bucket: bucket with notifications,
+        prefix: of these keys.
+        streams: configuration of the streams.
+        executions_url: endpoint of Step Functions.
+        sweep_seconds: interval of the sweeps.
         log: receives what the functions print.
     """
 
@@ -92,7 +92,7 @@ class Ingest:
         self._sweep_seconds = sweep_seconds
         self._stopped = threading.Event()
         self._failures: list[str] = []
-        self._again = threading.Semaphore(0)
+        self._redeliveries = threading.Semaphore(0)
         self._threads: list[threading.Thread] = []
         self._sqs: Any = server.client("sqs")
         self._make_registry(server.client("dynamodb"))
@@ -122,12 +122,12 @@ class Ingest:
             thread.join()
         self._pool.close()
 
-    def repeat_next(self) -> None:
-        """Let the next message come twice, as SQS may."""
-        self._again.release()
+    def redeliver(self) -> None:
+        """Deliver the next message twice, as SQS may."""
+        self._redeliveries.release()
 
     def check(self) -> None:
-        """Raise what has gone wrong since.
+        """Raise the first error of a function so far.
 
         Raises:
             EngineError: a function failed.
@@ -136,16 +136,16 @@ class Ingest:
             raise EngineError(self._failures[0])
 
     def undelivered(self) -> int:
-        """Messages in the queue, those that are being worked on included."""
+        """Return the number of messages in the queue, including those in flight."""
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
         found = self._sqs.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=names)
         return sum(int(found["Attributes"][name]) for name in names)
 
     def is_at_rest(self, executions: Executions) -> bool:
-        """True when nothing is in the queue, nothing pending, and no run under way.
+        """Return whether the queue is empty, nothing is pending, and no run is in progress.
 
-        What leaves the queue is pending, and what a run has taken is not: asked again at the end,
-        no run shows that nothing came between.
+        An object leaves the queue as pending, and a run takes it from there: checking for a run
+        again at the end rules out that one started in between.
 
         Raises:
             EngineError: a function failed.
@@ -156,7 +156,7 @@ class Ingest:
         return not pending and not executions.running()
 
     def sweep(self) -> Sequence[Mapping[str, Any]]:
-        """One sweep, now; what it found of each stream.
+        """Run a sweep now; returns what it found for each stream.
 
         Raises:
             EngineError: the function failed.
@@ -177,7 +177,7 @@ class Ingest:
 
     @staticmethod
     def _make_registry(dynamodb: Any) -> None:
-        """As the deployment makes it; docs/events.md has the keys."""
+        """Create the registry as the deployment does; docs/events.md documents the keys."""
         names = ("pk", "sk", "pending")
         dynamodb.create_table(
             TableName=REGISTRY_TABLE,
@@ -210,9 +210,9 @@ class Ingest:
 
     def _subscribe(self, bucket: str, prefix: str) -> None:
         below = {"Key": {"FilterRules": [{"Name": "prefix", "Value": prefix}]}}
-        target = {"QueueArn": _queue_arn(_QUEUE), "Events": list(_EVENTS), "Filter": below}
+        queue = {"QueueArn": _queue_arn(_QUEUE), "Events": list(_EVENTS), "Filter": below}
         self._server.client("s3").put_bucket_notification_configuration(
-            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [target]}
+            Bucket=bucket, NotificationConfiguration={"QueueConfigurations": [queue]}
         )
 
     def _watched(self, work: Any) -> None:
@@ -222,7 +222,7 @@ class Ingest:
             self._failures.append(str(error))
 
     def _register(self) -> None:
-        """What Lambda's event source does."""
+        """Pass messages to the function, as Lambda's event source does."""
         while not self._stopped.is_set():
             messages = self._received()
             if not messages:
@@ -237,26 +237,26 @@ class Ingest:
         while len(found) < _BATCH and time.monotonic() < until and not self._stopped.is_set():
             got = self._sqs.receive_message(
                 QueueUrl=self._queue_url,
-                MaxNumberOfMessages=_BATCH,
+                MaxNumberOfMessages=_RECEIVED_AT_ONCE,
                 AttributeNames=["All"],
             ).get("Messages", [])
             found += got
-            self._repeat_next(got)
+            self._redeliver(got)
             if not got:
                 self._stopped.wait(_BATCH_SECONDS / 5)
         return found
 
-    def _repeat_next(self, messages: Sequence[Mapping[str, Any]]) -> None:
+    def _redeliver(self, messages: Sequence[Mapping[str, Any]]) -> None:
         for one in messages:
-            if not self._again.acquire(blocking=False):
+            if not self._redeliveries.acquire(blocking=False):
                 return
             self._sqs.send_message(QueueUrl=self._queue_url, MessageBody=one["Body"])
 
     def _delete(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        for start in range(0, len(messages), _BATCH):
+        for start in range(0, len(messages), _RECEIVED_AT_ONCE):
             entries = [
                 {"Id": str(number), "ReceiptHandle": one["ReceiptHandle"]}
-                for number, one in enumerate(messages[start : start + _BATCH])
+                for number, one in enumerate(messages[start : start + _RECEIVED_AT_ONCE])
             ]
             self._sqs.delete_message_batch(QueueUrl=self._queue_url, Entries=entries)
 
@@ -276,8 +276,8 @@ class Ingest:
             }
         )
         if answer.failure is not None:
-            line = f"{answer.failure['errorType']}: {answer.failure['errorMessage']}"
-            raise EngineError(f"the function {function} failed: {line}")
+            error = f"{answer.failure['errorType']}: {answer.failure['errorMessage']}"
+            raise EngineError(f"the function {function} failed: {error}")
         return answer
 
 
@@ -293,7 +293,7 @@ def _queue_arn(name: str) -> str:
 
 
 def _record(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as Lambda hands it on."""
+    """Return a message in the form of a Lambda event."""
     return {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],

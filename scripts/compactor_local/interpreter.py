@@ -1,8 +1,8 @@
-"""Bridges over the holes of moto's Step Functions interpreter.
+"""Patches for moto's Step Functions interpreter.
 
-moto 5.2.5 interprets a state machine but reaches S3 and Lambda through a moto server, and parses
-every JSONPath again. Each function below closes one hole by replacing the smallest part of moto
-that has it; :func:`install` applies all of them, once per process.
+moto 5.2.5 interprets a state machine, but reaches S3 and Lambda through a moto server, and parses
+every JSONPath on each use. Each function below fixes one of these by replacing the smallest part of
+moto that causes it; :func:`install` applies all of them, once per process.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def install(
     on_child: map_run.OnChild,
     batchers: Mapping[str, map_run.Batcher],
 ) -> None:
-    """Apply every bridge to this process's interpreter.
+    """Apply every patch to this process's interpreter.
 
     Args:
         invoke: runs Lambda functions.
-        slots: how many children a Map runs concurrently at most.
+        slots: maximum number of concurrent children of a Map.
         wait_scale: factor for the waits of Retry and Wait.
         endpoint_url: S3 endpoint of ItemReader and ResultWriter; None for AWS.
-        stand_ins: task resource -> what runs it.
+        stand_ins: task resource -> its stand-in.
         on_child: called with every ended child.
-        batchers: label of a Map -> how its items are put into batches.
+        batchers: label of a Map -> its ItemBatcher.
     """
     _reach_s3(endpoint_url)
     _invoke_lambda(invoke)
@@ -69,7 +69,7 @@ def install(
 
 
 def _reach_s3(endpoint_url: str | None) -> None:
-    """ItemReader and ResultWriter use the endpoint given; no other service is ever called."""
+    """Let ItemReader and ResultWriter use the endpoint; any other service is an error."""
     s3 = boto3.client("s3", endpoint_url=endpoint_url, config=Config(retries={"mode": "standard"}))
 
     def client_for(region: str, service: str, state_credentials: Any = None) -> Any:
@@ -84,7 +84,7 @@ def _reach_s3(endpoint_url: str | None) -> None:
 
 
 def _invoke_lambda(invoke: Invoke) -> None:
-    """Lambda invocations go to the worker pool."""
+    """Send Lambda invocations to the worker pool."""
 
     def invoke_function(parameters: Mapping[str, Any], region: str, state_credentials: Any) -> Any:
         answer = invoke(parameters["FunctionName"], json.loads(parameters["Payload"]))
@@ -97,7 +97,7 @@ def _invoke_lambda(invoke: Invoke) -> None:
 
 
 def _scale_waits(factor: float) -> None:
-    """Retry and Wait wait ``factor`` times as long as the definition says."""
+    """Multiply the waits of Retry and Wait by ``factor``."""
 
     def sleep(seconds: float) -> None:
         time.sleep(seconds * factor)
@@ -110,18 +110,18 @@ def _scale_waits(factor: float) -> None:
 
 
 def _parse_paths_once() -> None:
-    """JSONPath expressions are parsed once per process, not once per use."""
+    """Parse each JSONPath once per process, not once per use."""
     for module in (json_path, result_path):
         replace(module, "parse", functools.lru_cache(maxsize=512)(vars(module)["parse"]))
 
 
 class _NoHistory(EventManager):
-    """Numbers events as its base does, and keeps none."""
+    """Numbers events as its base class does, but keeps none."""
 
     def _publish_history_event(self, *_: Any, **__: Any) -> None:
         pass
 
 
 def _forget_children_history() -> None:
-    """The events of a Map Run's children are not kept: they cannot be asked for here."""
+    """Discard the events of a Map Run's children, which cannot be queried here."""
     replace(distributed_iteration_component, "EventManager", _NoHistory)

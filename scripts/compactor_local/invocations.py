@@ -1,4 +1,4 @@
-"""What stands for the Lambda service: functions by name, and the progress their answers show."""
+"""The local Lambda service: functions by name, and the progress in their answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from compactor_local.model import WorkflowProgress
 from compactor_machine.workers import Answer, WorkerPool
 
-#: The label of the definition's Map over partitions that are cleaned up.
+#: Label of the definition's Map over partitions in clean-up.
 CLEAN_UPS_LABEL = "CleanUps"
 
 
@@ -20,8 +20,8 @@ class Functions:
     Args:
         modules: function name -> handler module.
         pool: where the handlers run.
-        timeout_seconds: after which a handler is killed.
-        memory_mb: what the handlers' context says.
+        timeout_seconds: after this time a handler is killed.
+        memory_mb: memory in the handlers' context; not enforced.
         on_progress: called with every change, from any thread, one call at a time.
     """
 
@@ -39,10 +39,10 @@ class Functions:
         self._limits = {"timeout_seconds": timeout_seconds, "memory_mb": memory_mb}
         self._on_progress = on_progress
         self._lock = threading.Lock()
-        # By the path of the partition; None is the Spark job.
+        # By path of the partition; None is the Spark job.
         self._counts: dict[str | None, dict[str, int]] = {}
         self._deleted: dict[str, int] = {}
-        # Partitions of batches.
+        # Finished partitions of batches.
         self._done: set[str] = set()
         self.progress = WorkflowProgress()
 
@@ -61,11 +61,11 @@ class Functions:
         return answer
 
     def note_child(self, label: str, items: Sequence[Any], succeeded: bool) -> None:
-        """A child execution of the Map with this label has ended for good."""
+        """Count a child execution of the Map with this label that has ended."""
         of_what = "clean_ups" if label == CLEAN_UPS_LABEL else "partitions"
         done, failed = f"{of_what}_done", f"{of_what}_failed"
         with self._lock:
-            # Of a batch that failed, some may be done; clean-up has none.
+            # Some partitions of a failed batch may be done; clean-up has no batches.
             known = set() if label == CLEAN_UPS_LABEL else self._done
             good = len(items) if succeeded else sum(one.get("path") in known for one in items)
             more: dict[str, Any] = {
@@ -75,11 +75,11 @@ class Functions:
             self._publish(dataclasses.replace(self.progress, **more))
 
     def note_spark(self, line: str) -> None:
-        """The Spark job has reported where it stands."""
+        """Note a progress line of the Spark job."""
         self._note(spark=line)
 
     def note_spark_ended(self, partitions: Mapping[str, Any]) -> None:
-        """The Spark job has ended, and left these counts."""
+        """Add the counts of the Spark job, which has ended."""
         with self._lock:
             now = self.progress
             self._publish(
@@ -103,7 +103,7 @@ class Functions:
             self._publish(dataclasses.replace(self.progress, invocations=answered, **changes))
 
     def _changes(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """What an answer changes in the progress."""
+        """Return the changes of the progress from an answer."""
         path = (payload.get("partition") or {}).get("path", "")
         counts = payload.get("counts") or {}
         if name == "discover" and "item_count" in payload:
@@ -115,13 +115,13 @@ class Functions:
         if name == "plan_clean_up" and "clean_up" in payload:
             return {"clean_ups_total": payload["clean_up"]["partitions"]}
         if name == "clean_up" and "deleted" in counts:
-            # Each call answers with the sum of all calls for its partition.
+            # Each answer has the sum of all calls for its partition.
             self._deleted[path] = counts["deleted"]
             return {"deleted": sum(self._deleted.values())}
         return {}
 
     def _add_batch(self, payload: Mapping[str, Any]) -> dict[str, int]:
-        """The sums with what is reported of the partitions of a batch, done and begun."""
+        """Return the sums with the counts of the partitions of a batch, done and started."""
         sums = dict(self.progress.counts)
         for one in payload.get("done", ()):
             self._done.add(one["path"])
@@ -136,7 +136,7 @@ class Functions:
     def _added(
         self, sums: dict[str, int], worker: str | None, given: Mapping[str, Any]
     ) -> dict[str, int]:
-        """The sums with these counts in the place of the same worker's earlier ones."""
+        """Return the sums with these counts replacing earlier ones of the same worker."""
         counts = {name: value for name, value in given.items() if isinstance(value, int)}
         earlier = self._counts.get(worker, {})
         self._counts[worker] = {**earlier, **counts}
@@ -151,7 +151,7 @@ class Functions:
 
 
 def _partitions(found: Mapping[str, Any]) -> int:
-    """How many partitions the run will work on, of those that discovery found."""
+    """Return how many of the discovered partitions the run will compact."""
     if found.get("settings", {}).get("spark_engine", "none") == "none":
         return int(found["item_count"])
     return int(found["item_count"]) + int(found.get("oversized_count", 0))

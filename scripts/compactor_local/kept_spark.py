@@ -1,4 +1,4 @@
-"""A Spark of this machine that stays between runs, and is there when the first one wants it."""
+"""A local Spark that is kept between runs, and started before the first one."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from compactor_machine.spark_submit import (
     local_environment,
 )
 
-# Compiling again what was compiled, and the threads of a collector for large heaps, pay off
-# in a process that works for many minutes.
+# Full compilation, and a collector for large heaps, only pay off in a process that works for many
+# minutes.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _NAME = "kept"
 
@@ -28,7 +28,7 @@ class KeptSpark:
     """Implements :class:`compactor.orchestration.workers.Spark`; one job at a time.
 
     Args:
-        environment: of the jobs, which leads to their S3.
+        environment: of the jobs, with the endpoint of their S3.
         log: receives what they print.
     """
 
@@ -41,7 +41,7 @@ class KeptSpark:
 
     def __enter__(self) -> Self:
         self._scratch = tempfile.TemporaryDirectory(prefix="compactor-spark-")
-        # The first job says what is missing.
+        # The first job reports what is missing.
         with suppress(SparkMissing):
             self._host = self._start()
         return self
@@ -51,7 +51,7 @@ class KeptSpark:
         self._scratch.cleanup()
 
     def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
-        """Run the job to its end; returns why it failed, empty when it did not."""
+        """Run the job to its end; returns why it failed, empty on success."""
         with self._working:
             on_line(STARTING)
             try:
@@ -60,12 +60,12 @@ class KeptSpark:
             except SparkMissing as error:
                 return str(error)
             except EOFError:
-                return "Spark has ended; the log has what it printed"
+                return "Spark has exited; see the log"
             code = follow(host, on_line)
-        return f"exit status {code}; the log has what it printed" if code else ""
+        return f"exit status {code}; see the log" if code else ""
 
     def stop(self) -> None:
-        """Kill it with all its processes; no other job is begun."""
+        """Kill Spark with all its processes; starts no other job."""
         self._stopped = True
         if self._host is not None:
             self._host.end(END_SECONDS)

@@ -1,11 +1,11 @@
-"""Bridges for the Distributed Map of moto's interpreter.
+"""Patches for the Distributed Map of moto's interpreter.
 
-moto 5.2.5 starts one thread per permitted child whatever the number of items, goes from child
-to child by recursion (which ends near 1,000), drops why a child failed, looks the paths of a
-ResultWriter up in the wrong place, writes the results of any Map Run of the execution, and a
-manifest that names no results, and does not parse an ItemBatcher. Here a Map Run has as many
-threads as there are slots, each of them a loop, its items are put into batches, and its own results
-are written the way AWS writes them.
+moto 5.2.5 starts one thread per permitted child regardless of the number of items, iterates over
+children by recursion (which fails near 1,000), drops the error of a failed child, resolves the
+paths of a ResultWriter against the wrong input, writes the results of any Map Run of the execution,
+with a manifest that names no results, and does not parse an ItemBatcher. Here a Map Run has one
+thread per slot, each of which loops over children; items are batched; and its own results are
+written in the form that AWS writes.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ from moto.stepfunctions.parser.asl.eval.program_state import ProgramEnded, Progr
 from compactor_local.definition import each_state
 from compactor_local.patching import replace
 
-# Attributes given to moto's objects: of a record its results and label, of an environment the
-# record of the Map Run that was the last to run in it, whose results a ResultWriter writes.
+# Attributes added to moto's objects: a record's results and label, and an environment's
+# last Map Run, whose results a ResultWriter writes.
 _RESULTS, _LABEL, _RECORD = "local_results", "local_label", "local_map_run"
 _BATCHED = "local_batched"
 
-#: Called for every ended child with the label of its Map, its items, and whether it succeeded.
+#: Called with the label of the Map, the items, and the success of every ended child.
 OnChild = Callable[[str, Sequence[Any], bool], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Batcher:
-    """An ItemBatcher, as far as it is carried out here.
+    """The supported part of an ItemBatcher.
 
     Attributes:
-        items_path: reference path to the most items of a batch, in the Map's input.
-        common: of what each batch is given, name -> reference path in the Map's input.
-        most_bytes: of the items of a batch, as the list on S3 has them; None for no bound.
+        items_path: reference path to the maximum items per batch, in the Map's input.
+        common: BatchInput, name -> reference path in the Map's input.
+        most_bytes: maximum bytes of the items of a batch, as JSON; None for no limit.
     """
 
     items_path: str
@@ -58,7 +58,7 @@ class Batcher:
     most_bytes: int | None = None
 
     def inputs(self, items: Sequence[Any], given: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What the children are given.
+        """Return the inputs of the children.
 
         Args:
             items: of the Map.
@@ -68,7 +68,7 @@ class Batcher:
         return [{"BatchInput": common, "Items": batch} for batch in self.batches(items, given)]
 
     def batches(self, items: Sequence[Any], given: Mapping[str, Any]) -> Iterator[list[Any]]:
-        """Neighbours together.
+        """Yield batches of consecutive items.
 
         Args:
             items: of the Map.
@@ -90,7 +90,7 @@ class Batcher:
 
 
 def without_batchers(text: str) -> tuple[str, dict[str, Batcher]]:
-    """A definition that moto parses, and what batchers were in it, by the label of their Map."""
+    """Return a definition without ItemBatchers, which moto can parse, and these by Map label."""
     machine = json.loads(text)
     found: dict[str, Batcher] = {}
     for _, state in each_state(machine):
@@ -106,12 +106,12 @@ def without_batchers(text: str) -> tuple[str, dict[str, Batcher]]:
 
 
 def install(*, slots: int, on_child: OnChild, batchers: Mapping[str, Batcher]) -> None:
-    """Apply the bridges to this process.
+    """Apply the patches to this process.
 
     Args:
-        slots: how many children run concurrently at most.
+        slots: maximum number of concurrent children.
         on_child: see :data:`OnChild`.
-        batchers: label of a Map -> how its items are put into batches.
+        batchers: label of a Map -> its ItemBatcher.
     """
     replace(iteration.DistributedIterationComponent, "_map_run", _runner(slots, batchers))
     replace(worker.DistributedItemProcessorWorker, "eval", _looper(on_child))
@@ -156,14 +156,14 @@ def _looper(on_child: OnChild) -> Callable[[Any], None]:
             following = None if self.stopped() else self._job_pool.next_job()
             self._job_pool.close_job(job)
             job = following
-            # moto keeps every thread it ever started.
+            # moto keeps every thread that it started.
             utils.TMP_THREADS[:] = [thread for thread in utils.TMP_THREADS if thread.is_alive()]
 
     return run_children
 
 
 def _result(job: Any, state: Any) -> dict[str, Any]:
-    """One child's line in the results, a part of what AWS writes."""
+    """Return one child's entry in the results, with some of the fields that AWS writes."""
     result = {"Name": str(job.job_index), "Input": json.dumps(job.job_input)}
     if isinstance(state, ProgramEnded):
         return {**result, "Status": "SUCCEEDED", "Output": json.dumps(job.job_output)}
@@ -177,7 +177,7 @@ def _result(job: Any, state: Any) -> dict[str, Any]:
 
 
 def _evaluate_writer(self: Any, env: Any) -> None:
-    # moto looks the writer's paths up in the results; AWS in the state's input.
+    # moto resolves the writer's paths in the results; AWS in the state's input.
     env.stack.append(env.states.get_input())
     self.parargs.eval(env=env)
     parameters = env.stack.pop()

@@ -1,4 +1,4 @@
-"""What goes into the local engine and what comes out of it."""
+"""Inputs and outputs of the local engine."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SUBSTITUTIONS: Mapping[str, str] = {
 VALUES: Mapping[str, str] = {
     "AwsPartition": "aws",
     "AwsRegion": "us-east-1",
-    # Its last segment names the script of this installation that takes its place.
+    # Its last segment names the script of this installation that is run instead.
     "SparkScriptUri": "s3://local/spark/compact_partitions.py",
     "SparkAppZipUri": "s3://local/spark/app.zip",
     "SparkDepsZipUri": "s3://local/spark/deps.zip",
-    # A cluster's own; what this machine's Spark takes is in the environment of the run.
+    # For a cluster; local Spark is configured by the run's environment.
     "SparkTableConf": "spark.jars=s3://local/spark/table.jar",
     "SparkLogUri": "s3://local/logs/",
     "SparkTimeoutSeconds": "43200",
@@ -57,7 +57,7 @@ VALUES: Mapping[str, str] = {
     "EmrServerlessApplicationId": "00local",
     "EmrServerlessJobRoleArn": "arn:aws:iam::123456789012:role/local-emr-serverless",
 }
-"""``${Substitution}`` of the definition -> text that does no harm on this machine."""
+"""``${Substitution}`` of the definition -> placeholder that has no effect locally."""
 
 BRIDGES: Mapping[str, str] = {
     "arn:aws:states:::elasticmapreduce:createCluster.sync": ("compactor_local.emr:create_cluster"),
@@ -67,29 +67,29 @@ BRIDGES: Mapping[str, str] = {
     ),
     "arn:aws:states:::emr-serverless:startJobRun.sync": "compactor_local.emr:start_job_run",
 }
-"""Task resource -> ``package.module:callable`` that stands in for it by default."""
+"""Task resource -> ``package.module:callable`` of its default stand-in."""
 
 
 class EngineError(Exception):
-    """The local engine itself failed; says what a person can do about it."""
+    """The local engine itself failed; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """How the local engine runs; the defaults are those of the deployed functions.
+    """Options of the local engine; the defaults match the deployed functions.
 
     Attributes:
         definition: the state machine file.
         handler_timeout_seconds: a handler that runs longer is killed and its process replaced.
-        memory_mb: what the handlers' context says; not enforced.
+        memory_mb: memory in the handlers' context; not enforced.
         wait_scale: factor for the waits before retries and of Wait states; 0 skips them.
         environment: variables for engine and handlers, on top of this process's own. An empty
-            value removes the variable. ``PYTHONPATH`` is put before the project's own.
-        log: receives whatever handlers print, appended; None drops it.
+            value removes the variable. ``PYTHONPATH`` precedes the project's own.
+        log: file to which the output of handlers is appended; None discards it.
         bridges: task resource -> ``package.module:callable`` that stands in for a service
             integration the interpreter lacks; it takes the task's parameters and returns the
             task's result. By default EMR and EMR Serverless have one, which runs the job with
-            the Spark of this machine.
+            local Spark.
     """
 
     definition: Path = DEFINITION
@@ -103,13 +103,13 @@ class EngineOptions:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowProgress(RunProgress):
-    """Where an execution stands.
+    """The progress of an execution.
 
     Attributes:
         function: the function invoked last, e.g. ``compact_partition``.
         invocations: Lambda invocations that have answered, failures included.
-        counts: sums over the partitions of the whole numbers in the ``counts`` that
-            compact_partition answered last, and what Spark did, once it has ended.
+        counts: sums over the partitions of the ``counts`` that compact_partition returned last, and
+            of the counts of Spark, once it has ended.
     """
 
     function: str = ""
@@ -119,15 +119,15 @@ class WorkflowProgress(RunProgress):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowResult:
-    """How an execution ended.
+    """The end of an execution.
 
     Attributes:
-        status: ``SUCCEEDED``, ``FAILED``, ``TIMED_OUT`` or ``ABORTED``, as Step Functions says.
+        status: ``SUCCEEDED``, ``FAILED``, ``TIMED_OUT`` or ``ABORTED``, as in Step Functions.
         output: the execution's output when it succeeded.
         error: error name when it failed.
         cause: error cause when it failed.
         seconds: from the start of the execution to its end.
-        progress: the last progress.
+        progress: the final progress.
         worker_peak_bytes: largest resident memory any handler process reached.
         workers_replaced: handler processes that crashed or were killed.
         events: the execution's history events, without those of child executions.

@@ -1,9 +1,9 @@
-"""Multipart uploads in moto's S3, cheap and strict.
+"""Patches for multipart uploads in moto's S3, for speed and strictness.
 
-moto 5.2.5 spools every part and every object, copies an object five times to complete it, takes
-any checksum for right, and fails with 500 on an upload that is gone. Here bytes are held as they
-came, joined once, and refused where S3 refuses them. Checksums other than CRC32 are computed and
-stored as moto does, but not verified.
+moto 5.2.5 spools every part and every object, copies an object five times to complete it, accepts
+any checksum, and fails with 500 on an upload that does not exist. Here bytes are kept as received,
+joined once, and rejected where S3 rejects them. Checksums other than CRC32 are computed and stored
+as moto does, but not verified.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ MINIMUM_PART_BYTES = 5 * 1024 * 1024
 _CRC32_HEADER = "x-amz-checksum-crc32"
 _TYPE_HEADER = "x-amz-checksum-type"
 
-# Checksum type, value and number of checksummed pieces, as moto notes them on an object.
+# Checksum type, value and number of checksummed pieces, as moto stores them on an object.
 _Checksum = tuple[str, str, int]
 
 
 class _NoFiles:
-    """What stands for ``tempfile`` in moto's models, where an object that is held needs no file."""
+    """Replaces ``tempfile`` in moto's models: content is kept in memory, without files."""
 
     class SpooledTemporaryFile:
         def __init__(self, *_: Any, **__: Any) -> None:
@@ -55,13 +55,13 @@ class _NoFiles:
 
 
 class HeldKey(models.FakeKey):
-    """An object or a part whose content is held as it was handed over, and hashed in place."""
+    """An object or part that keeps the received bytes without a copy, and hashes them in place."""
 
     content: bytes | memoryview = b""
 
     @property
     def value(self) -> bytes:
-        """The content; the very bytes, unless they are a range of another object."""
+        """The content; copied only if it is a range of another object."""
         return bytes(self.content)
 
     @value.setter
@@ -71,13 +71,13 @@ class HeldKey(models.FakeKey):
 
     @property
     def etag(self) -> str:
-        """The ETag in quotes; hashed from the content where none was given."""
+        """The ETag in quotes; hashed from the content if none was given."""
         if self._etag is None:
             self._etag = hashlib.md5(self.content, usedforsecurity=False).hexdigest()
         return f'"{self._etag}"'
 
     def dispose(self, *how: Any, **more: Any) -> None:
-        """Let go of a part's content; an object's may still be on its way to a reader."""
+        """Release a part's content; an object's may still be in use by a reader."""
         super().dispose(*how, **more)
         if self.bucket_name is None:
             self.content = b""
@@ -93,7 +93,7 @@ _served = threading.local()
 
 @contextmanager
 def serving(headers: Mapping[str, str]) -> Iterator[None]:
-    """Within, this thread serves a request with these headers, by small letters, past moto."""
+    """Let this thread serve a request with these lower-case headers, without moto."""
     _served.headers = headers
     try:
         yield
@@ -102,7 +102,7 @@ def serving(headers: Mapping[str, str]) -> Iterator[None]:
 
 
 def _header(name: str) -> str | None:
-    """A header of the request being served; moto hands its store but some of them."""
+    """Return a header of the current request; moto passes only some of them to its store."""
     headers: Mapping[str, str] | None = getattr(_served, "headers", None)
     if headers is not None:
         return headers.get(name)
@@ -110,7 +110,7 @@ def _header(name: str) -> str | None:
 
 
 def crc32(content: bytes | memoryview) -> str:
-    """The CRC32 of some bytes in the form of S3's headers."""
+    """Return the CRC32 of some bytes in the form of S3's headers."""
     return encoded_crc32(isal_zlib.crc32(content))
 
 
@@ -121,11 +121,11 @@ def _digest(content: bytes, algorithm: str) -> bytes:
 
 
 def _chosen_parts(upload: Any, wanted: Iterable[tuple[int, str]]) -> list[Any]:
-    """The parts an upload is completed with.
+    """Return the parts that an upload is completed with.
 
     Raises:
         InvalidPart: one was not uploaded, or has another ETag.
-        InvalidPartOrder: their numbers do not ascend.
+        InvalidPartOrder: their numbers are not ascending.
         EntityTooSmall: one that is not the last is smaller than 5 MiB.
         MalformedXML: there are none.
     """
@@ -147,7 +147,7 @@ def _chosen_parts(upload: Any, wanted: Iterable[tuple[int, str]]) -> list[Any]:
 
 
 def _checksum(upload: Any, pieces: Sequence[bytes | memoryview], whole: bytes) -> _Checksum | None:
-    """The object's checksum, as the upload was created to have it; None for none."""
+    """Return the object's checksum of the type that the upload was created with; None for none."""
     algorithm = upload.metadata.get("x-amz-checksum-algorithm")
     if algorithm is None:
         return None
@@ -160,7 +160,7 @@ def _checksum(upload: Any, pieces: Sequence[bytes | memoryview], whole: bytes) -
 
 
 def _verify_completion(checksum: _Checksum | None, whole: bytes) -> None:
-    """Refuse a checksum, or a type of it, that is not the object's."""
+    """Reject a checksum or checksum type that differs from the object's."""
     kind, promised = _header(_TYPE_HEADER), _header(_CRC32_HEADER)
     if kind and checksum and kind != checksum[0]:
         raise _BadDigest("checksum type")
@@ -176,7 +176,7 @@ def _verify_completion(checksum: _Checksum | None, whole: bytes) -> None:
 def _complete(
     upload: Any, wanted: Iterable[tuple[int, str]]
 ) -> tuple[bytes, str, _Checksum | None]:
-    """What moto makes an object of: content, ETag and checksum."""
+    """Return content, ETag and checksum of a completed object."""
     parts = _chosen_parts(upload, wanted)
     pieces = [part.content for part in parts]
     whole = b"".join(pieces)
@@ -223,7 +223,7 @@ def _upload_part_copy(
 
 
 def _upload(backend: Any, bucket: str, upload_id: str) -> Any:
-    """An upload neither completed nor aborted; S3 answers 404 where moto fails with 500."""
+    """Return an upload in progress; if there is none, fails with 404 as S3, where moto has 500."""
     upload = backend.get_bucket(bucket).multiparts.get(upload_id)
     if upload is None:
         raise NoSuchUpload(upload_id=upload_id)
@@ -231,7 +231,7 @@ def _upload(backend: Any, bucket: str, upload_id: str) -> Any:
 
 
 def _end_alone(before: Callable[..., Any], ending: threading.Lock) -> Callable[..., Any]:
-    """Let one upload end at a time, so that none ends twice."""
+    """Complete or abort one upload at a time, so that none ends twice."""
 
     def end(backend: Any, bucket_name: str, multipart_id: str, *body: Any) -> Any:
         with ending:
@@ -243,12 +243,12 @@ def _end_alone(before: Callable[..., Any], ending: threading.Lock) -> Callable[.
 
 def install() -> None:
     """Apply the patches to this process's moto, before it holds anything."""
-    # moto keeps every object it ever made in a list, and with it here all the bytes.
+    # moto keeps every object it ever created in a list, which would keep all bytes in memory.
     for model in (HeldKey, models.FakeMultipart):
         replace(model, "instances_tracked", collections.deque(maxlen=0))
     replace(models, "FakeKey", HeldKey)
     replace(models, "tempfile", _NoFiles)
-    # They never change, and each object has its own.
+    # Never modified, although each object has its own.
     replace(models, "get_canned_acl", lru_cache(models.get_canned_acl))
     replace(models.FakeMultipart, "complete", _complete)
     replace(models.S3Backend, "upload_part", _upload_part)

@@ -1,4 +1,4 @@
-"""Replacing a part of moto, loudly where that part is no longer there."""
+"""Replaces parts of moto, and fails if the part does not exist."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from compactor_local.model import EngineError
 
 
 def replace(owner: Any, name: str, part: Any) -> Any:
-    """Put ``part`` in the place of an attribute of a class or module; returns what was there.
+    """Replace an attribute of a class or module by ``part``; returns the original.
 
     Raises:
-        EngineError: there is no such attribute: another version of moto than the pinned one.
+        EngineError: there is no such attribute, as moto is not the pinned version.
     """
     if not hasattr(owner, name):
         raise EngineError(f"{owner.__name__} has no {name}: install the pinned version of moto")

@@ -1,4 +1,4 @@
-"""How often the embedded S3 was asked for an object: what a reader costs."""
+"""Counts the GETs of objects at the embedded S3, to measure readers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from compactor_local.s3_http import Application
 
 
 class CountedGets:
-    """A WSGI application that counts the GETs of objects, and passes every request on.
+    """A WSGI middleware that counts the GETs of objects.
 
     Args:
-        application: which answers them.
+        application: the application that answers requests.
     """
 
     def __init__(self, application: Application) -> None:
@@ -30,7 +30,7 @@ class CountedGets:
 
     @property
     def gets(self) -> int:
-        """GETs so far, listings left out."""
+        """The number so far, without listings."""
         with self._lock:
             return self._gets
 

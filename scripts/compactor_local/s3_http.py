@@ -1,7 +1,7 @@
-"""A WSGI server that keeps its connections open, for clients that ask thousands of small things.
+"""A WSGI server with persistent connections, for thousands of small requests.
 
-werkzeug's ends every connection with its first answer, and parses headers as those of a mail: 1 ms
-of CPU for each request, beside what the client spends on connecting again.
+werkzeug's server closes every connection after its first response, and parses headers as email
+headers: 1 ms of CPU per request, plus the client's cost of reconnecting.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _JOINED_BYTES = 65_536
 
 
 class _Malformed(Exception):
-    """What came is no HTTP/1.x request."""
+    """The received bytes are not an HTTP/1.x request."""
 
 
 class Server(socketserver.ThreadingTCPServer):
-    """Serves a WSGI application, each connection in a thread of its own.
+    """Serves a WSGI application, with a thread per connection.
 
     Args:
         application: what to serve.
         port: of the loopback interface; 0 for any free one.
 
     Attributes:
-        environ: what every request's has.
+        environ: entries common to every request.
     """
 
     allow_reuse_address = True
@@ -72,11 +72,11 @@ class Server(socketserver.ThreadingTCPServer):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
         return int(self.server_address[1])
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log what ended a connection, unless the client is gone."""
+        """Log the error that ended a connection, unless the client disconnected."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -89,9 +89,9 @@ def serve(application: Application, port: int = 0) -> int:
 
 
 class _Connection(socketserver.StreamRequestHandler):
-    """One connection: requests one after the other."""
+    """One connection: serves requests sequentially."""
 
-    # A head and a body that leave apart would wait for the client's acknowledgement.
+    # With Nagle's algorithm, a body sent after its head would wait for an acknowledgement.
     disable_nagle_algorithm = True
     server: Server
 
@@ -103,7 +103,7 @@ class _Connection(socketserver.StreamRequestHandler):
             self.wfile.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
 
     def _serve_one(self) -> bool:
-        """Answer one request; False when the connection has ended."""
+        """Answer one request; returns False when the connection ends."""
         line, headers = _head(cast("io.BufferedReader", self.rfile))
         if not line:
             return False
@@ -143,7 +143,7 @@ class _Connection(socketserver.StreamRequestHandler):
         return environ
 
     def _take_body(self, environ: dict[str, Any]) -> bool:
-        """Read the body whole, once and into one buffer; False when it ended early."""
+        """Read the whole body into one buffer; returns False if it was truncated."""
         if environ.get("HTTP_EXPECT", "").lower() == "100-continue":
             self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         length = environ.get("CONTENT_LENGTH", "0")
@@ -171,7 +171,7 @@ class _Connection(socketserver.StreamRequestHandler):
 
 
 class _Answer:
-    """What an application answers to one request.
+    """The response of an application to one request.
 
     Attributes:
         method: of the request.
@@ -185,7 +185,7 @@ class _Answer:
 
     @classmethod
     def of_failure(cls) -> _Answer:
-        """The answer of an application that failed."""
+        """Return the response of an application that failed."""
         answer = cls("")
         answer.start("500 Internal Server Error", [])
         return answer
@@ -196,7 +196,7 @@ class _Answer:
         return self._written.append
 
     def body(self, given: Iterable[bytes]) -> bytes:
-        """All bytes of the body; those of a single piece as they are."""
+        """Return all bytes of the body; a single piece is not copied."""
         try:
             pieces = [*given]
         finally:
@@ -207,7 +207,7 @@ class _Answer:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def head(self, length: int, *, stays: bool) -> bytes:
-        """Status line and headers."""
+        """Return the status line and headers."""
         names = {name.lower() for name, _ in self._headers}
         lines = [f"HTTP/1.1 {self._status}"]
         lines += [f"{name}: {value}" for name, value in self._headers]
@@ -227,11 +227,11 @@ def _date(seconds: int) -> str:
 
 
 def _head(stream: io.BufferedReader) -> tuple[str, dict[str, Any]]:
-    """The first line of a request and its headers as WSGI names them; nothing at the end."""
+    """Return a request's first line and its headers in WSGI's form; empty at the end."""
     arrived = stream.peek()
     end = arrived.find(_BLANK_LINE)
     if end < 0 or arrived.count(b"\n", 0, end) != arrived.count(b"\r\n", 0, end):
-        # In several pieces, with other ends of lines, or the end of the connection.
+        # The head is in several pieces, has bare newlines, or the connection has ended.
         line = _line(stream)
         return line, _headers(partial(_line, stream)) if line else {}
     lines = iter(stream.read(end + len(_BLANK_LINE)).decode("latin-1").split("\r\n"))
@@ -246,10 +246,10 @@ def _line(stream: io.BufferedIOBase) -> str:
 
 
 def _headers(following: Callable[[], str]) -> dict[str, Any]:
-    """The headers of a request as WSGI names them.
+    """Return the headers of a request in WSGI's form.
 
     Args:
-        following: gives the next line, the last one empty.
+        following: returns the next line; an empty one ends the headers.
     """
     found: dict[str, Any] = {}
     underscored: _Headers = []
@@ -274,13 +274,13 @@ def _headers(following: Callable[[], str]) -> dict[str, Any]:
 
 @lru_cache(1_000)
 def _environ_name(name: str) -> str:
-    """What WSGI calls a header."""
+    """Return the WSGI name of a header."""
     key = name.upper().replace("-", "_")
     return key if key in {"CONTENT_TYPE", "CONTENT_LENGTH"} else f"HTTP_{key}"
 
 
 def _keep_names(underscored: _Headers, found: dict[str, Any]) -> None:
-    """Keep underscores in names of metadata, which WSGI turns into hyphens, and moto does not."""
+    """Pass names with underscores to moto: WSGI cannot distinguish them from hyphens."""
     names: dict[str, str] = {}
     for name, value in underscored:
         key = environ_key_for_header(name)
@@ -293,6 +293,6 @@ def _keep_names(underscored: _Headers, found: dict[str, Any]) -> None:
 
 def _stays_open(environ: dict[str, Any]) -> bool:
     if environ["SERVER_PROTOCOL"] == "HTTP/1.0" or "HTTP_TRANSFER_ENCODING" in environ:
-        # After chunks there may be trailers, which are not read.
+        # Chunks may be followed by trailers, which this server does not read.
         return False
     return "close" not in environ.get("HTTP_CONNECTION", "").lower()

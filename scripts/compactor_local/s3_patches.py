@@ -1,8 +1,8 @@
-"""What moto's S3 lacks to hold log data.
+"""Patches for moto's S3, to hold log data.
 
-moto 5.2.5 walks every key of a bucket for every page of a listing, and fails a listing while
-another thread writes. This is put right here, and objects are stored past the S3 protocol. Uploads
-are put right in :mod:`compactor_local.multipart_patches`.
+moto 5.2.5 iterates over every key of a bucket for every page of a listing, and fails a listing
+while another thread writes. This module fixes both, and stores objects without the S3 protocol.
+Uploads are fixed in :mod:`compactor_local.multipart_patches`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LAST = "\U0010ffff"
 
 
 class OrderedKeys(_VersionedKeyStore):
-    """moto's key store, with its names kept in order and safe to list while it changes."""
+    """moto's key store with sorted names, safe to list while it is modified."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,22 +55,22 @@ class OrderedKeys(_VersionedKeyStore):
             bisect.insort(self._names, key)
 
     def page(self, prefix: str, delimiter: str, after: str, limit: int) -> list[Any]:
-        """Keys and common prefixes (as text) in order.
+        """Return keys and common prefixes (as text) in order.
 
         Args:
-            prefix: what every key starts with.
-            delimiter: where common prefixes end; empty for none.
+            prefix: prefix of every key.
+            delimiter: end of common prefixes; empty for none.
             after: the page starts after this key or common prefix.
-            limit: entries at most.
+            limit: maximum number of entries.
         """
         found: list[Any] = []
         with self._changing:
             place = bisect.bisect_left(self._names, prefix)
             if after:
-                # The one object that ends in the delimiter and is no common prefix is the prefix.
+                # A key equal to the prefix may end in the delimiter without being a common prefix.
                 whole = delimiter and after.endswith(delimiter) and len(after) > len(prefix)
-                next_place = bisect.bisect_right(self._names, after + _LAST if whole else after)
-                place = max(place, next_place)
+                start = bisect.bisect_right(self._names, after + _LAST if whole else after)
+                place = max(place, start)
             while place < len(self._names) and len(found) < limit:
                 name = self._names[place]
                 if not name.startswith(prefix):
@@ -110,15 +110,15 @@ def install() -> None:
 
 
 def store(bucket: str, header: Sequence[Sequence[Any]], body: bytes) -> int:
-    """Put objects straight into moto's store; returns how many.
+    """Store objects directly in moto's store; returns their number.
 
     Args:
-        bucket: created where it is missing.
+        bucket: created if it does not exist.
         header: key, size, last modified (UNIX seconds or None) and storage class of each.
-        body: their contents, one after the other.
+        body: their contents, concatenated.
 
     Raises:
-        ValueError: the bucket's name is not one that S3 accepts.
+        ValueError: S3 does not accept the bucket's name.
     """
     backend = models.s3_backends[ACCOUNT]["aws"]
     try:
@@ -126,12 +126,12 @@ def store(bucket: str, header: Sequence[Sequence[Any]], body: bytes) -> int:
     except BucketAlreadyExists:
         pass
     except InvalidBucketName as error:
-        raise ValueError(f"{bucket!r} is no bucket name") from error
+        raise ValueError(f"{bucket!r} is not a valid bucket name") from error
     place = 0
     for key, size, last_modified, storage_class in header:
         content = body[place : place + size]
         place += size
-        # moto hashes on first use, on the very buffer another thread may be reading.
+        # moto would hash on first use, while another thread may be reading the buffer.
         etag = hashlib.md5(content, usedforsecurity=False).hexdigest()
         stored = backend.put_object(
             bucket, key, content, storage_class, etag, disable_notification=True

@@ -1,10 +1,9 @@
-"""The embedded S3's own process: moto's server on a loopback port.
+"""The process of the embedded S3: moto's server on a loopback port.
 
-Started by :mod:`compactor_local.embedded` as ``python -m compactor_local.s3_server PORT``,
-where 0 stands for any free port. Prints its port on standard output, takes objects to store on
-standard input, where it may be asked for the number of its GETs too, and ends when that closes.
-With ``--lake`` after the port, its queues, its DynamoDB and its Glue are put right, too: they
-answer at the same port.
+Started by :mod:`compactor_local.embedded` as ``python -m compactor_local.s3_server PORT``, where 0
+means any free port. Sends its port on standard output, receives objects to store and requests for
+the number of GETs on standard input, and exits when that closes. With ``--lake``, patched SQS,
+DynamoDB and Glue are served on the same port.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ from compactor_local.s3_counts import CountedGets
 from compactor_local.s3_http import serve
 from compactor_machine.wire import answer_stream, receive, send
 
-#: Asks for more than an S3.
+#: Serves SQS, DynamoDB and Glue too.
 LAKE = "--lake"
 
 
 def application() -> CountedGets:
-    """The server of moto as a WSGI application; what puts its S3 right is installed before."""
+    """Return moto's server as a WSGI application; its patches must be installed before."""
     moto: Any = DomainDispatcherApplication(create_backend_app)
     writes = s3_writes.serve_conditionally(s3_writes.serve_writes(moto))
     return CountedGets(s3_reads.serve_reads(writes))
 
 
 def main() -> None:
-    """Serve until the caller is gone."""
+    """Serve until the parent process is gone."""
     answers = answer_stream()
     s3_patches.install()
     if LAKE in sys.argv[2:]:

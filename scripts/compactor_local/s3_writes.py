@@ -1,9 +1,9 @@
-"""What stands before moto's server for writes: conditions that hold, and plain writes fast.
+"""Middlewares for moto's server: atomic conditional writes, and fast plain writes.
 
-moto 5.2.5 checks ``If-None-Match`` and writes in two steps with nothing to keep a second writer
-out. It spends 4 ms of CPU on the way of a request to its store. A run writes six times for each
-partition: the plain forms of these six go to the store directly. Whatever is not plain, and
-whatever is to be refused, is left to moto, which has the words for it.
+moto 5.2.5 checks ``If-None-Match`` and writes in two steps that another writer can interleave. It
+takes 4 ms of CPU before a request reaches its store. A run writes six times per partition: the
+plain forms of these six requests go to the store directly. Requests that are not plain, or that are
+to be rejected, are left to moto, which has the error messages.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from compactor_local.s3_http import Application
 
 _CONDITIONAL = ("PUT", "POST", "DELETE")
 _CRC32 = "x-amz-checksum-crc32"
-# Which of the checksums is there, in the words of an SDK.
+# The checksum algorithm, as SDKs send it.
 _ALGORITHM = "x-amz-sdk-checksum-algorithm"
 _METADATA = "x-amz-meta-"
-# None of them changes what is stored.
+# Headers that do not affect what is stored.
 _OF_TRANSPORT = frozenset(
     {
         "accept",
@@ -57,7 +57,7 @@ _Answer = tuple[list[tuple[str, str]], bytes]
 
 
 class _LeftToMoto(Exception):
-    """The request is not plain, or is to be refused; nothing was changed."""
+    """The request is not plain, or is to be rejected; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Write:
     """A write to a plain bucket.
 
     Attributes:
-        headers: by small letters, those of the transport left out.
+        headers: in lower case, without those of the transport.
     """
 
     backend: Any
@@ -84,7 +84,7 @@ class _Write:
             raise _LeftToMoto
 
     def checksum(self) -> str | None:
-        """The CRC32 that was sent with the body, which is right; None for none."""
+        """Return the CRC32 sent with the body, after checking it; None if none was sent."""
         sent = self.headers.get(_CRC32)
         wrong = sent is not None and sent != multipart_patches.crc32(self.body)
         if wrong or self.headers.get(_ALGORITHM, "CRC32") != "CRC32":
@@ -92,14 +92,14 @@ class _Write:
         return sent
 
     def require_condition(self) -> None:
-        """Leave a write that may be refused to moto; only held writes may rely on it."""
+        """Leave a write whose condition may fail to moto; call while holding the write lock."""
         condition = self.headers.get("if-none-match")
         if condition not in (None, "*") or (condition and self.bucket.keys.get(self.name)):
             raise _LeftToMoto
 
 
 def serve_conditionally(application: Application) -> Application:
-    """Let one conditional write happen at a time, so that only one of two can win."""
+    """Serialize conditional writes, so that only one of two can win."""
     writing = threading.Lock()
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -113,7 +113,7 @@ def serve_conditionally(application: Application) -> Application:
 
 
 def serve_writes(application: Application) -> Application:
-    """Carry out plain writes of objects and uploads without moto's request machinery."""
+    """Carry out plain writes of objects and uploads without moto's request handling."""
 
     def serve(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         try:
@@ -129,7 +129,7 @@ def serve_writes(application: Application) -> Application:
 
 
 def _verb(method: str, write: _Write) -> Callable[[_Write], _Answer]:
-    """What is asked for."""
+    """Return the function for a request."""
     wanted = (method, frozenset(write.query))
     verb = _VERBS.get(wanted)
     if verb is None:
@@ -157,7 +157,7 @@ def _plain_name(name: str) -> bool:
 
 
 def _plain_bucket(bucket: Any) -> bool:
-    """True where nothing was set up that changes what a write does."""
+    """Return whether the bucket has no configuration that changes what a write does."""
     special = (
         bucket.versioning_status,
         bucket.encryption,
@@ -180,7 +180,7 @@ def _headers(environ: Mapping[str, Any]) -> dict[str, str]:
 
 @lru_cache(1_000)
 def _header_name(key: str) -> str:
-    """The header that WSGI calls so, in small letters; empty for any that changes nothing."""
+    """Return the lower-case name of a WSGI header; empty for headers without effect."""
     if key != "CONTENT_TYPE" and not key.startswith("HTTP_"):
         return ""
     name = key.removeprefix("HTTP_").lower().replace("_", "-")
@@ -196,7 +196,7 @@ def _put_object(write: _Write) -> _Answer:
     made.set_acl(write.bucket.acl)
     if checksum is not None:
         made.checksum_algorithm, made.checksum_value = "CRC32", checksum
-    # Those of an object that was here before.
+    # Tags of a replaced object.
     write.backend.tagger.delete_all_tags_for_resource(made.arn)
     return [("ETag", made.etag)], b""
 
@@ -209,8 +209,8 @@ def _create_upload(write: _Write) -> _Answer:
     upload = write.backend.create_multipart_upload(
         write.bucket.name, write.name, metadata, "STANDARD", {}, None, None, None
     )
-    headers = [(name, write.headers[name]) for name in sorted(_OF_UPLOAD & write.headers.keys())]
-    return [*headers, ("Content-Type", "application/xml")], _document(
+    checksums = [(name, write.headers[name]) for name in sorted(_OF_UPLOAD & write.headers.keys())]
+    return [*checksums, ("Content-Type", "application/xml")], _document(
         "InitiateMultipartUploadResult",
         {"Bucket": write.bucket.name, "Key": write.name, "UploadId": upload.id},
     )
@@ -231,7 +231,7 @@ def _upload_part(write: _Write) -> _Answer:
 
 def _complete_upload(write: _Write) -> _Answer:
     write.require_headers(frozenset({"if-none-match", _CRC32, "x-amz-checksum-type"}))
-    # Also without a condition: what is there may be what this upload became before.
+    # Even without a condition: this upload may have been completed before.
     if write.bucket.keys.get(write.name):
         raise _LeftToMoto
     write.require_condition()
@@ -252,7 +252,7 @@ def _complete_upload(write: _Write) -> _Answer:
 
 
 def _named_parts(body: bytes) -> list[tuple[int, str]]:
-    """Number and ETag of each part that an upload is to be completed with."""
+    """Return number and ETag of each part in a CompleteMultipartUpload request."""
     try:
         root = ET.fromstring(body)  # noqa: S314 - from this machine's own clients
         parts = [

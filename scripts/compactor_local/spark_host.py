@@ -1,9 +1,9 @@
-"""Runs Spark jobs one after the other with one Java, which takes most of a short job's time.
+"""Runs Spark jobs sequentially in one JVM, whose start takes most of a short job's time.
 
-Started by :mod:`compactor_local.kept_spark` as ``python -m compactor_local.spark_host
-SCRIPT``. Arguments for the script arrive on standard input; its progress lines and its exit code
-leave through the descriptor that was standard output. Java starts immediately, while nothing waits
-for it, and ends with this process.
+Started by :mod:`compactor_local.kept_spark` as ``python -m compactor_local.spark_host SCRIPT``.
+Arguments for the script arrive on standard input; its progress lines and exit code are written to
+the original standard output. The JVM is started at once, before the first job, and ends with this
+process.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from typing import IO, TextIO
 from compactor_machine.spark_process import LINE_PREFIX
 from compactor_machine.wire import answer_stream, receive, send
 
-# Beside the script of the job.
+# In the directory of the job's script.
 _WARM_UP = "warm_up.py"
 
 
 class _Lines(io.TextIOBase):
-    """Standard error, whose lines for a person are also sent.
+    """Standard error that also sends progress lines to the parent process.
 
     Args:
-        stream: where all goes.
-        answers: where those lines go, too.
+        stream: receives everything.
+        answers: receives progress lines too.
     """
 
     def __init__(self, stream: TextIO, answers: IO[bytes]) -> None:
@@ -37,7 +37,7 @@ class _Lines(io.TextIOBase):
         self._begun = ""
 
     def write(self, text: str) -> int:
-        """Write on, and send the lines that have ended."""
+        """Write text, and send completed progress lines."""
         self._stream.write(text)
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
@@ -51,15 +51,15 @@ class _Lines(io.TextIOBase):
         self._stream.flush()
 
     def fileno(self) -> int:
-        """The stream's own."""
+        """Return the stream's descriptor."""
         return self._stream.fileno()
 
 
 def main() -> None:
-    """Carry out orders until the caller is gone."""
+    """Carry out orders until the parent process is gone."""
     answers = answer_stream()
     script = sys.argv[1]
-    # Spark leaves some of its scratch data where it was started.
+    # Spark leaves some scratch data in its working directory.
     os.chdir(os.environ["SPARK_LOCAL_DIRS"])
     sys.stderr = _Lines(sys.stderr, answers)
     _run(str(Path(script).with_name(_WARM_UP)), [])

@@ -1,4 +1,4 @@
-"""Reads the demonstration's table with nothing that has written it: pyiceberg, Arrow and DuckDB."""
+"""Reads the demonstration's table with other software than wrote it: pyiceberg, Arrow, DuckDB."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNT = "SELECT count(*), count(DISTINCT one.column0), sum(one.column1) FROM ev
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What DuckDB counts in the table, and what its metadata says."""
+    """Counts of the table by DuckDB, and from its metadata."""
 
     rows: int = 0
     distinct: int = 0
@@ -31,10 +31,10 @@ class TableReader:
     """A reader of a table in the embedded Glue.
 
     Args:
-        server: with a lake's services; the database is made here.
+        server: with catalog services; the database is created here.
         database: of the table.
-        table: its name; it need not be there yet.
-        columns: the one that identifies rows, and one to sum up.
+        table: its name; it need not exist yet.
+        columns: one that identifies rows, and one to sum.
     """
 
     def __init__(
@@ -63,16 +63,16 @@ class TableReader:
 
     @property
     def catalog(self) -> GlueCatalog:
-        """The catalog, by pyiceberg."""
+        """The catalog as pyiceberg opens it."""
         return self._catalog
 
     def ids(self) -> set[int]:
-        """The identity of each row, of all of them."""
+        """Return the ids of all rows."""
         rows = self._rows(self._columns[:1])
         return set() if rows is None else set(rows.column(self._columns[0]).to_pylist())
 
     def counted(self) -> Counted:
-        """Count everything."""
+        """Count rows, files and snapshots."""
         found = self._rows(self._columns)
         if found is None:
             return Counted()

@@ -1,4 +1,4 @@
-"""The second state machine, of maintenance: its file, its handlers, and what stands in for AWS."""
+"""The second state machine, for maintenance: its file, handlers and stand-ins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES_SUBSTITUTIONS: Mapping[str, str] = MappingProxyType(
 TABLES_HANDLERS: Mapping[str, str] = MappingProxyType(
     {name: f"compactor_tables.handlers.{name}" for name in TABLES_SUBSTITUTIONS.values()}
 )
-#: Those that the definition of compaction has as well, with the same values.
+#: Substitutions that the definition of compaction has too, with the same values.
 SHARED_SUBSTITUTIONS = (
     "AwsPartition",
     "AwsRegion",
@@ -37,13 +37,13 @@ SHARED_SUBSTITUTIONS = (
     "EmrServerlessApplicationId",
     "EmrServerlessJobRoleArn",
 )
-#: ``${Substitution}`` of the definition -> text that does no harm on this machine.
+#: ``${Substitution}`` of the definition -> placeholder that has no effect locally.
 TABLES_VALUES: Mapping[str, str] = MappingProxyType(
     {
         **{name: VALUES[name] for name in SHARED_SUBSTITUTIONS},
-        # Its last segment names the script of this installation that takes its place.
+        # Its last segment names the script of this installation that is run instead.
         "MaintainScriptUri": "s3://local/spark/maintain_tables.py",
-        # The environment of the run names the jars of this machine's Spark.
+        # The jars of local Spark are in the run's environment.
         "TableJars": "local",
         "SparkEngine": "emr_serverless",
         "EmrClusterId": "j-LOCAL",
@@ -55,7 +55,7 @@ _OF_SPARK = (
     "arn:aws:states:::emr-serverless:startJobRun.sync",
 )
 ATHENA = "arn:aws:states:::athena:startQueryExecution.sync"
-#: Task resource -> ``package.module:callable`` that stands in for it by default.
+#: Task resource -> ``package.module:callable`` of its default stand-in.
 TABLES_BRIDGES: Mapping[str, str] = MappingProxyType(
     {
         **{resource: BRIDGES[resource] for resource in _OF_SPARK},

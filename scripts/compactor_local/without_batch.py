@@ -1,8 +1,7 @@
-"""Leaves AWS Batch out of moto's Step Functions interpreter, which no definition here uses.
+"""Removes AWS Batch from moto's Step Functions interpreter; no definition here uses it.
 
-moto 5.2.5 asks its Batch for the names of what a job can come to, and that loads its EC2 with
-every machine type of every region: a third of the time an engine takes to start. Import this
-module before the interpreter.
+moto 5.2.5 imports its Batch for the names of job states, which loads its EC2 with every instance
+type of every region: a third of the engine's start time. Import this module before the interpreter.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ _PACKAGE, _MODULE = "moto.batch", "moto.batch.utils"
 
 
 class _AnyStatus(type):
-    """Has every name that is asked for; none of them is what a job came to."""
+    """Has every attribute; none equals a state of a job."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -24,17 +23,17 @@ class _AnyStatus(type):
 
 
 class JobStatus(metaclass=_AnyStatus):
-    """In the place of ``moto.batch.utils.JobStatus``."""
+    """Replaces ``moto.batch.utils.JobStatus``."""
 
 
 def leave_out_batch() -> None:
-    """Put empty modules in the place of moto's Batch, where it is not loaded already."""
+    """Replace moto's Batch by empty modules, unless it is loaded already."""
     if _PACKAGE in sys.modules:
         return
     package, module = types.ModuleType(_PACKAGE), types.ModuleType(_MODULE)
     package.__path__ = []
-    module.JobStatus = JobStatus  # type: ignore[attr-defined]  # a module is a namespace
-    package.utils = module  # type: ignore[attr-defined]  # likewise, a namespace
+    module.JobStatus = JobStatus  # type: ignore[attr-defined]  # modules accept any attribute
+    package.utils = module  # type: ignore[attr-defined]  # as above
     sys.modules |= {_PACKAGE: package, _MODULE: module}
 
 

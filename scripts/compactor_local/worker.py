@@ -1,9 +1,9 @@
 """One Lambda execution environment: a process that runs handlers, one invocation at a time.
 
-Started by :mod:`compactor_machine.workers` as ``python -m compactor_local.worker``.
-Invocations arrive on standard input, answers leave through the descriptor that was standard output;
-what handlers print goes to standard error, which is the log. When standard input closes,
-the engine is gone and this process ends, in the middle of a handler if need be.
+Started by :mod:`compactor_machine.workers` as ``python -m compactor_local.worker``. Invocations
+arrive on standard input, answers are written to the original standard output; what handlers print
+goes to standard error, which is the log. When standard input closes, the engine is gone and this
+process exits, even in the middle of a handler.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class LambdaContext:
         self._deadline = time.monotonic() + invocation["timeout_seconds"]
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until this process is killed; never negative."""
+        """Return the milliseconds until this process is killed; never negative."""
         return max(0, int((self._deadline - time.monotonic()) * 1000))
 
 
 def _failure(error: BaseException) -> dict[str, Any]:
-    """An exception as Lambda's Python runtime reports it."""
+    """Return an exception in the form that Lambda's Python runtime reports it."""
     return {
         "errorMessage": str(error),
         "errorType": type(error).__name__,
@@ -84,7 +84,7 @@ def main() -> None:
     invocations: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read_invocations, args=(invocations,), daemon=True).start()
     for module in sys.argv[1:]:
-        # Imported again, and reported, by the invocation that needs it.
+        # An error is reported by the invocation that imports the module again.
         with contextlib.suppress(Exception):
             _load(module)
     send(answers, {"ready": True})

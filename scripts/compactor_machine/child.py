@@ -1,4 +1,4 @@
-"""A child process of ours that speaks :mod:`compactor_machine.wire` on its standard streams."""
+"""A child process that exchanges :mod:`compactor_machine.wire` messages on its standard streams."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from compactor_machine import wire
 
 
 class Child:
-    """Runs ``python -m module`` for as long as it is wanted.
+    """Runs ``python -m module`` as a child process.
 
-    The module ends when its standard input closes, so it cannot outlive this process.
+    The module exits when its standard input closes, so it cannot outlive this process.
 
     Args:
-        module: what to run.
+        module: module to run.
         arguments: its arguments.
         environment: the whole environment; None for this process's own.
-        log: where its standard error goes; None for this process's own.
-        detached: a terminal's interrupt does not reach it.
+        log: receives its standard error; None for this process's own.
+        detached: in a session of its own, so that a terminal's interrupt does not reach it.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Child:
         detached: bool = False,
     ) -> None:
         self._process = subprocess.Popen(
-            # -P: what lies in the working directory is not for Python to import.
+            # -P: modules in the working directory must not be imported.
             [sys.executable, "-P", "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -48,7 +48,7 @@ class Child:
             start_new_session=detached,
         )
         self._orders = cast("IO[bytes]", self._process.stdin)
-        # Without a buffer: a message that waits in one does not make the pipe readable.
+        # Unbuffered: select() does not see a message that is in a buffer.
         answers = cast("io.BufferedReader", self._process.stdout)
         self._answers = cast("IO[bytes]", answers.detach())
 
@@ -58,10 +58,10 @@ class Child:
         return self._process.pid
 
     def send(self, message: Any, body: bytes = b"") -> None:
-        """Give it a message, and bytes that follow it.
+        """Send a message, followed by bytes.
 
         Raises:
-            EOFError: it has ended.
+            EOFError: the process has exited.
         """
         try:
             wire.send(self._orders, message)
@@ -71,11 +71,11 @@ class Child:
             raise EOFError from error
 
     def receive(self, timeout_seconds: float | None = None) -> Any:
-        """The child's next message.
+        """Return its next message.
 
         Raises:
-            TimeoutError: none in time.
-            EOFError: it has ended.
+            TimeoutError: there was none in time.
+            EOFError: the process has exited.
         """
         ready, _, _ = select.select([self._answers], [], [], timeout_seconds)
         if not ready:
@@ -86,13 +86,13 @@ class Child:
         return message
 
     def peak_bytes(self) -> int:
-        """Largest resident memory so far; 0 where the system does not say."""
+        """Return the largest resident memory so far; 0 if the system does not report it."""
         with contextlib.suppress(OSError):
             return read_peak_bytes(f"/proc/{self.pid}/status")
         return 0
 
     def end(self, grace_seconds: float = 0.0) -> int:
-        """Close its standard input and, after the grace, kill it; returns its exit code."""
+        """Close its standard input, and kill it after the grace period; returns its exit code."""
         with contextlib.suppress(OSError):
             self._orders.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -104,7 +104,7 @@ class Child:
 
 
 def read_peak_bytes(status: str) -> int:
-    """Largest resident memory by a ``/proc/…/status``; 0 for a process that ended.
+    """Return the largest resident memory in a ``/proc/…/status``; 0 for an exited process.
 
     Raises:
         OSError: there is no such file.
@@ -116,10 +116,10 @@ def read_peak_bytes(status: str) -> int:
 
 
 def peak_bytes() -> int:
-    """Largest resident memory of this process.
+    """Return the largest resident memory of this process.
 
-    Not ``ru_maxrss`` where it can be helped: Linux lets that start at the peak of the process
-    that forked this one.
+    Not from ``ru_maxrss`` if possible: on Linux it starts at the peak of the process that forked
+    this one.
     """
     try:
         return read_peak_bytes("/proc/self/status")
@@ -129,7 +129,7 @@ def peak_bytes() -> int:
 
 
 def python_environment(base: Mapping[str, str], *paths: str) -> dict[str, str]:
-    """An environment whose ``PYTHONPATH`` starts with these paths; empty variables go."""
+    """Return an environment with these paths first in ``PYTHONPATH``, without empty variables."""
     environment = {name: value for name, value in base.items() if value}
     known = [path for path in (*paths, base.get("PYTHONPATH", "")) if path]
     return {**environment, "PYTHONPATH": os.pathsep.join(known)}

@@ -1,4 +1,4 @@
-"""The environment in which processes of ours run, and where they print to."""
+"""Environment variables and log files of child processes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import botocore.session
 from compactor_machine.child import python_environment
 from compactor_machine.installed import import_roots
 
-# Where neither the environment nor a profile names a region.
+# Used if neither the environment nor a profile names a region.
 _REGION = "us-east-1"
 
 
 @contextlib.contextmanager
 def opened_log(path: Path | None) -> Iterator[IO[bytes] | int]:
-    """Where processes print to: appended to this file; None drops it."""
+    """Open a log for the output of processes, in append mode; None discards the output."""
     if path is None:
         yield subprocess.DEVNULL
         return
@@ -35,7 +35,7 @@ def _configured_region() -> str | None:
 
 
 def engine_environment(extra: Mapping[str, str], endpoint_url: str | None) -> dict[str, str]:
-    """The environment of the engine and its handlers."""
+    """Return the environment of the engine and its handlers."""
     merged = {
         "POWERTOOLS_SERVICE_NAME": "s3-compactor",
         "POWERTOOLS_METRICS_NAMESPACE": "s3-compactor",

@@ -1,4 +1,4 @@
-"""What not every command needs, and so is not part of the base install."""
+"""Optional packages that only some commands need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from compactor.errors import CompactorError
 
 _PROJECT = "s3-compactor"
-# A package may be there without what its own extras bring.
+# Includes packages of their own extras, which may be missing separately.
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "local": ("moto", "flask", "antlr4", "jsonpath_ng", "aws_lambda_powertools"),
     "query": ("duckdb",),
@@ -17,10 +17,10 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 
 
 class ExtraMissing(CompactorError):
-    """An extra is not installed; says how it is.
+    """An extra is not installed; the message says how to install it.
 
     Args:
-        what: for what it is needed, such as ``the embedded S3``.
+        what: what needs it, such as ``the embedded S3``.
         extra: its name in pyproject.toml.
     """
 
@@ -29,12 +29,12 @@ class ExtraMissing(CompactorError):
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra."""
+    """Return the command that installs an extra."""
     return f"pip install '{_PROJECT}[{extra}]'"
 
 
 def require(extra: str, what: str) -> None:
-    """Do nothing when an extra can be found; nothing of it is imported.
+    """Check that an extra is installed, without importing it.
 
     Raises:
         ExtraMissing: it is not installed.

@@ -1,4 +1,4 @@
-"""Where this application's own files are: in a checkout, or where a wheel was installed."""
+"""Paths of this application's files, in a checkout or an installed wheel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PACKAGES = (
 
 
 def package_directory(name: str) -> Path:
-    """The directory of a package of ours, without importing it.
+    """Return the directory of one of our packages, without importing it.
 
     Raises:
         ModuleNotFoundError: it is not installed.
@@ -29,17 +29,17 @@ def package_directory(name: str) -> Path:
 
 
 def import_roots() -> tuple[str, ...]:
-    """What other processes need on ``PYTHONPATH`` to import all packages; no entry twice."""
+    """Return the ``PYTHONPATH`` entries for importing all packages, without duplicates."""
     return tuple(dict.fromkeys(str(package_directory(name).parent) for name in _PACKAGES))
 
 
 def definition(name: str = "compaction.asl.json") -> Path:
-    """A state machine's definition: in a wheel beside the local stack, which interprets it."""
+    """Return the path of a state machine's definition; a wheel has it in compactor_local."""
     stack = package_directory("compactor_local")
     shipped = stack / name
     return shipped if shipped.exists() else stack.parents[1] / "statemachine" / name
 
 
 def spark_script(name: str = "compact_partitions.py") -> Path:
-    """What spark-submit is given: a script of the Spark job."""
+    """Return the path of a script for spark-submit."""
     return package_directory("compactor_spark") / name

@@ -1,4 +1,4 @@
-"""What a run on this machine writes to its log: a JSON document a line."""
+"""The log of a run on this machine: one JSON document per line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from compactor.orchestration.messages import Order
 def log_line(
     log: IO[bytes] | int, level: str, run_id: str, order: Order, message: str, **more: str
 ) -> None:
-    """Write what became of an order, if that is possible.
+    """Write a log line about an order; errors of writing are ignored.
 
     Args:
-        log: where to; a number stands for a log that is dropped.
+        log: the log; a number means that it is discarded.
         level: such as ``ERROR``.
         run_id: of the run.
-        order: what it is about.
-        message: for a person.
+        order: the order.
+        message: text.
         more: further fields.
     """
     if isinstance(log, int):
@@ -34,7 +34,7 @@ def log_line(
         "path": order.path,
         **more,
     }
-    # A full disk ends no run: what counts is in the receipts. Nothing is left in a buffer either,
-    # which would be tried again when the log is closed.
+    # A full disk must not end a run: the receipts have the results. Written unbuffered, because
+    # closing the log would write a buffer again.
     with suppress(OSError):
         os.write(log.fileno(), json.dumps(line).encode() + b"\n")

@@ -1,9 +1,9 @@
-"""A process that works on partitions, one at a time, until its caller is gone.
+"""A worker process that works on partitions, one at a time.
 
-Started by :mod:`compactor_machine.partition_workers`. The first message on standard input says
-what run it is for; orders follow. Answers leave through the descriptor that was standard output;
-what is printed goes to standard error, which is the log. When standard input closes, the caller
-is gone, and this process ends immediately: the write order makes that safe at any instant.
+Started by :mod:`compactor_machine.partition_workers`. The first message on standard input describes
+the run; orders follow. Answers are written to the original standard output; what is printed goes to
+standard error, which is the log. When standard input closes, the parent is gone and this process
+exits at once, which the order of writes makes safe at any instant.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from compactor_machine.child import peak_bytes
 from compactor_machine.partition_log import log_line
 from compactor_machine.wire import answer_stream, receive, send
 
-#: What is being written is written to its end: a commit, and the publication after it.
+#: Requests before which a stopped run ends. Writes continue, so a commit is also published.
 _MAY_END = frozenset({"GET", "HEAD", "LIST"})
 
 
 class RunStopped(Exception):
-    """Ends the work on a partition before it asks for anything more."""
+    """Ends the work on a partition before its next read request."""
 
 
 class StoppableRequests(RequestCounter):
-    """Counts requests, and once the run is stopped lets the main thread ask for nothing more.
+    """Counts requests, and stops the main thread at its next read once the run is stopped.
 
-    Only once: an upload that no commit names is still aborted, and the receipt written. Other
-    threads read and store parts for the main one, which ends them.
+    It raises only once, so that the upload is still aborted and the receipt written. Other threads
+    read and store parts for the main thread, which ends them.
     """
 
     def __init__(self, stopped: threading.Event) -> None:
@@ -54,7 +54,7 @@ class StoppableRequests(RequestCounter):
         self._raised = False
 
     def add(self, name: str, amount: int = 1) -> None:
-        """Count one request, before it is sent, or bytes, after they were.
+        """Count a request before it is sent, or bytes after they were sent.
 
         Raises:
             RunStopped: the run was stopped.
@@ -67,11 +67,11 @@ class StoppableRequests(RequestCounter):
 
 
 class CallDeadline:
-    """The time of one call, which ends early when the run is stopped.
+    """The deadline of one call; it passes early when the run is stopped.
 
     Args:
         seconds: from now on.
-        stopped: set when the run is.
+        stopped: set when the run is stopped.
     """
 
     def __init__(self, seconds: float, stopped: threading.Event) -> None:
@@ -84,11 +84,11 @@ class CallDeadline:
 
 
 class _Worker:
-    """What this process does.
+    """Carries out orders for one run.
 
     Args:
         task: settings, run id and endpoint.
-        stopped: set when the run is.
+        stopped: set when the run is stopped.
     """
 
     def __init__(self, task: Mapping[str, Any], stopped: threading.Event) -> None:
@@ -106,7 +106,7 @@ class _Worker:
 
     @cached_property
     def _trusted(self) -> S3Store:
-        """The store, taking the ways that the probe of this run found to be safe."""
+        """The store, with the traits that the probe of this run found."""
         deletes = self._settings.clean_up is CleanUpMode.DELETE
         now = SystemClock().now()
         return self._store.with_traits(
@@ -114,7 +114,7 @@ class _Worker:
         )
 
     def answer(self, message: Mapping[str, Any]) -> Answer:
-        """Carry out one order; an error is its answer."""
+        """Carry out one order; an error becomes its answer."""
         order = msgspec.convert(message["order"], Order)
         deadline = CallDeadline(message["timeout_seconds"], self._stopped)
         try:
@@ -146,7 +146,7 @@ def _read(orders: queue.SimpleQueue[Any], stopped: threading.Event) -> None:
 
 
 def main() -> None:
-    """Answer orders until the caller is gone."""
+    """Answer orders until the parent process is gone."""
     answers = answer_stream()
     task = receive(sys.stdin.buffer)
     if task is None:

@@ -1,4 +1,4 @@
-"""Processes that work on the partitions of a whole run: killed and replaced when they fail."""
+"""Worker processes for the partitions of a run, killed and replaced when they fail."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from compactor_machine.child import Child
 from compactor_machine.partition_log import log_line
 from compactor_machine.workers import RUN_STOPPED, WorkerPool
 
-# As long as the deployed function may take for one call.
+# The timeout of the deployed function.
 CALL_SECONDS = 900.0
-# For the request under way, an abort of an upload, and a receipt.
+# For the current request, aborting an upload, and writing a receipt.
 _STOP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerTask:
-    """What the processes are for, and how they run.
+    """The run of the processes, and their options.
 
     Attributes:
         endpoint_url: of the S3; None for AWS.
         environment: the whole environment.
         log: receives what they print.
-        call_seconds: a process that works on one call for longer is killed and replaced.
-        deadline: of the whole run; None for none.
+        call_seconds: a process that takes longer for a call is killed and replaced.
+        deadline: of the whole run; None for no deadline.
     """
 
     settings: Settings
@@ -45,20 +45,20 @@ class WorkerTask:
 
     @property
     def seconds(self) -> float:
-        """For a call that begins now."""
+        """The timeout of a call that starts now."""
         left = self.deadline.remaining_seconds() if self.deadline else self.call_seconds
         return min(self.call_seconds, max(left, 1.0))
 
 
 class PartitionWorkers:
-    """Implements :class:`compactor.orchestration.workers.Workers` with processes of ours.
+    """Implements :class:`compactor.orchestration.workers.Workers` with worker processes.
 
-    Each is started by the first order that finds no other free, so a run over one partition has
-    one.
+    A process is started when an order finds no free one, so a run over one partition has a single
+    process.
 
     Args:
-        slots: how many orders may be under way concurrently.
-        task: what the processes are for.
+        slots: maximum number of concurrent orders.
+        task: the run of the processes.
     """
 
     own_time = True
@@ -70,12 +70,12 @@ class PartitionWorkers:
 
     @property
     def peak_bytes(self) -> int:
-        """Largest resident memory any of the processes reached."""
+        """Largest resident memory that any process reached."""
         return self._pool.peak_bytes
 
     @property
     def replaced(self) -> int:
-        """How many processes died or were killed, and had successors."""
+        """Number of processes that crashed or were killed and then replaced."""
         return self._pool.replaced
 
     def carry_out(self, order: Order) -> Answer:
@@ -84,17 +84,17 @@ class PartitionWorkers:
             "order": msgspec.to_builtins(order),
             "timeout_seconds": self._task.seconds,
         }
-        answer = self._pool.invoke(message)
-        if answer.failure is not None and answer.failure["errorType"] == RUN_STOPPED:
-            return Answer(FAILED, STOPPED, answer.failure["errorMessage"])
-        if answer.failure is not None:
-            cause = f"its worker process {answer.ending}"
+        result = self._pool.invoke(message)
+        if result.failure is not None and result.failure["errorType"] == RUN_STOPPED:
+            return Answer(FAILED, STOPPED, result.failure["errorMessage"])
+        if result.failure is not None:
+            cause = f"its worker process {result.ending}"
             log_line(self._task.log, "ERROR", self._task.run_id, order, f"{LOST}: {cause}")
             return Answer(FAILED, LOST, cause)
-        return msgspec.convert(answer.payload, Answer)
+        return msgspec.convert(result.payload, Answer)
 
     def stop(self) -> None:
-        """End all between two requests; what does not end in time is killed."""
+        """Ask all processes to stop between two requests; kill those that take too long."""
         self._pool.stop(_STOP_SECONDS)
 
     def close(self) -> None:
@@ -107,7 +107,7 @@ class PartitionWorkers:
             partition_worker.__name__,
             environment=task.environment,
             log=task.log,
-            # A terminal's interrupt reaches the process that gives the orders, which stops them.
+            # A terminal's interrupt reaches only the parent process, which stops them.
             detached=True,
         )
         child.send(

@@ -1,7 +1,7 @@
-"""What Spark on this machine needs to write a table itself: jars by their Maven coordinates.
+"""The jars that local Spark needs to write tables, by their Maven coordinates.
 
-Spark fetches them once, with all that they need, from Maven Central, and keeps them below ~/.ivy2.
-A machine without a way there has them in a directory: ``COMPACTOR_SPARK_JARS``.
+Spark downloads them with their dependencies from Maven Central once, and caches them in ~/.ivy2. A
+machine without access to it has them in a directory: ``COMPACTOR_SPARK_JARS``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 from compactor.settings.tables import DELTA, TableAddress
 
-#: A directory of jars, in place of those that Spark would fetch.
+#: A directory of jars, used instead of downloading them.
 JARS_VARIABLE = "COMPACTOR_SPARK_JARS"
 #: Coordinates, separated by commas, for the jobs of a run; set by the run itself.
 PACKAGES_VARIABLE = "COMPACTOR_SPARK_PACKAGES"
@@ -34,8 +34,8 @@ _DELTA = (
     f"{_SDK}:sts:2.29.52",
     f"{_SDK}:kms:2.29.52",
 )
-# In place of the clients of all services, 641 MB, the four above are fetched. The others are what
-# nothing here asks for, and bring much that Spark has in other versions.
+# The bundle of all clients, 641 MB, is replaced by the four above. The others are not used here,
+# and bring dependencies that Spark has in other versions.
 _EXCLUDED = (
     f"{_SDK}:bundle",
     "io.delta:delta-kernel-api",
@@ -49,13 +49,13 @@ _EXCLUDED = (
 
 
 def packages_environment(settings: Settings) -> dict[str, str]:
-    """The variable that names the jars of a run's jobs; empty where Spark's own do."""
+    """Return the variable that names the jars for the jobs of a run; empty if none are needed."""
     address = settings.table_address
     return table_packages([address] if address is not None and settings.upsert_key else [])
 
 
 def table_packages(tables: Iterable[TableAddress]) -> dict[str, str]:
-    """The variable that names the jars of a job over these tables; empty for none."""
+    """Return the variable that names the jars for a job over these tables; empty for none."""
     wanted: dict[str, None] = {}
     for table in tables:
         names = _DELTA if table.kind == DELTA else _ICEBERG
@@ -64,13 +64,13 @@ def table_packages(tables: Iterable[TableAddress]) -> dict[str, str]:
 
 
 def jar_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """Spark's settings for the jars of a job.
+    """Return Spark's settings for the jars of a job.
 
     Args:
         environment: of the job.
 
     Raises:
-        InvalidInput: a directory was named that has no archive.
+        InvalidInput: the directory of jars is empty.
     """
     packages = environment.get(PACKAGES_VARIABLE)
     if not packages:

@@ -1,4 +1,4 @@
-"""The Spark job of a run on this machine, by the installed pyspark."""
+"""The Spark job of a local run, with the installed pyspark."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from compactor_machine.spark_submit import (
     local_environment,
 )
 
-# For the job's processes to be killed, and its scratch data to go.
+# For killing the job's processes, and deleting its scratch data.
 END_SECONDS = 10.0
-#: What is shown of a job that has not reported yet, which takes it several seconds.
+#: Progress line until the job sends its first one, which takes several seconds.
 STARTING = "starting"
 
 
 def job_arguments(run_id: str, run_uri: str) -> Sequence[str]:
-    """The command line of the workflow's step, without what only a cluster has."""
+    """Return the command line of the workflow's step, without cluster options."""
     return (
         "spark-submit",
         "--name",
@@ -42,7 +42,7 @@ def job_arguments(run_id: str, run_uri: str) -> Sequence[str]:
 
 
 def order_arguments(run_id: str, order_uri: str) -> Sequence[str]:
-    """The same for the order of a table's maintenance."""
+    """Return the command line for an order of table maintenance."""
     return (
         "spark-submit",
         "--name",
@@ -58,7 +58,7 @@ def order_arguments(run_id: str, order_uri: str) -> Sequence[str]:
 
 
 def follow(job: Child, on_line: Callable[[str], None]) -> int:
-    """Pass progress lines on until the job ends; returns its exit code, -1 for a killed one."""
+    """Pass progress lines on until the job ends; returns its exit code, -1 if it was killed."""
     try:
         while "code" not in (message := job.receive()):
             on_line(message["line"])
@@ -68,10 +68,10 @@ def follow(job: Child, on_line: Callable[[str], None]) -> int:
 
 
 class LocalSpark:
-    """Implements :class:`compactor.orchestration.workers.Spark` with the Spark of this machine.
+    """Implements :class:`compactor.orchestration.workers.Spark` with local Spark.
 
     Args:
-        environment: of the job, which leads to its S3.
+        environment: of the job, with the endpoint of its S3.
         log: receives what the job prints.
     """
 
@@ -83,11 +83,11 @@ class LocalSpark:
         self._stopped = False
 
     def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
-        """Run the job to its end; returns why it failed, empty when it did not."""
+        """Run the job to its end; returns why it failed, empty on success."""
         return self.submit(job_arguments(run_id, run_uri), on_line)
 
     def submit(self, arguments: Sequence[str], on_line: Callable[[str], None]) -> str:
-        """The same for any job that spark-submit takes."""
+        """Run any spark-submit job to its end; returns why it failed, empty on success."""
         try:
             spark = find_spark()
             command = local_command(arguments, spark, self._environment)
@@ -109,11 +109,11 @@ class LocalSpark:
             code = -1
         finally:
             job.end(END_SECONDS)
-        # The job's own line, where it left one, says more.
-        return f"exit status {code}; the log has what it printed" if code else ""
+        # The job's own error on S3, if any, has more.
+        return f"exit status {code}; see the log" if code else ""
 
     def stop(self) -> None:
-        """Kill the job with all its processes, if one is running; no other is begun."""
+        """Kill a running job with all its processes; starts no other job."""
         with self._lock:
             self._stopped = True
             job = self._job

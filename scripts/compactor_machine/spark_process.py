@@ -1,8 +1,8 @@
-"""Runs one spark-submit for as long as the process that started this one wants it.
+"""Runs one spark-submit, and kills all its processes when the parent process ends.
 
-Started as ``python -m compactor_machine.spark_process``. Spark starts processes that start
-processes. They form a session of their own, which is killed when standard input closes. What the
-job prints goes to standard error, which is the log; its progress lines are also sent as messages.
+Started as ``python -m compactor_machine.spark_process``. Spark's processes start further processes,
+all in one session, which is killed when standard input closes. The output of the job goes to
+standard error, which is the log; its progress lines are also sent as messages.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from typing import IO, Any, cast
 
 from compactor_machine.wire import answer_stream, receive, send
 
-#: How the job starts the lines that are for a person.
+#: Prefix of the job's progress lines.
 LINE_PREFIX = "compact_partitions: "
 _PREFIX = LINE_PREFIX.encode()
 
 
 def main() -> None:
-    """Run what the one order says, and answer with its exit code."""
+    """Run the command of the only order, and answer with its exit code."""
     answers = answer_stream()
     order = receive(sys.stdin.buffer)
     if order is None:
@@ -40,7 +40,7 @@ def main() -> None:
 def _run(order: Mapping[str, Any], directory: str, answers: IO[bytes]) -> int:
     process = subprocess.Popen(
         order["command"],
-        # Spark leaves its scratch data there, and some of it where it was started.
+        # Spark writes scratch data there, and some to its working directory.
         env={**order["environment"], "SPARK_LOCAL_DIRS": directory},
         cwd=directory,
         stdin=subprocess.DEVNULL,
@@ -63,14 +63,14 @@ def _run(order: Mapping[str, Any], directory: str, answers: IO[bytes]) -> int:
 
 
 def _end_with_the_caller(process: subprocess.Popen[bytes]) -> None:
-    # Past the buffer, whose lock a thread that still waits here would hold at the exit.
+    # Unbuffered: a thread blocked here would hold the buffer's lock at exit.
     while os.read(sys.stdin.fileno(), 1):
         pass
     _kill(process)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the whole session: Spark's Python workers have a process group of their own."""
+    """Kill the whole session, as Spark's Python workers have their own process group."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     for pid in _members(process.pid):
@@ -79,10 +79,10 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _members(session: int) -> Iterator[int]:
-    """Processes of a session; none where the system does not say (macOS)."""
+    """Yield the processes of a session; none on systems without /proc (macOS)."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError):
-            # The name, in parentheses, may hold spaces; then state, parent, group, session.
+            # The name, in parentheses, may have spaces; then state, parent, group, session.
             fields = stat.read_text(errors="replace").rpartition(")")[2].split()
             if int(fields[3]) == session:
                 yield int(stat.parent.name)

@@ -1,7 +1,7 @@
-"""The command line of a Spark step as this machine can run it.
+"""Adapts the command line of a Spark step to this machine.
 
-The step's own arguments are kept but for what only a cluster has: where it runs, how large its
-machines are, and what had to be shipped to it.
+Removes arguments that only apply to a cluster: the master, the size of its machines, and shipped
+archives.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from compactor_machine.installed import import_roots, spark_script
 from compactor_machine.spark_jars import jar_settings
 
 MASTER_VARIABLE = "COMPACTOR_SPARK_MASTER"
-# Spark 4 runs on no earlier one; from 23 on Java refuses what Hadoop asks of it.
+# Spark 4 needs 17 or later; from 23 on, Java rejects calls that Hadoop makes.
 _JAVAS = range(17, 23)
 _FLAGS = frozenset({"--verbose", "-v", "--supervise"})
 _NOT_HERE = frozenset({"--deploy-mode", "--master", "--archives", "--py-files"})
-# Sizes of the cluster's machines, zip files and environments that only a cluster has. An
-# executor of local-cluster that asks for more memory than its worker has never starts.
+# Settings of a cluster's machines, archives and environments. An executor of local-cluster that
+# requests more memory than its worker has would never start.
 _CLUSTER_CONF = re.compile(
     r"spark\.(executor\.|executorEnv\.|dynamicAllocation\.|driver\.(cores|memoryOverhead)|yarn\."
     r"|emr-serverless\.|jars=)"
@@ -44,12 +44,12 @@ _LOCAL_CONF = {
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 _WHAT_TO_INSTALL = (
     f"install pyspark ({install('spark')}) and Java 17 or 21; with spark_engine"
-    ' "none" oversized partitions are left'
+    ' "none" oversized partitions are skipped'
 )
 
 
 class SparkMissing(Exception):
-    """Spark cannot run on this machine; says what to install.
+    """Spark cannot run on this machine; the message says what to install.
 
     Args:
         what: what is missing, such as ``no Java on PATH``.
@@ -62,11 +62,11 @@ class SparkMissing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SparkHere:
-    """The Spark of this machine.
+    """The local Spark installation.
 
     Attributes:
         home: the directory of the installed pyspark.
-        java: the program.
+        java: the java executable.
     """
 
     home: Path
@@ -74,18 +74,18 @@ class SparkHere:
 
     @property
     def spark_submit(self) -> Path:
-        """The program that runs a step."""
+        """Path of spark-submit."""
         return self.home / "bin" / "spark-submit"
 
 
 @cache
 def find_spark() -> SparkHere:
-    """The installed pyspark, and a Java it runs on.
+    """Find the installed pyspark, and a Java for it.
 
     Raises:
-        SparkMissing: there is none, or a Java that Spark does not run on.
+        SparkMissing: one is missing, or Spark does not run on this Java.
     """
-    # Found, not imported: only spark/ knows Spark, and importing it takes a second.
+    # Found without importing it, which takes a second and is reserved to spark/.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise SparkMissing("no pyspark here")
@@ -95,7 +95,7 @@ def find_spark() -> SparkHere:
     java = _java()
     version = _java_version(java)
     if version not in _JAVAS:
-        raise SparkMissing(f"Java {version} here, and Spark runs on 17 and 21")
+        raise SparkMissing(f"Java {version} found, but Spark runs on 17 and 21")
     return SparkHere(home, java)
 
 
@@ -109,28 +109,28 @@ def _java() -> Path:
 
 
 def _java_version(java: Path) -> int:
-    """The major version: 8 for "1.8.0_292", 17 for "17.0.15"."""
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    """Return the major version: 8 for "1.8.0_292", 17 for "17.0.15"."""
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     if match is None:
-        raise SparkMissing(f"no version to be had from {java}")
+        raise SparkMissing(f"cannot determine the version of {java}")
     return int(match[1])
 
 
 def local_command(
     arguments: Sequence[str], spark: SparkHere, environment: Mapping[str, str] = _NOTHING
 ) -> list[str]:
-    """What to run for the arguments of a step.
+    """Return the local command for the arguments of a step.
 
     Args:
         arguments: as command-runner.jar takes them: ``spark-submit``, its options, the script,
             the script's arguments.
-        spark: what runs it.
+        spark: the local Spark.
         environment: of the job.
 
     Raises:
         ValueError: the arguments are not those of spark-submit.
-        InvalidInput: the jars that the job needs are not where the environment says.
+        InvalidInput: the directory of jars in the environment is empty.
     """
     options, script, rest = _split(arguments)
     kept = [part for name, value in options if _kept(name, value) for part in (name, value) if part]
@@ -139,13 +139,13 @@ def local_command(
 
 
 def local_options(environment: Mapping[str, str] = _NOTHING) -> list[str]:
-    """What every Spark of this machine is started with, as spark-submit takes it.
+    """Return the spark-submit options common to all local Spark jobs.
 
     Args:
-        environment: of what it will do.
+        environment: of the job.
 
     Raises:
-        InvalidInput: the jars that it needs are not where the environment says.
+        InvalidInput: the directory of jars in the environment is empty.
     """
     found = ["--master", _master()]
     for name, value in {
@@ -158,7 +158,7 @@ def local_options(environment: Mapping[str, str] = _NOTHING) -> list[str]:
 
 
 def local_environment(base: Mapping[str, str], spark: SparkHere) -> dict[str, str]:
-    """The environment of spark-submit: the engine's own, which leads to its S3, and Python's."""
+    """Return the environment of spark-submit: the engine's, with its S3, and Python's."""
     return {
         **python_environment(base, *import_roots()),
         "SPARK_HOME": str(spark.home),
@@ -166,18 +166,18 @@ def local_environment(base: Mapping[str, str], spark: SparkHere) -> dict[str, st
         "JAVA_HOME": str(spark.java.resolve().parents[1]),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # What lies in the working directory is not for Python to import.
+        # Modules in the working directory must not be imported.
         "PYTHONSAFEPATH": "1",
     }
 
 
 def _master() -> str:
-    # Plain local[N] would not try a failed task again.
+    # Plain local[N] would not retry a failed task.
     return os.environ.get(MASTER_VARIABLE) or f"local[{os.cpu_count() or 1},4]"
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], str, list[str]]:
-    """Options with their values (flags with an empty one), the script, and what follows it."""
+    """Split into options with values (empty for flags), the script, and its arguments."""
     if "spark-submit" not in arguments:
         raise ValueError("the step does not run spark-submit")
     words = list(arguments[arguments.index("spark-submit") + 1 :])
@@ -201,7 +201,7 @@ def _kept(name: str, value: str) -> bool:
 
 
 def _local_script(script: str) -> str:
-    """This installation's own script; one that does not lie on S3 stays as it is."""
+    """Return this installation's script in place of one on S3; other paths are unchanged."""
     if not script.startswith("s3://"):
         return script
     return str(spark_script(script.rpartition("/")[2]))

@@ -1,4 +1,4 @@
-"""Messages between the local engine's processes: JSON with a 4-byte length before it."""
+"""Messages between local processes: JSON, preceded by its length in 4 bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LENGTH = struct.Struct(">I")
 
 
 def answer_stream() -> IO[bytes]:
-    """Standard output, for messages alone: what anybody prints from here on is an error's."""
+    """Return standard output for messages; further prints go to standard error."""
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return stream
@@ -21,7 +21,7 @@ def send(stream: IO[bytes], message: Any) -> None:
     """Write one message and flush it.
 
     Raises:
-        TypeError: the message holds something JSON has no form for.
+        TypeError: the message has a value that JSON does not support.
         OSError: the other process is gone.
     """
     body = json.dumps(message, separators=(",", ":")).encode("utf-8")
@@ -30,7 +30,7 @@ def send(stream: IO[bytes], message: Any) -> None:
 
 
 def receive(stream: IO[bytes]) -> Any | None:
-    """Read one message; None when the other process is gone."""
+    """Read one message; returns None if the other process is gone."""
     head = _exactly(stream, _LENGTH.size)
     if len(head) < _LENGTH.size:
         return None
@@ -40,7 +40,7 @@ def receive(stream: IO[bytes]) -> Any | None:
 
 
 def _exactly(stream: IO[bytes], length: int) -> bytes:
-    """Read this many bytes, or up to the end; a pipe gives them in pieces."""
+    """Read exactly ``length`` bytes, or fewer at the end; a pipe returns them in pieces."""
     found = bytearray()
     while len(found) < length and (piece := stream.read(length - len(found))):
         found += piece

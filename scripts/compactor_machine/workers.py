@@ -1,4 +1,4 @@
-"""A pool of worker processes: one process a slot, killed and replaced when it fails."""
+"""A pool of worker processes: one per slot, killed and replaced when it fails."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from compactor_machine.child import Child
 
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.02
-#: The error of an invocation that was not begun, because the pool is stopped.
+#: Error of an invocation that was not started, because the pool is stopped.
 RUN_STOPPED = "Run.Stopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an invocation came to: a payload, or a failure as Lambda words it.
+    """The result of an invocation: a payload, or a failure in Lambda's form.
 
     Attributes:
-        ending: how the process ended, in plain words, where that is the failure.
+        ending: how the process ended, in words, if that is the failure.
     """
 
     payload: Any = None
@@ -34,7 +34,7 @@ class Answer:
 
 
 class _Worker:
-    """One process, started by ``start`` when it is first needed, if not before."""
+    """One process, started by ``start`` at the latest on first use."""
 
     def __init__(self, start: Callable[[], Child]) -> None:
         self._start = start
@@ -44,21 +44,21 @@ class _Worker:
         self.peak_bytes = 0
 
     def start(self) -> Child:
-        """The process, running."""
+        """Return the process, started if necessary."""
         if self._child is None:
             self._child = self._start()
         return self._child
 
     def ask(self, invocation: Mapping[str, Any], timeout_seconds: float) -> Mapping[str, Any]:
-        """The answer to an invocation.
+        """Return the answer to an invocation.
 
         Raises:
-            TimeoutError: no answer in time; the process is still at work.
-            EOFError: the process died.
+            TimeoutError: there was no answer in time; the process is still working.
+            EOFError: the process has exited.
         """
         child = self.start()
         if not self._ready:
-            # Loading the modules is no part of the invocation's time, as on Lambda.
+            # Loading the modules does not count as invocation time, as on Lambda.
             child.receive(_START_SECONDS)
             self._ready = True
         with self._sending:
@@ -68,16 +68,16 @@ class _Worker:
         return answer
 
     def stop(self) -> None:
-        """Say that its work is not wanted any more."""
+        """Ask the process to stop."""
         if self._child is not None:
             with suppress(EOFError), self._sending:
                 self._child.send({"stop": True})
 
     def end(self, grace_seconds: float = 0.0) -> int | None:
-        """Kill the process; returns its exit code, None for one that was never started.
+        """Kill the process; returns its exit code, None if it was never started.
 
         Args:
-            grace_seconds: for a process that died by itself, whose own status is wanted.
+            grace_seconds: time for a crashed process to exit with its own status.
         """
         if self._child is None:
             return None
@@ -89,9 +89,9 @@ class WorkerPool:
     """Runs invocations on a fixed number of processes.
 
     Args:
-        slots: how many invocations may run concurrently.
+        slots: maximum number of concurrent invocations.
         start: starts one process.
-        eager: start all of them now.
+        at_once: start all processes now.
     """
 
     def __init__(self, slots: int, start: Callable[[], Child], *, eager: bool = True) -> None:
@@ -109,7 +109,7 @@ class WorkerPool:
 
     @property
     def peak_bytes(self) -> int:
-        """Largest resident memory any process of the pool reached, those gone included."""
+        """Largest resident memory that any process reached, including replaced ones."""
         with self._lock:
             return max([self._past_peak_bytes, *(worker.peak_bytes for worker in self._all)])
 
@@ -126,7 +126,7 @@ class WorkerPool:
         except TimeoutError:
             self._replace(worker)
             message = f"Task timed out after {timeout_seconds:.2f} seconds"
-            ending = f"killed, since it timed out after {timeout_seconds:g} s"
+            ending = f"was killed after a timeout of {timeout_seconds:g} s"
             return _unhandled(request_id, "Sandbox.Timedout", message, ending)
         except EOFError:
             code = self._replace(worker, grace_seconds=1.0) or 0
@@ -137,7 +137,7 @@ class WorkerPool:
         return Answer(payload=answer.get("payload"), failure=answer.get("failure"))
 
     def stop(self, grace_seconds: float) -> None:
-        """Say that no work is wanted any more, and wait; then kill every process."""
+        """Ask all processes to stop, wait, and kill them."""
         self._stopped = True
         for worker in list(self._all):
             worker.stop()
@@ -170,14 +170,14 @@ class WorkerPool:
 
 
 def _in_words(code: int) -> str:
-    """How a process ended, by its exit code."""
+    """Describe an exit code."""
     if code >= 0:
-        return f"ended with exit status {code}"
+        return f"exited with status {code}"
     names = {one.value: f" ({one.name})" for one in signal.Signals}
-    return f"ended by signal {-code}{names.get(-code, '')}"
+    return f"was killed by signal {-code}{names.get(-code, '')}"
 
 
 def _unhandled(request_id: str, error: str, message: str, ending: str = "") -> Answer:
-    """A failure of the process rather than of the handler, as Lambda words it."""
+    """Return a failure of the process in Lambda's form, as opposed to one of the handler."""
     text = f"RequestId: {request_id} Error: {message}"
     return Answer(failure={"errorType": error, "errorMessage": text}, ending=ending)

@@ -131,7 +131,9 @@ def test_plan_shows_how_many_readers_share_outputs_and_what_they_gain(lake, comm
     assert reading["seconds_after"] < reading["seconds_before"]
     code, out, _ = command("plan", *words)
     assert code == 0
-    assert "as many Readers can share the outputs" in out.replace("\n", " ")
+    assert "parallelism: up to as many readers as the Readers column shows" in out.replace(
+        "\n", " "
+    )
 
 
 def test_plan_counts_what_it_would_skip_by_reason(lake, command):
@@ -142,7 +144,7 @@ def test_plan_counts_what_it_would_skip_by_reason(lake, command):
     assert code == 0
     assert "skipped: 1 object, too_young, such as logs/p0/young.json" in out
     assert f"skipped: {PARTITIONS * EACH // 2} objects, excluded" in out
-    assert "outside of every partition: 1 object such as logs/stray.json" in out
+    assert "outside every partition: 1 object such as logs/stray.json" in out
 
 
 def test_plan_over_a_committed_result_is_empty(compacted, command):
@@ -199,7 +201,7 @@ def test_verify_finds_an_object_that_no_commit_names(compacted, command):
     compacted.write("compacted/p0/copied-by-hand.json", b"{}\n")
     code, _, err = command("verify", *compacted.uris, *compacted.endpoint)
     assert code == 1
-    assert "compacted/p0/copied-by-hand.json: no commit names this object" in err
+    assert "compacted/p0/copied-by-hand.json: not named by any commit" in err
 
 
 def test_verify_finds_a_removed_and_a_damaged_commit(compacted, command):
@@ -209,7 +211,7 @@ def test_verify_finds_a_removed_and_a_damaged_commit(compacted, command):
     compacted.write(f"{state}p1/{name}", b"no commit")
     code, _, err = command("verify", *compacted.uris, *compacted.endpoint)
     assert code == 1
-    assert "p0/: entry 1 of its log is gone" in err
+    assert "p0/: log entry 1 is missing" in err
     assert f"{state}p1/{name} is damaged" in err
     assert "compactor: IntegrityError: 2 findings" in err
 
@@ -228,7 +230,7 @@ def test_verify_finds_a_source_in_two_commits(compacted, command):
 def test_verify_refuses_a_destination_without_state(lake, command):
     code, _, err = command("verify", *lake.uris, *lake.endpoint)
     assert code == 2
-    assert "compactor: no run has left its state at s3://" in err
+    assert "compactor: there is no state of a run at s3://" in err
 
 
 def test_verify_reports_a_source_from_the_wrong_place(compacted, command):

@@ -90,7 +90,7 @@ def test_the_demo_on_generated_logs_shows_the_table_and_the_proof(tmp_path):
     assert 200 <= int(rows["GETs"][0]) <= 210
     assert rows["GETs"][1] == rows["Objects"][1]
     assert "equal answers for 21 partitions" in out
-    assert out.splitlines()[-1].startswith("without a Spark step, for there is no ")
+    assert out.splitlines()[-1].startswith("without a Spark step: no ")
     assert "by Spark" not in out
 
 
@@ -105,7 +105,7 @@ def test_the_demo_shows_one_oversized_partition_done_by_spark(spark, tmp_path):
     (line,) = [line for line in out.splitlines() if line.startswith("by Spark: ")]
     assert line.startswith("by Spark: busy/")
     assert f"proof: {rows['Records'][0]} of {rows['Records'][0]} records of 210 sources" in out
-    assert "left out of the proof" not in out
+    assert "not in the proof" not in out
     assert "without a Spark step" not in out
     (path,) = json.loads((tmp_path / "report.json").read_text())["spark"]
     assert line == f"by Spark: {path}"
@@ -151,7 +151,7 @@ def interrupt(process: subprocess.Popen[str], mark: str, *, once_there: str) -> 
     assert process.returncode == 130
     assert (out, without_progress(err)) == (
         "",
-        "compactor: interrupted; what was committed stands\n",
+        "compactor: interrupted; committed work is kept\n",
     )
     deadline = time.monotonic() + 60
     while left := processes_with(mark):

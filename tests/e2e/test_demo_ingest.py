@@ -48,4 +48,4 @@ def test_every_row_that_was_written_is_in_the_table_once_and_another_engine_coun
 def test_logs_of_a_directory_do_not_go_with_it() -> None:
     ended = _demo("--source", ".")
     assert ended.returncode == 2
-    assert "nothing beside --ingest" in ended.stderr
+    assert "--source and --ingest exclude each other" in ended.stderr

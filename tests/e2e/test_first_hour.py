@@ -63,11 +63,11 @@ def test_a_source_without_any_object_is_wrong_usage_and_nothing_is_written(bucke
     code, out, err = bucket.ask(name, "raw/")
     assert (code, out) == (2, "")
     assert err == (
-        f"compactor: nothing below s3://{bucket.name}/raw/: is the prefix right? the bucket has"
-        " logs/, raw2/\n"
+        f"compactor: there are no objects below s3://{bucket.name}/raw/\n"
+        f"  check the prefix; the bucket {bucket.name} has logs/, raw2/\n"
     )
     _, _, err = bucket.ask(name, "logs/x/")
-    assert err.endswith("the bucket has logs/a.json\n")
+    assert err.endswith(f"the bucket {bucket.name} has logs/a.json\n")
 
 
 @pytest.mark.parametrize("name", ["plan", "run"])
@@ -79,7 +79,7 @@ def test_a_window_without_objects_is_a_warning_with_the_last_date(bucket, name):
     assert "nothing to compact: no object of the window" in out
     assert (
         f"warning: no object from 2026-03-01 to 2026-03-02 (%Y/%m/%d); below s3://{bucket.name}"
-        "/raw/ there is 2026/, and last 2026/01/30/" in out
+        "/raw/ there is 2026/; the last is 2026/01/30/" in out
     )
 
 

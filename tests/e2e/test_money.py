@@ -191,7 +191,7 @@ def test_plan_ends_with_the_table_and_the_verdict(s3_here, capsys) -> None:
     lake = Lake(s3_here, {**gzipped(40), **json_lines(60, 3)})
     assert lake.plan("--clean-up", "delete", "--retention-days", "7") == 0
     told = capsys.readouterr().out
-    assert "What it costs and saves, by the prices of us-east-1" in told
+    assert "Cost and savings at the prices of us-east-1" in told
     last = told.splitlines()[-4:]
     assert last[0].startswith("the run costs $0.00")
     assert last[1].startswith("each scan of it opens 4 objects instead of 100: that saves $0.0000")
@@ -228,7 +228,7 @@ def test_a_region_without_prices_is_reported_and_us_east_1_shown(
     monkeypatch.setenv("AWS_DEFAULT_REGION", "ap-south-2")
     assert lake.plan() == 0
     told = capsys.readouterr().out
-    assert "What it costs and saves, by the prices of us-east-1" in told
+    assert "Cost and savings at the prices of us-east-1" in told
     assert told.splitlines()[-1] == (
         "no prices of ap-south-2 are known here: costs are those of us-east-1"
     )

@@ -116,8 +116,8 @@ def test_a_process_that_dies_or_hangs_is_replaced_and_loses_its_order_alone(
     object.__setattr__(made._task, "call_seconds", 1.0)
     lost = made.carry_out(orders[1])
     assert lost.error == LOST
-    hung = "killed, since it timed out after 1 s"
-    how = hung if trouble is signal.SIGSTOP else "ended by signal 9 (SIGKILL)"
+    hung = "was killed after a timeout of 1 s"
+    how = hung if trouble is signal.SIGSTOP else "was killed by signal 9 (SIGKILL)"
     assert lost.cause == f"its worker process {how}"
     (line,) = (one for one in log_lines(tmp_path / "log") if one["level"] == "ERROR")
     assert (line["path"], line["message"]) == (orders[1].path, f"WorkerLost: {lost.cause}")
@@ -191,7 +191,7 @@ def test_an_interrupt_ends_a_run_and_its_processes_says_what_stands_and_is_made_
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    stands = r"compactor: interrupted: (\d+) of 40 partitions are done; what was committed stands"
+    stands = r"compactor: interrupted: (\d+) of 40 partitions are done; committed work is kept"
     match = re.match(stands, err)
     assert match, err
     assert int(match[1]) < many
@@ -220,7 +220,9 @@ def test_a_run_whose_time_is_over_shows_what_stands_and_the_next_one_does_the_re
     told = capsys.readouterr()
     document = json.loads(told.out)
     assert (document["status"], document["error"]) == ("MORE", "TimeRanOut")
-    assert told.err.startswith(f"compactor: time ran out: 0 of {PARTITIONS} partitions are done")
+    assert told.err.startswith(
+        f"compactor: time limit reached: 0 of {PARTITIONS} partitions are done"
+    )
     assert not lake.keys("compacted/")
     assert main([*words, "--time-limit", "600"]) == 0
     assert lake.prove().holds

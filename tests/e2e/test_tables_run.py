@@ -109,7 +109,7 @@ def test_a_run_that_has_not_ended_is_shown_by_what_is_there(
     assert [one["table"] for one in status["working_on"]] == [ORDERS]
     assert status["report"] is None
     assert cli.main(["tables", "status", "--state-uri", state.uri]) == 0
-    assert "spark works on it for" in capsys.readouterr().out
+    assert "in progress with spark for" in capsys.readouterr().out
 
 
 def test_a_state_without_a_run_is_reported(

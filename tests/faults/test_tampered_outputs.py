@@ -54,5 +54,5 @@ def test_verify_names_an_object_that_no_commit_names(compacted):
     found = world.verify()
     world.client.delete_object(Bucket=world.lake, Key=stray)
     assert found.returncode == 1
-    assert f"{stray}: no commit names this object" in found.stdout + found.stderr
+    assert f"{stray}: not named by any commit" in found.stdout + found.stderr
     assert world.verify().returncode == 0

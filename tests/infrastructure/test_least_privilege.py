@@ -152,7 +152,8 @@ def test_taking_any_one_statement_from_the_machine_of_maintenance_shows(
 
     shown = [one for one in policies.identity if _refused(policies.without(one), calls)]
 
-    assert len(shown) >= 12
+    # Without Spark nothing starts or watches it.
+    assert len(shown) >= (10 if engine_of(context) == "none" else 12)
 
 
 _OTHER_OBJECT = ("kms:EncryptionContext:aws:s3:arn", "arn:aws:s3:::somebody/else")

@@ -39,7 +39,7 @@ def test_without_credentials_one_line_says_what_is_needed(monkeypatch: pytest.Mo
     for name in KEYS:
         monkeypatch.delenv(name)
     line = credentials.missing(["diff", "-c", "ingest=events"])
-    assert line.startswith("make diff asks AWS: no AWS credentials found: log in (aws sso login")
+    assert line.startswith("make diff needs AWS: no AWS credentials found: log in (aws sso login")
     assert "\n" not in line
     # With a profile of its own the CDK finds others, and without AWS it needs none.
     assert credentials.missing(["diff", "--profile", "me"]) == ""

@@ -87,10 +87,10 @@ EVENT_MUTATIONS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
 
 #: Seeds of schedules that noticed; one that is no longer right costs time, no more.
 EVENT_NOTICED: Mapping[str, int] = {
-    "the sequencer of a delete": 12,
-    "the name of an execution": 73,
-    "items before heads": 1,
-    "a mark only of what the log names": 227,
-    "the condition of a mark": 4295,
-    "the condition of a rest": 135,
+    "the sequencer of a delete": 93,
+    "the name of an execution": 80,
+    "items before heads": 19,
+    "a mark only of what the log names": 31,
+    "the condition of a mark": 7855,
+    "the condition of a rest": 846,
 }

@@ -334,7 +334,7 @@ def test_what_the_interpreter_would_get_wrong_is_refused(
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("{", "is no JSON"), ('{"Comment": "${SparkArn}"}', "SparkArn"), (None, "cannot read")],
+    [("{", "is not JSON"), ('{"Comment": "${SparkArn}"}', "SparkArn"), (None, "cannot read")],
 )
 def test_a_definition_that_cannot_be_read_says_so(
     tmp_path: Path, text: str | None, words: str

@@ -222,7 +222,7 @@ def test_what_is_not_plain_about_a_write_is_kept(client: Any, s3: EmbeddedS3) ->
 
 
 def test_a_name_that_is_no_bucket_name_is_refused(s3: EmbeddedS3) -> None:
-    with pytest.raises(EngineError, match="'x' is no bucket name"):
+    with pytest.raises(EngineError, match="'x' is not a valid bucket name"):
         s3.create_bucket("x")
 
 

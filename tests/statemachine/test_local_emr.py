@@ -78,9 +78,9 @@ def spark(tmp_path: Path, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("WRITTEN", str(tmp_path / "written"))
     made = Spark(tmp_path)
     monkeypatch.setattr(emr, "find_spark", lambda: made.here)
-    emr.listen(made.lines.append, made.ends.append)
+    emr.set_callbacks(made.lines.append, made.ends.append)
     yield made
-    emr.listen(lambda line: None, lambda partitions: None)
+    emr.set_callbacks(lambda line: None, lambda partitions: None)
 
 
 def wait_for(what: Any) -> None:

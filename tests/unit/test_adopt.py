@@ -268,7 +268,7 @@ def test_the_command_shows_what_is_proven_and_writes_nothing_on_a_dry_run(
     before = lost.store.contents("lake")
     code, out, err = command(*DEPTH, "--dry-run")
     assert (code, err) == (0, "")
-    assert "Outputs that no log names" in out
+    assert "Outputs without a commit" in out
     assert lost.store.contents("lake") == before
 
 
@@ -278,7 +278,7 @@ def test_the_command_writes_once_it_may(lost: World, command: Command) -> None:
     assert "written: " in out
     lost.must_be_finished()
     code, out, _ = command(*DEPTH, "--yes")
-    assert (code, "every output that is there is named by its log" in out) == (0, True)
+    assert (code, "every output is named by a commit" in out) == (0, True)
 
 
 def test_scripts_get_one_document(lost: World, command: Command) -> None:

@@ -266,10 +266,10 @@ def test_the_summary_shows_what_was_deleted_refused_and_aborted(
     desk.cleaned("a/", counts={**counts, "uploads_aborted": 2}, warnings=warnings)
     assert shown(desk.report(), capsys) == [
         "clean-up: 1,200 sources of 1 commit deleted, 2.0 KiB",
-        "clean-up: 1 source that S3 did not delete, see the report",
+        "clean-up: 1 source not deleted by S3; see the report",
         "clean-up: 2 unfinished uploads aborted",
         *(f"clean-up: warning: warning {n}" for n in range(5)),
-        "clean-up: and 2 more warnings, see the report",
+        "clean-up: and 2 more warnings; see the report",
     ]
 
 

@@ -95,8 +95,8 @@ def test_a_profile_that_is_not_there_is_named(capsys, monkeypatch, name):
     assert main([name, *COMMANDS.get(name, ())]) == 2
     _, err = capsys.readouterr()
     assert err == (
-        "compactor: there is no profile nope, which AWS_PROFILE names: aws configure"
-        " list-profiles shows those that are there\n"
+        "compactor: AWS_PROFILE names the profile nope, which does not exist\n"
+        "  aws configure list-profiles lists the existing profiles\n"
     )
 
 
@@ -124,4 +124,4 @@ def test_credentials_that_another_service_refuses_are_reported_as_those_that_s3_
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.url)
     assert main(["status"]) == 2
     _, err = capsys.readouterr()
-    assert err.startswith(f"compactor: the credentials found here are not taken ({code}): log in")
+    assert err.startswith(f"compactor: the credentials found here are not taken ({code})\n  log in")

@@ -85,7 +85,7 @@ def test_with_yes_it_deletes_and_ends_with_figures(world: World, command: Comman
     assert (code, err) == (0, "")
     assert left(world) == []
     assert out.splitlines()[-1].startswith("deleted 2 sources (")
-    assert "of 1 commit; 0 changed since and 0 refused" in out
+    assert "of 1 commit; kept 0 that changed since and 0 that the store refused" in out
     assert list(records(world)) == [1]
     code, out, _ = command("--yes")
     state = "s3://lake/_compactor/compacted/"
@@ -97,7 +97,10 @@ def test_where_there_is_no_terminal_it_wants_yes(world: World, command: Command)
     for words in ((), ("--json",)):
         code, out, err = command(*words)
         assert (code, out) == (2, "")
-        assert err.startswith("compactor: no terminal to ask at: give --yes, or --dry-run")
+        assert err.startswith(
+            "compactor: confirmation is needed, and there is no terminal to ask on\n"
+            "  give --yes, or --dry-run"
+        )
     assert len(world.store.calls) == requests
 
 
@@ -110,7 +113,7 @@ def test_on_a_terminal_it_asks(
 ) -> None:
     answers(text)
     code, _, err = command()
-    assert "delete 2 sources for good? [y/N] " in err
+    assert "delete 2 sources permanently? [y/N] " in err
     assert (code == 0) is deleted
     assert (left(world) == []) is deleted
     assert ("nothing was deleted" in err) is not deleted
@@ -124,7 +127,7 @@ def test_a_tampered_output_is_one_clear_line_and_a_failure(
     compact_more(world, "z.log", template=LOG_LINE)
     code, out, err = command(*words)
     assert code == 1
-    assert "1 finding; those sources stay" in err
+    assert "1 finding\n  the sources concerned are kept" in err
     if "--json" in words:
         (partition,) = json.loads(out)["partitions"]
         (line,) = partition["unsafe"]
@@ -142,7 +145,7 @@ def test_a_damaged_log_keeps_its_partition_and_no_other(world: World, command: C
     assert code == 1
     assert "other/: s3://lake/" in err
     assert "is damaged" in err
-    assert "nothing of it is deleted" in err
+    assert "nothing in it is deleted" in err
     assert left(world) == []
 
 
@@ -156,9 +159,9 @@ def test_what_the_store_refuses_is_reported_and_fails_the_command(
     code, out, err = command("--yes")
     assert code == 1
     assert f"{PARTITION.prefix}a.json: AccessDenied: no more\n" in err
-    assert "2 sources could not be deleted; run it again" in err
+    assert "2 sources could not be deleted\n  run it again" in err
     assert "deleted 0 sources" in out
-    assert "2 refused" in out
+    assert "2 that the store refused to delete" in out
 
 
 def test_an_output_that_is_tampered_with_after_the_decision_keeps_its_sources(
@@ -288,7 +291,7 @@ def test_without_any_state_there_is_nothing_to_do(
         code = cli.main(["clean-up", *WHERE, "--dry-run", "--endpoint-url", url])
     assert code == 0
     assert capsys.readouterr().out.startswith(
-        "nothing to delete: no run has left its state at s3://lake/_compactor/compacted/"
+        "nothing to delete: there is no state of a run at s3://lake/_compactor/compacted/"
     )
 
 
@@ -303,16 +306,16 @@ def test_old_files_of_the_state_are_counted_and_dropped_on_request(
     world: World, command: Command
 ) -> None:
     world.clean_up()
-    assert command("--yes")[1].count("old file") == 0
+    assert command("--yes")[1].count("expired") == 0
     old_files(world)
     runs = "_compactor/compacted/runs/long-ago/"
 
     code, out, _ = command("--dry-run")
-    assert (code, "1 old file of the state: of runs" in out) == (0, True)
+    assert (code, "1 expired state file: of runs" in out) == (0, True)
     assert world.store.contents("lake", runs)
     code, out, _ = command("--dry-run", "--json")
     assert json.loads(out)["totals"]["expired"] == 1
 
     code, out, _ = command("--yes")
-    assert (code, "1 old file of the state dropped" in out) == (0, True)
+    assert (code, "deleted 1 expired state file" in out) == (0, True)
     assert not world.store.contents("lake", runs)

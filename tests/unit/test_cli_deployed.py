@@ -116,9 +116,7 @@ def test_a_mistake_in_the_input_starts_nothing(stack, command):
     assert err.startswith("compactor: InvalidInput: target_bytes: ")
     code, out, err = command("status")
     assert code == 1
-    assert err == (
-        "compactor: s3-compactor has not run in the last 90 days; compactor start starts it\n"
-    )
+    assert err == ("compactor: s3-compactor has not run in the last 90 days\n  compactor start\n")
 
 
 def test_waiting_for_a_run_ends_with_its_report(stack, command):
@@ -157,7 +155,7 @@ def test_an_interrupt_while_waiting_says_that_the_run_goes_on(waiting, command, 
     monkeypatch.setattr(progress.Follower, "wait", interrupted)
     code, out, err = command("start", "--wait", "--name", "r1")
     assert (code, out) == (130, "")
-    assert err == "compactor: no longer waiting; the run goes on: compactor status r1\n"
+    assert err == "compactor: stopped waiting; run r1 continues\n  compactor status r1\n"
     assert command("status", "r1", "--json")[0] == 0
 
 
@@ -187,7 +185,7 @@ def test_status_shows_the_last_run_with_its_partitions(stack, command):
     lines = out.splitlines()
     assert lines[0] == "run r2: succeeded"
     assert lines[1].startswith("from 20")
-    assert lines[2:] == ["2/2 partitions", "its report: compactor report r2"]
+    assert lines[2:] == ["2/2 partitions", "report: compactor report r2"]
     assert command("status", "r1")[1].splitlines()[2] == "3/3 partitions"
 
 
@@ -280,7 +278,7 @@ def test_report_of_a_running_run_says_that_it_comes_last(waiting, command):
     for words in (("report",), ("report", "r1")):
         code, out, err = command(*words)
         assert (code, out) == (1, "")
-        assert err == "compactor: run r1 is still running; its report comes last\n"
+        assert err == "compactor: run r1 is still running; the report is written at its end\n"
 
 
 # mistakes
@@ -304,7 +302,7 @@ def test_a_stack_of_another_application_is_distinguished(command, name):
         code, _, err = command(name)
     assert code == 2
     assert err.startswith(
-        "compactor: the stack s3-compactor (CREATE_COMPLETE) is no deployment of s3-compactor: "
+        "compactor: the stack s3-compactor (CREATE_COMPLETE) is not a deployment of s3-compactor: "
     )
 
 

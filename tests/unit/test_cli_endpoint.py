@@ -122,8 +122,8 @@ def test_without_credentials_nothing_is_begun(capsys, monkeypatch, dead):
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
     assert main(["run", *PLACES, "--endpoint-url", dead]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("compactor: no AWS credentials found: log in (")
-    assert err.count("\n") == 1
+    assert err.startswith("compactor: no AWS credentials found\n  log in (")
+    assert err.count("\n") == 2
 
 
 def test_a_web_server_that_sends_everybody_elsewhere_is_no_endpoint(capsys):
@@ -149,4 +149,4 @@ def test_a_run_whose_endpoint_dies_says_so_once_while_it_goes_on(capsys, monkeyp
         time.sleep(0.3)
     err += capsys.readouterr().err
     assert err.startswith(f"compactor: {gone} has stopped answering (")
-    assert err.count("\n") == 1
+    assert err.count("\n") == 2

@@ -91,7 +91,7 @@ def test_reconcile_shows_what_no_event_named(
     capsys.readouterr()
     assert main(words(deployed, "reconcile")) == 0
     found = answer(capsys)
-    # Both are too young to tell.
+    # Both are too recent to decide.
     assert (found["objects"], found["registered"], found["younger"]) == (2, 0, 2)
     assert found["streams"][0]["stream"] == "logs"
     assert main(["reconcile", *words(deployed, "reconcile")[1:3]]) == 2

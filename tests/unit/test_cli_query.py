@@ -165,8 +165,11 @@ def test_rejected_records_are_counted_and_their_place_is_shown(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["SELECT nothing FROM records"], "what DuckDB takes over records"),
-        (["SELECT 1", "--below", "dt=2025"], "the beginning of a path with objects"),
+        (["SELECT nothing FROM records"], "a DuckDB statement over records"),
+        (
+            ["SELECT 1", "--below", "dt=2025"],
+            "the beginning of the path of a partition with objects",
+        ),
         (["SELECT 1", "--exact", "here"], "--exact"),
     ],
 )

@@ -76,10 +76,10 @@ def test_a_report_is_found_by_its_state_prefix_without_a_stack(stack, command):
 def test_a_run_without_a_report_below_the_prefix_is_reported_in_one_line(stack, command):
     code, out, err = command("report", "nothing", "--state-uri", STATE)
     assert (code, out) == (1, "")
-    assert err == f"compactor: run nothing left no report below {STATE}\n"
+    assert err == f"compactor: there is no report of run nothing below {STATE}\n"
     code, out, err = command("report", "--state-uri", STATE)
     assert (code, out) == (1, "")
-    assert err == f"compactor: no run left a report below {STATE}\n"
+    assert err == f"compactor: there is no report below {STATE}\n"
 
 
 def test_a_name_of_no_run_is_refused(stack, command):
@@ -92,7 +92,7 @@ def test_an_endpoint_stands_beside_a_state_prefix_alone(stack, command):
     code, _, err = command("report", "--endpoint-url", "http://127.0.0.1:1")
     assert code == 2
     assert "--endpoint-url" in err
-    assert "nothing without --state-uri" in err
+    assert "--endpoint-url needs --state-uri" in err
 
 
 def test_open_shows_the_page_and_html_says_where_it_is_kept(stack, command, opened, tmp_path):
@@ -118,7 +118,7 @@ def test_without_a_browser_the_file_is_named(stack, command, monkeypatch, tmp_pa
     leave(stack, "r1", objects_in=7, objects_out=1)
     page = tmp_path / "page.html"
     code, _, err = command("report", "--state-uri", STATE, "--open", "--html", str(page))
-    assert (code, err) == (0, f"compactor: no browser found here; the page is {page}\n")
+    assert (code, err) == (0, f"compactor: found no browser; the page is {page}\n")
 
 
 def test_a_page_that_cannot_be_written_is_one_clear_error(stack, command, tmp_path):
@@ -126,7 +126,7 @@ def test_a_page_that_cannot_be_written_is_one_clear_error(stack, command, tmp_pa
     wrong = tmp_path / "nowhere" / "page.html"
     code, out, err = command("report", "--state-uri", STATE, "--html", str(wrong))
     assert (code, out) == (2, "")
-    assert f"--html: '{wrong}' is not accepted; expected a file that can be written" in err
+    assert f"--html: '{wrong}' is not accepted; expected a writable file" in err
 
 
 # history
@@ -144,7 +144,7 @@ def test_history_shows_the_runs_that_left_a_report_the_newest_first(stack, comma
     assert (first["objects_before"], first["objects_after"], first["backlog"]) == (2_000, 24, 3)
     code, out, _ = command("history")
     assert code == 0
-    assert f"2 runs below {STATE}, the newest first" in out
+    assert f"2 runs below {STATE}, newest first" in out
     assert "2,000" in out
 
 
@@ -161,10 +161,10 @@ def test_a_number_of_runs_that_is_invalid_is_refused(command, capsys, number):
     with pytest.raises(SystemExit) as ended:
         command("history", f"--runs={number}")
     assert ended.value.code == 2
-    assert f"'{number}' is not accepted; expected 1 to 1,000" in capsys.readouterr().err
+    assert f"'{number}' is not a number from 1 to 1,000" in capsys.readouterr().err
 
 
 def test_a_prefix_without_runs_is_reported_in_one_line(stack, command):
     code, out, err = command("history", "--state-uri", f"s3://{LAKE}/elsewhere/")
     assert (code, out) == (1, "")
-    assert err == f"compactor: no run left a report below s3://{LAKE}/elsewhere/\n"
+    assert err == f"compactor: there is no report below s3://{LAKE}/elsewhere/\n"

@@ -148,7 +148,7 @@ def test_files_that_are_there_are_named_and_stay_unless_they_may_be_replaced(
     words = ("restore", DEST, "--prefix", KEY, "-o", str(tmp_path))
     code, out, err = command(*words)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "b.json' is there already" in err
+    assert "b.json' exists" in err
     assert files_below(tmp_path) == {f"{KEY}b.json": b"mine"}
     assert command(*words, "--overwrite")[0] == 0
     assert files_below(tmp_path) == {f"{KEY}a.json": LINE, f"{KEY}b.json": LINE}
@@ -162,7 +162,7 @@ def test_a_key_that_others_lie_below_is_refused_before_anything_is_written(
     world.run()
     code, _, err = command("restore", DEST, "--prefix", "logs/", "-o", str(tmp_path))
     assert code == 2
-    assert f"'{KEY}a' would be a file, and '{KEY}a/b/c' lie below it" in err
+    assert f"'{KEY}a' would be a file, and '{KEY}a/b/c' is below it" in err
     assert not [*tmp_path.iterdir()]
 
 
@@ -184,7 +184,7 @@ def test_a_file_where_a_directory_is_needed_is_named(world, command, tmp_path):
     (tmp_path / "logs").write_bytes(b"mine")
     code, _, err = command("restore", DEST, f"{KEY}a", "-o", str(tmp_path))
     assert code == 2
-    assert f"{str(tmp_path / 'logs')!r} is no directory" in err
+    assert f"{str(tmp_path / 'logs')!r} is not a directory" in err
 
 
 @pytest.mark.parametrize("length", [254, 255])
@@ -202,7 +202,7 @@ def test_a_longer_name_is_refused_by_name_before_anything_is_written(world, comm
     world.run()
     code, _, err = command("restore", DEST, "--prefix", "logs/", "-o", str(tmp_path))
     assert code == 2
-    assert "would have a name of 256 bytes, the most are 255" in err
+    assert "would have a name of 256 bytes; the limit is 255" in err
     assert not [*tmp_path.iterdir()]
 
 

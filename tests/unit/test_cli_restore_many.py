@@ -121,7 +121,7 @@ def test_what_is_wanted_comes_back_in_its_newest_version_of_that_time(
         (["--all", "--prefix", "logs/"], "KEY: ['--prefix', '--all']"),
         ([KEY + "a", "--all"], "KEY:"),
         ([], "KEY: no value"),
-        (["--all", "--etag", "x"], "--etag: 'x'"),
+        (["--all", "--etag", "x"], "--etag needs a single KEY"),
         (["--until", "yesterday"], "--until: 'yesterday'"),
     ],
 )
@@ -130,7 +130,7 @@ def test_what_nothing_fits_and_what_contradicts_itself_is_reported_in_one_line(
 ) -> None:
     code, _, err = restore(*words, "-o", tmp_path)
     assert (code, err.count("\n")) == (2, 1)
-    assert f"InvalidInput: {told}" in err
+    assert told in err
     assert not files_below(tmp_path)
 
 
@@ -228,7 +228,7 @@ def test_on_a_system_where_backslashes_part_names_they_are_no_names(
     put(world, **{"a\\..\\b": "x", "c:d": "y"})
     code, _, err = restore("--all", "-o", tmp_path)
     assert code == 2
-    assert err.count("no file can be called") == 2
+    assert err.count("is not a valid file name") == 2
     assert restore("--all", "-o", tmp_path, "--escape-names")[0] == 0
     assert files_below(tmp_path) == {KEY + "a%5C..%5Cb": line("x"), KEY + "c%3Ad": line("y")}
 
@@ -240,7 +240,7 @@ def test_the_file_system_says_how_long_names_may_be(
     put(world, **{"n" * 100: "x", "m" * 101: "y", "m" * 102: "z"})
     code, _, err = restore("--all", "-o", tmp_path)
     assert code == 2
-    assert "name of 101 bytes, the most are 100" in err
+    assert "name of 101 bytes; the limit is 100" in err
     assert restore("--all", "-o", tmp_path, "--escape-names")[0] == 0
     assert sorted(files_below(tmp_path).values()) == [line("x"), line("y"), line("z")]
     assert max(len(name.rpartition("/")[2]) for name in files_below(tmp_path)) == 100
@@ -275,7 +275,7 @@ def test_a_directory_that_becomes_a_link_meanwhile_leads_nowhere(
 
     monkeypatch.setattr(restored_files.Targets, "check", late)
     code, _, err = restore("--all", "-o", inside)
-    assert (code, "is a link now" in err) == (2, True)
+    assert (code, "has become one" in err) == (2, True)
     assert not files_below(outside)
 
 
@@ -325,7 +325,7 @@ def test_objects_that_are_there_stay_unless_they_may_be_replaced(
     days.store.seed("other", f"back/{KEY}b", b"mine")
     code, _, err = restore("--all", "-o", BACK)
     assert (code, err.count("\n")) == (2, 1)
-    assert f"'s3://other/back/{KEY}b' is there already (--overwrite replaces it)" in err
+    assert f"'s3://other/back/{KEY}b' exists (--overwrite replaces it)" in err
     assert objects(days) == {f"back/{KEY}b": b"mine"}
     assert restore("--all", "-o", BACK, "--overwrite")[0] == 0
     assert sorted(objects(days).values()) == [line("a2"), line("b1"), line("c3")]
@@ -354,7 +354,7 @@ def test_an_object_that_is_put_meanwhile_stays(
     world.store.hooks.before.append(late)
     code, _, err = restore("--all", "-o", BACK, "--overwrite")
     assert (code, err.count("\n")) == (2, 1)
-    assert "a place that no other writer takes meanwhile" in err
+    assert "a key that no other writer takes at the same time" in err
     assert objects(world) == {place: b"theirs"}
     assert not [*world.store.list_uploads("other", "")]
 
@@ -412,7 +412,7 @@ def test_nothing_is_restored_among_outputs_or_state(
     before = objects(days, "lake")
     code, _, err = restore("--all", "-o", place)
     assert (code, err.count("\n")) == (2, 1)
-    assert "a place apart from s3://lake/" in err
+    assert "a place outside of s3://lake/" in err
     assert objects(days, "lake") == before
 
 
@@ -490,7 +490,7 @@ def test_what_is_too_large_to_be_replaced_under_a_condition_is_reported_before_a
     monkeypatch.setattr(restored_objects, "_MOST_REPLACED_BYTES", 4)
     days.store.seed("other", f"back/{KEY}b", b"mine")
     code, _, err = restore("--all", "-o", BACK, "--overwrite")
-    assert (code, f"back/{KEY}b' is there already, and too large to be replaced" in err) == (
+    assert (code, f"back/{KEY}b' exists, and is too large to be replaced" in err) == (
         2,
         True,
     )
@@ -504,7 +504,7 @@ def test_python_restores_to_a_bucket_as_well_and_by_a_glob(
     done = api.restore(DEST, glob="*/[bc]", to=BACK)
     assert {one.path for one in done} == {f"{BACK}{KEY}b", f"{BACK}{KEY}c"}
     assert sorted(objects(days).values()) == [line("b1"), line("c3")]
-    with pytest.raises(InvalidInput, match="a place apart"):
+    with pytest.raises(InvalidInput, match="a place outside"):
         api.restore(DEST, prefix=KEY, to=DEST)
     api.restore(DEST, glob="*", prefix=KEY + "a", to=tmp_path)
     assert files_below(tmp_path) == {KEY + "a": line("a2")}
@@ -512,7 +512,7 @@ def test_python_restores_to_a_bucket_as_well_and_by_a_glob(
 
 def test_names_are_not_escaped_where_all_are_taken(days: World, restore: Command) -> None:
     code, _, err = restore("--all", "-o", BACK, "--escape-names")
-    assert (code, "InvalidInput: --escape-names" in err) == (2, True)
+    assert (code, "--escape-names is for directories" in err) == (2, True)
 
 
 def test_what_s3_refuses_ends_it(days: World, restore: Command) -> None:

@@ -237,9 +237,10 @@ def test_a_prefix_with_nothing_below_it_ends_with_what_the_bucket_has(store, cap
     store.seed("source", "other/a.json", JSON)
     assert cli.main(["scan", URI]) == 2
     out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
+    assert (out, err.count("\n")) == ("", 2)
     assert (
-        "nothing below s3://source/logs/: is the prefix right? the bucket has other/, raw/" in err
+        "there are no objects below s3://source/logs/\n"
+        "  check the prefix; the bucket source has other/, raw/" in err
     )
 
 

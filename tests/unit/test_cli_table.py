@@ -120,11 +120,11 @@ def test_old_lists_are_reported_and_deleted_when_that_is_said(
         assert table("refresh")[0] == 0
     code, out, _ = table("expire")
     assert code == 0
-    assert "0 lists that no query needs would go (--yes deletes them); 1 later" in out
+    assert "0 unused lists would be deleted (--yes deletes them); 1 kept for now" in out
     # Nobody waits an hour here.
     monkeypatch.setattr(old_lists, "_grace", lambda *_: 0.0)
-    assert "1 list that no query needs would go" in table("expire")[1]
-    assert "1 list that no query needs deleted; 0 later" in table("expire", "--yes")[1]
+    assert "1 unused list would be deleted" in table("expire")[1]
+    assert "1 unused list deleted; 0 kept for now" in table("expire", "--yes")[1]
     _, out, _ = table("expire", "--json")
     assert json.loads(out[out.index("{") :]) == {"table": "glue:lake.logs", "partitions": []}
     found = s3.list_objects_v2(Bucket="my-lake", Prefix="compactor-readers/")["Contents"]

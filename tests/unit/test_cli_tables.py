@@ -118,7 +118,7 @@ def test_a_table_that_cannot_be_read_keeps_no_other_from_being_shown(capsys):
 
 
 def test_where_no_table_is_found_it_is_said(capsys):
-    assert "no table like s3://lake/else/" in told(
+    assert "no table matches s3://lake/else/" in told(
         capsys, "scan", "--delta-prefixes", f"s3://{BUCKET}/else/"
     )
 

@@ -130,13 +130,16 @@ def test_a_history_is_reported_as_json(capsys):
 
 
 def test_a_table_without_a_look_has_no_history(capsys):
-    assert "nothing is known of delta:s3://lake/gold/orders/" in told(capsys, "history", *WHERE)
+    assert "there is no history of delta:s3://lake/gold/orders/" in told(capsys, "history", *WHERE)
     assert json.loads(told(capsys, "history", *WHERE, "--json"))["cron"] is None
 
 
 def test_where_there_is_no_terminal_an_undo_wants_yes(capsys):
     line = told(capsys, "undo", *WHERE, "--json", code=2)
-    assert line.startswith("compactor: no terminal to ask at: give --yes, or --dry-run")
+    assert line.startswith(
+        "compactor: confirmation is needed, and there is no terminal to ask on\n"
+        "  give --yes, or --dry-run"
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,7 +230,7 @@ def test_a_table_that_another_run_works_on_is_not_undone(capsys, store, spark):
 def test_without_spark_the_order_is_left_and_how_it_is_carried_out(capsys, store):
     leave(store, receipt())
     out = told(capsys, "undo", *WHERE, "--yes")
-    assert "not undone yet, no pyspark here; ordered: s3://lake/" in out
+    assert "not undone yet: no pyspark here; the order is s3://lake/" in out
     assert "spark-submit maintain_tables.py --order s3://lake/" in out
 
 
@@ -237,7 +240,7 @@ def test_who_says_no_orders_nothing(capsys, store, monkeypatch):
     monkeypatch.setattr(typed, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdin", typed)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert "nothing was ordered" in told(capsys, "undo", *WHERE, code=1)
+    assert "nothing was changed" in told(capsys, "undo", *WHERE, code=1)
     assert not [key for key in store.contents("lake") if key.endswith(".order.json")]
 
 

@@ -76,7 +76,7 @@ def test_a_stack_without_maintenance_says_so(
     monkeypatch.setattr(tables_run, "find_stack", lambda aws, name: bare)
 
     assert cli.main(["tables", "run", "--stack", "lake"]) == 2
-    assert "the stack lake maintains no tables" in capsys.readouterr().err
+    assert "the stack lake does not maintain tables" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -208,7 +208,7 @@ def test_a_key_that_stands_twice_in_a_document_is_refused_at_every_level(
     path.write_text(document)
     code, err = outcome(capsys, command, "--input", str(path))
     assert code == 2
-    assert "'clean_up' stands in it twice" in err
+    assert "'clean_up' appears twice" in err
 
 
 def test_a_document_is_read_as_it_is():

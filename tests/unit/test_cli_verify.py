@@ -71,7 +71,7 @@ def test_archived_outputs_are_named_and_nothing_is_wrong_with_them(
     for number, key in ((1, first), (3, third)):
         line = f"{PARTITION.path} commit {number}: not read: archived: s3://lake/{key}"
         assert f"{line} (DEEP_ARCHIVE; size and CRC32 agree)" in out
-    assert "sound, but 2 archived outputs not read: 4 commits" in out
+    assert "sound, but 2 archived outputs could not be read: 4 commits" in out
 
 
 def test_what_follows_an_archived_output_is_looked_at_too(world: World, command: Command) -> None:
@@ -138,7 +138,7 @@ def test_a_commit_that_points_to_none_is_a_finding(world: World, command: Comman
     newest = commits_of(world)[0] if commits_of(world)[0].again else commits_of(world)[-1]
     rewrite(world, newest, again=(replace(newest.again[0], of=77),))
     code, _, err = command()
-    assert (code, "content of commit 77, which is gone or void" in err) == (1, True)
+    assert (code, "content of commit 77, which is missing or void" in err) == (1, True)
 
 
 # Clean-up.

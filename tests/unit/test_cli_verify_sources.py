@@ -79,7 +79,7 @@ def test_what_clean_up_deleted_is_distinguished_from_what_others_deleted(
     cli.main(["verify", "s3://source/logs/", "s3://lake/compacted/", "--sources"])
     out = capsys.readouterr().out
     assert "sources now: 2 equal, 1 changed, 2 deleted by clean-up, 1 missing\n" in out
-    assert f"commit 2: 1 not deleted by clean-up, and missing, such as {key('c')}\n" in out
+    assert f"commit 2: 1 missing and not deleted by clean-up, such as {key('c')}\n" in out
 
 
 def test_sources_that_went_after_a_refused_clean_up_are_its_doing(verified: Verify) -> None:

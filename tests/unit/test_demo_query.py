@@ -66,14 +66,14 @@ def test_what_duckdb_cannot_read_is_said_and_not_called_equal() -> None:
     line = b"2026-01-02T03:04:05Z " + b"x" * LONGER_THAN_DUCKDB_TAKES
     asked = asked_of(compacted({"a.log": line, "b.log": b"2026-01-02T03:04:05Z short"}))
     assert asked.sources is None
-    assert asked.missing.startswith("no query over both: DuckDB cannot read the sources (")
+    assert asked.missing.startswith("no query: DuckDB cannot read the sources (")
     assert len(asked.missing) < 300
 
 
 def test_outputs_that_duckdb_cannot_read_where_it_read_the_sources_are_a_fault() -> None:
     world = compacted({"a.json": b'{"a":1}\n', "b.json": b'{"a":2}\n'})
     rewrite(world, b'{"a":1}', b'{"a":1')
-    with pytest.raises(IntegrityError, match="reads the sources, and not the outputs"):
+    with pytest.raises(IntegrityError, match="reads the sources but not the outputs"):
         asked_of(world)
 
 
@@ -84,7 +84,8 @@ def test_without_duckdb_one_line_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setattr(extras, "find_spec", lambda _: None)
     asked = asked_of(world)
     assert asked.missing == (
-        "a query over both needs more than the base install: pip install 's3-compactor[query]'"
+        "a query over sources and outputs needs more than the base install:"
+        " pip install 's3-compactor[query]'"
     )
     assert asked.to_dict()["sources"] is None
 
@@ -92,5 +93,7 @@ def test_without_duckdb_one_line_says_what_to_install(monkeypatch: pytest.Monkey
 def test_different_answers_end_the_demo_as_failed() -> None:
     proof = Proof(sources=2, records=6, matched=6)
     demo.require_equal(proof, Asked())
-    with pytest.raises(Failure, match=r"a query of sources and outputs differs in 2026/01/02/"):
+    with pytest.raises(
+        Failure, match=r"sources and outputs give different query results for 2026/01/02/"
+    ):
         demo.require_equal(proof, Asked(differing=[PARTITION.path]))

@@ -18,7 +18,7 @@ BAD = [
     ("rows", "20", "whole number"),
     ("formats", (), "at least one of json, csv"),
     ("formats", ("json",), "at least one of json"),
-    ("formats", (LogFormat.CSV, LogFormat.CSV), "none twice"),
+    ("formats", (LogFormat.CSV, LogFormat.CSV), "each once"),
     ("start", "2026-01-01", "a date"),
     ("start", datetime(2026, 1, 1), "a date"),  # noqa: DTZ001 - naive on purpose
     ("start", date(1969, 12, 31), "1970-01-01 or later"),

@@ -561,6 +561,14 @@ def test_other_levels_and_markers_are_no_columns(name: str) -> None:
     assert discover(settings(depth=1), world.store, NOW, committed=lambda _: ()).items
 
 
+@pytest.mark.parametrize("given", [{}, {"policies": [{"match": ["*"], "leave": True}]}])
+def test_what_no_run_takes_is_no_reason_to_refuse(given: dict[str, Any]) -> None:
+    world = World()
+    name = "a.json" if given else "_a.json"
+    world.store.seed("source", f"logs/d/region=eu/{name}", b'{"id": 1}\n')
+    discover(settings(depth=1, **given), world.store, NOW, committed=lambda _: ())
+
+
 def test_a_few_keys_in_such_levels_are_left_alone_and_stop_nothing() -> None:
     world = World()
     world.add("a.json", LINE)

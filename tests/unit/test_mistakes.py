@@ -81,9 +81,9 @@ def test_a_destination_without_a_run_is_reported_as_that(world, command, words):
     code, out, err = command(*words)
     assert (code, out) == (2, "")
     assert err == (
-        "compactor: no run has left its state at s3://lake/_compactor/compcated/: is this the"
-        " destination of a run? One with an s3_state_uri of its own needs the same --state-uri"
-        " here\n"
+        "compactor: there is no state of a run at s3://lake/_compactor/compcated/\n"
+        "  check that it is the destination of a run; a run with its own s3_state_uri needs the"
+        " same --state-uri here\n"
     )
 
 
@@ -114,7 +114,8 @@ def test_where_there_is_no_terminal_the_options_that_go_on_are_reported(command,
     code, out, err = command(name, SOURCE, DEST)
     assert (code, out) == (2, "")
     assert err == (
-        "compactor: no terminal to ask at: give --yes, or --dry-run to see what would be done\n"
+        "compactor: confirmation is needed, and there is no terminal to ask on\n"
+        "  give --yes, or --dry-run to see what would be done\n"
     )
 
 
@@ -193,7 +194,7 @@ def test_what_no_commit_names_is_reported_by_what_was_asked_for(world, command, 
 def test_ls_of_nothing_says_so_and_is_no_failure(world, command):
     code, out, err = command("ls", DEST, "lgos/")
     assert (code, out) == (0, "")
-    assert "no commit below s3://lake/_compactor/compacted/ names a source like that" in err
+    assert "no commit below s3://lake/_compactor/compacted/ names a matching source" in err
     assert command("ls", DEST, "lgos/", "--json")[1:] == ("[]\n", "")
 
 
@@ -208,7 +209,7 @@ def test_where_no_table_is_like_a_pattern_the_pattern_is_reported(
 ):
     monkeypatch.setattr(table_input, "open_store", lambda *_: world.store)
     code, out, _ = command("tables", name, "--delta-prefixes", "s3://lake/gold/")
-    assert (code, out) == (0, "there is no table like s3://lake/gold/\n")
+    assert (code, out) == (0, "no table matches s3://lake/gold/\n")
 
 
 @pytest.mark.parametrize("statement", ["selct 1", "", ";"])
@@ -234,7 +235,7 @@ def test_verify_of_another_source_asks_whether_it_is_the_right_one(world, comman
     code, _, err = command("verify", "s3://source/lgos/*/", DEST)
     assert code == 2
     assert "s3_source_uri: 's3://source/lgos/*/' is not accepted; expected the source of" in err
-    assert "1 commit of other sources not judged, such as that of s3://source/logs/" in err
+    assert "1 commit of other sources not verified, such as that of s3://source/logs/" in err
     assert command("verify", SOURCE, DEST)[0] == 0
 
 
@@ -248,7 +249,7 @@ def test_verify_of_a_shared_destination_judges_one_source_and_names_the_others(w
     assert (code, err) == (0, "")
     assert out == (
         "sound: 1 commit, 1 output, 2 sources, 3 records\n"
-        "1 commit of other sources not judged, such as that of"
+        "1 commit of other sources not verified, such as that of"
         " s3://source/other/2026/01/02/c.json\n"
         "sources now: 2 equal, 0 changed, 0 deleted by clean-up, 0 missing\n"
     )
@@ -264,9 +265,9 @@ def test_verify_of_a_shared_destination_judges_one_source_and_names_the_others(w
     [
         (
             ("s3://source/lgos/", DEST),
-            "none of 1 commit past retention is of s3://source/lgos/; is this the source of these",
+            "none of 1 commit past retention is of s3://source/lgos/; check that it is the source",
         ),
-        ((SOURCE, NOWHERE), "no run has left its state at s3://lake/_compactor/compcated/"),
+        ((SOURCE, NOWHERE), "there is no state of a run at s3://lake/_compactor/compcated/"),
     ],
     ids=["another source", "another destination"],
 )

@@ -159,14 +159,14 @@ def test_a_source_with_nothing_below_it_is_refused_with_what_the_bucket_has():
     with pytest.raises(InvalidInput) as caught:
         require_source(settings(), store)
     assert str(caught.value) == (
-        "nothing below s3://source/logs/: is the prefix right? the bucket has lost+found/, raw/,"
-        " note.txt"
+        "there are no objects below s3://source/logs/: check the prefix; the bucket source has"
+        " lost+found/, raw/, note.txt"
     )
 
 
 def test_the_deepest_level_of_the_prefix_that_exists_is_shown():
     store = a_store("logs/app/2026/a", "logs/web/2026/a", "other/a")
-    with pytest.raises(InvalidInput, match=r"the bucket has logs/app/, logs/web/$"):
+    with pytest.raises(InvalidInput, match=r"the bucket source has logs/app/, logs/web/$"):
         require_source(settings(s3_source_uri="s3://source/logs/ap/2026/"), store)
 
 
@@ -182,7 +182,7 @@ def test_sources_that_clean_up_deleted_are_no_mistake():
     (page,) = world.store.list_objects("source", PARTITION.prefix)
     assert not world.store.delete_sources(page).refused
     require_source(world.settings, world.store)
-    with pytest.raises(InvalidInput, match="nothing below s3://source/lgos/"):
+    with pytest.raises(InvalidInput, match="no objects below s3://source/lgos/"):
         require_source(
             settings(s3_source_uri="s3://source/lgos/", s3_state_uri=world.settings.s3_state_uri),
             world.store,
@@ -201,7 +201,7 @@ def test_a_window_without_objects_is_reported_with_what_there_is_and_the_last_da
     store = a_store(*(f"logs/{day}/a" for day in days))
     assert warned(store) == (
         "no object from 2026-03-10 to 2026-03-12 (%Y/%m/%d); below s3://source/logs/ there is"
-        " 2025/, 2026/, and last 2026/05/02/"
+        " 2025/, 2026/; the last is 2026/05/02/"
     )
     assert store.count("list_level") == 3
 
@@ -209,21 +209,21 @@ def test_a_window_without_objects_is_reported_with_what_there_is_and_the_last_da
 def test_of_many_prefixes_the_first_are_shown():
     store = a_store(*(f"logs/dt=2026-04-{day:02}/a" for day in range(1, 9)))
     line = warned(store, date_format="dt=%Y-%m-%d")
-    assert line.endswith(", dt=2026-04-05/, ..., and last dt=2026-04-08/")
+    assert line.endswith(", dt=2026-04-05/, ...; the last is dt=2026-04-08/")
 
 
 def test_where_nothing_looks_like_a_date_wildcards_are_named():
     line = warned(a_store("logs/app/2026/01/01/a", "logs/web/a"))
     assert line.endswith(
-        "there is app/, web/; levels above the dates are given as wildcards, such as"
+        "there is app/, web/; give the levels above the dates as wildcards, such as"
         " s3://source/logs/*/"
     )
 
 
 def test_a_source_without_prefixes_may_be_the_wrong_one():
-    assert warned(a_store("logs/a")).endswith("is the source right?")
+    assert warned(a_store("logs/a")).endswith("check the source")
 
 
 def test_wildcards_that_match_nothing_are_said_to():
     line = warned(a_store("logs/app/a"), s3_source_uri="s3://source/logs/x*/")
-    assert line.endswith("for no prefix matches s3://source/logs/x*/")
+    assert line.endswith("no prefix matches s3://source/logs/x*/")

@@ -122,7 +122,7 @@ def test_the_command_line_says_that_clean_up_waits_for_the_grace(capsys) -> None
     assert (decision.due, decision.waiting) == ([], 1)
     clean_up._show([decision], lake.world.settings, lake.store)
     out = capsys.readouterr().out
-    assert "nothing to delete yet: readers of 1 commit past retention are waited for" in out
+    assert "nothing to delete yet: 1 commit past retention may still have readers" in out
     assert "warning: sources that are past retention wait" in out
 
 

@@ -108,5 +108,5 @@ def test_nothing_is_restored_among_outputs_from_above_either(
     assert record_partition(run, Counts()).counts.objects_in == 1
     before = world.store.contents("lake", "")
     code, _, err = restore("--all", "-o", "s3://lake/")
-    assert (code, "would lie among outputs or state, in s3://lake/compacted/" in err) == (2, True)
+    assert (code, "would be among outputs or state, in s3://lake/compacted/" in err) == (2, True)
     assert world.store.contents("lake", "") == before

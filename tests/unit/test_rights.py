@@ -120,7 +120,7 @@ def test_a_single_missing_right_is_reported_by_its_error_alone(s3, capsys):
     s3.answer = refused_where(lambda asked: asked.path.startswith("/my-logs"))
     line = ended(capsys, s3, "plan")
     assert "not allowed: list s3://my-logs/raw/" in line
-    assert "rights are missing" not in line
+    assert "permissions are missing" not in line
 
 
 @pytest.mark.parametrize("name", ["plan", "run"])
@@ -129,7 +129,7 @@ def test_a_command_that_meets_one_missing_right_names_all(s3, capsys, name):
     line = ended(capsys, s3, name)
     reads = "s3:ListBucket on s3://my-logs/raw/, s3:ListBucket on s3://my-lake/compacted/"
     assert "not allowed: list s3://my-logs/raw/: 403" in line
-    assert f" rights are missing: {reads}" in line
+    assert f" permissions are missing: {reads}" in line
     assert ("s3:PutObject on s3://my-lake/compacted/" in line) == (name == "run")
 
 
@@ -144,7 +144,7 @@ def test_a_run_that_fails_in_its_partitions_for_a_right_names_all_that_are_missi
     monkeypatch.setattr(run, "execute_here", lambda *_: EndedRun("run-1", end, None))
     assert main(["run", SOURCE, DESTINATION]) == 1
     assert capsys.readouterr().err == (
-        f"compactor: PartitionsFailed: {cause}; 2 rights are missing:"
+        f"compactor: PartitionsFailed: {cause}; 2 permissions are missing:"
         f" {', '.join(ALL[one] for one in refused)}\n"
     )
 

@@ -203,8 +203,8 @@ def test_the_command_line_shows_what_was_set_aside(tables, monkeypatch, capsys):
     tables.compact("d.json")
     assert show(tables, monkeypatch) == 0
     out = capsys.readouterr().out
-    assert "glue:lake.events: 2 outputs given" in out
-    assert "1 output for the next run" in out
+    assert "glue:lake.events: 2 outputs added" in out
+    assert "1 output waiting for the next run" in out
     assert "1 output set aside; their sources are kept" in out
     assert "a column is of another type" in out
     assert show(tables, monkeypatch, "--json") == 0

@@ -65,7 +65,7 @@ def submit(here: SparkHere, rest: str) -> None:
     here.spark_submit.chmod(0o755)
 
 
-@pytest.mark.parametrize(("code", "failure"), [(0, ""), (3, "exit status 3; the log has")])
+@pytest.mark.parametrize(("code", "failure"), [(0, ""), (3, "exit status 3; see the log")])
 def test_lines_for_a_person_are_reported_and_the_rest_is_logged(
     spark: SparkHere, tmp_path: Path, code: int, failure: str
 ) -> None:

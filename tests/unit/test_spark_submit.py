@@ -177,10 +177,10 @@ def test_spark_is_here_with_pyspark_and_a_new_enough_java(machine: Path, told: s
 @pytest.mark.parametrize(
     ("told", "what"),
     [
-        ('java version "1.8.0_292"', "Java 8 here, and Spark runs on 17 and 21"),
-        ('openjdk version "11.0.2" 2019-01-15', "Java 11 here, and Spark runs on 17 and 21"),
-        ('openjdk version "25.0.1" 2025-10-21', "Java 25 here, and Spark runs on 17 and 21"),
-        ("what is a version?", "no version to be had"),
+        ('java version "1.8.0_292"', "Java 8 found, but Spark runs on 17 and 21"),
+        ('openjdk version "11.0.2" 2019-01-15', "Java 11 found, but Spark runs on 17 and 21"),
+        ('openjdk version "25.0.1" 2025-10-21', "Java 25 found, but Spark runs on 17 and 21"),
+        ("what is a version?", "cannot determine the version"),
     ],
 )
 def test_an_old_java_is_reported_with_what_to_install(machine: Path, told: str, what: str) -> None:

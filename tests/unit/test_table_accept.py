@@ -540,7 +540,7 @@ def test_the_command_asks_unless_yes_is_given(tables, monkeypatch, capsys):
     assert command(tables, monkeypatch, "--add-missing") == 2
     assert "--yes" in capsys.readouterr().err
     assert command(tables, monkeypatch, "--add-missing", "--yes") == 0
-    assert "accepted, by entry 3 of the table log" in capsys.readouterr().out
+    assert "accepted: entry 3 of the table log" in capsys.readouterr().out
     tables.must_have_all()
     assert command(tables, monkeypatch, "--add-missing", "--yes") == 0
     assert "there is nothing to accept" in capsys.readouterr().out

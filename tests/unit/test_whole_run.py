@@ -270,7 +270,7 @@ def test_a_failure_that_does_not_pass_is_given_up_and_the_others_are_done() -> N
 
 def test_the_report_says_how_the_last_worker_of_a_lost_partition_ended() -> None:
     world = World("a/", "b/", "c/")
-    ending = "its worker process ended by signal 9 (SIGKILL)"
+    ending = "its worker process was killed by signal 9 (SIGKILL)"
     world.run(lambda desk: Lossy(desk, ending))
     told = {one["path"]: one for one in world.stored("report.json")["partitions"]}
     assert [told[path]["error"] for path in ("a/", "b/", "c/")] == [LOST, LOST, ""]

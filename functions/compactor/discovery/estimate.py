@@ -49,10 +49,10 @@ _OUTPUT = Counter(PUT=4)
 _BESIDE_READING = Counter(LIST=1)
 # Where nothing was ever committed, the first commit founds the destination; and a partition with
 # nothing to do asks for what is not there yet.
-_FOUNDED = Counter(LIST=3, PUT=2, HEAD=1)
+_FOUNDED = Counter(LIST=3, PUT=2)
 _UNFOUNDED_REST = Counter(GET=1)
 # A worker that meets a partition without a log makes sure, once, that it is not gone.
-_NEW_LOG = Counter(GET=1, HEAD=1, LIST=1)
+_NEW_LOG = Counter(GET=1, LIST=1)
 # Once a day: AWS is asked by writing the record twice, another server for every condition.
 _ASKED_AWS = Counter(PUT=2)
 _ASKED = Counter(GET=5, HEAD=8, LIST=3, PUT=16)
@@ -102,9 +102,7 @@ def expected(
     for plan in plans:
         requests += _of_partition(plan, settings, standing)
     if not standing.founded and any(plan.groups for plan in plans):
-        # The first partition to commit has found no log to read.
         requests += _FOUNDED
-        requests["GET"] -= 1
     elif standing.new_logs:
         requests += _NEW_LOG
     left = list(oversized) if settings.spark_engine != "none" else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from functools import reduce
 from itertools import islice
 
@@ -16,6 +15,7 @@ from compactor.log.log_reader import some_entries
 from compactor.log.resting import Rests
 from compactor.log.schemes import check_scheme
 from compactor.model import Partition, SourceObject
+from compactor.planning.key_rules import KeyRules
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
@@ -108,11 +108,16 @@ def in_named_levels(
     """Objects of a page of a partition that the run wants, in levels that name a column."""
     found = NamedLevels()
     below = len(partition.prefix)
+    reason_to_skip: KeyRules | None = None
     for one in page:
         if one.key.find("=", below) < 0 or (one.key.endswith("/") and not one.size):
             continue
         level = named_level(one.key, below)
-        if level and _is_wanted(settings, one.key):
+        if not level:
+            continue
+        # Made for the few pages that have such levels.
+        reason_to_skip = reason_to_skip or KeyRules(settings, partition)
+        if reason_to_skip(one) is None:
             found = found.plus(NamedLevels(1, one.key, level))
     return found
 
@@ -144,10 +149,3 @@ def refuse_named_levels(settings: Settings, found: Sequence[NamedLevels], object
         f" {lost.level}/ would lose that of s3://{settings.source.root.bucket}/{lost.key}"
     )
     raise InvalidInput(name, getattr(settings, name), accepted)
-
-
-def _is_wanted(settings: Settings, key: str) -> bool:
-    """Whether include and exclude leave a key in; asked of few."""
-    relative = key[len(settings.source.root.prefix) :]
-    included = not settings.include or any(fnmatchcase(relative, g) for g in settings.include)
-    return included and not any(fnmatchcase(relative, g) for g in settings.exclude)

@@ -1,33 +1,33 @@
 """``compactor``: the command line.
 
-    demo       the whole workflow on an embedded S3         demo, ../audit.py
-    generate   realistic logs to try it on                  ../generator/
-    scan       what lies below a prefix                     scan, ../scanned.py
-    plan       what a run would do                          plan
-    run        a run against any S3                         run, ../one_run.py, ../whole.py
-    probe      what a store honours                         probe
-    verify     every commit checked against its output      verify
-    ls         what can be given back                       ls
-    restore    any source given back from its output        restore
-    explain    what is known of one source or output        explain
-    locate     the source of a record; manifest: of all     locate, manifest, ../mapping.py
-    query      SQL over outputs, or over all records once   query, ../queried.py, ../duck.py
-    clean-up   sources past retention deleted               clean_up, ../cleaning.py
-    adopt      a log that is gone, rebuilt                adopt
-    reconcile  what no event named, registered            reconcile
-    tables     tables of others looked after                tables, tables_*, table_input
-    table      what query engines read                      table
+    demo       the whole workflow on an embedded S3             demo, ../audit.py
+    generate   realistic logs to try it on                      ../generator/
+    scan       what lies below a prefix                         scan, ../scanned.py
+    plan       what a run would do                              plan
+    run        a run against any S3                             run, ../one_run.py, ../whole.py
+    probe      which conditions a store honours                 probe
+    verify     checks every commit against its output           verify
+    ls         sources that restore can return                  ls
+    restore    rebuilds sources from their outputs              restore
+    locate     finds the source of a record                     locate
+    manifest   exports where every source is                    manifest, ../mapping.py
+    query      SQL over outputs, or each record exactly once    query, ../queried.py, ../duck.py
+    clean-up   deletes sources past retention                   clean_up, ../cleaning.py
+    adopt      rebuilds a lost commit log                       adopt
+    reconcile  registers objects without an event               reconcile
+    tables     maintains tables that others write               tables, tables_*, table_input
+    table      manages what query engines read                  table
 
-and for a deployed stack, by ../deployed/:
+and for a deployed stack, with ../deployed/:
 
-    start      a run of the deployed state machine          start
-    status     how a run stands, and what failed in it      status
-    logs       what its functions logged                    logs
-    report     the report it left, or any run               report
-    history    the runs that left a report                  history, ../past_runs.py
-    replay     dead letters back to the queue of events     replay
+    start      starts a run of the deployed state machine       start
+    status     the state of a run, and its failures             status
+    logs       the logs of its functions                        logs
+    report     the report of a run, deployed or not             report
+    history    the runs that left a report                      history, ../past_runs.py
+    replay     dead letters back to the event queue             replay
 
-Only the module of the command asked for is imported, so that ``--help`` answers immediately.
+Only the module of the requested command is imported, to keep ``--help`` fast.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from compactor_cli.commands.parser import Parser, meant
 from compactor_cli.commands.streams import drop_output, require_streams, require_text
 
 _EXIT_CODES = (
-    "exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 the time limit is over,\n"
-    "  130 interrupted; errors are one line on standard error"
+    "exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 time limit reached,\n"
+    "  130 interrupted; errors go to standard error: what happened, then what to do"
 )
 _EPILOG = f"""\
 a first look, then your own data:
@@ -93,7 +93,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "scan": Command(
         "compactor_cli.commands.scan",
-        "show what lies below a prefix, and the plan and run for it; writes nothing",
+        "describe the objects below a prefix, and print plan and run commands for it; read-only",
         """\
   compactor scan s3://my-logs/raw/
   compactor scan s3://my-logs/raw/ --listing inventory:s3://my-inventories/my-logs/daily/
@@ -102,7 +102,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "plan": Command(
         "compactor_cli.commands.plan",
-        "show what a run would do, and what it would skip and why; writes nothing",
+        "show what a run would compact, what it would skip and why; read-only",
         """\
   compactor plan s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 30
   compactor plan 's3://my-logs/AWSLogs/*/CloudTrail/*/' s3://my-lake/trail/ \\
@@ -117,12 +117,12 @@ COMMANDS: Mapping[str, Command] = {
   compactor run s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --duration 7
   compactor run --input input.json           what the deployed state machine takes
   compactor run --input input.json --endpoint-url http://127.0.0.1:9000 --workers 8
-  AWS_PROFILE=lake compactor run ...         credentials and region are found as boto3 does
+  AWS_PROFILE=lake compactor run ...         credentials and region as boto3 finds them
 """,
     ),
     "probe": Command(
         "compactor_cli.commands.probe",
-        "show which conditions a store honours, and what follows from each that it does not",
+        "show which conditional requests a store honours, and what changes where it does not",
         """\
   compactor probe s3://my-lake/compacted/ --endpoint-url http://127.0.0.1:9000
   compactor probe s3://my-lake/ --endpoint-url http://127.0.0.1:9000 --json | jq .safe
@@ -138,7 +138,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "ls": Command(
         "compactor_cli.commands.ls",
-        "list the sources that restore can give back",
+        "list the sources that restore can return",
         """\
   compactor ls s3://my-lake/compacted/
   compactor ls s3://my-lake/compacted/ raw/2026/01/31/ --since 7d
@@ -147,7 +147,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "restore": Command(
         "compactor_cli.commands.restore",
-        "give back source objects from the outputs that hold them",
+        "rebuild source objects from the outputs that contain them",
         """\
   compactor restore s3://my-lake/compacted/ raw/2026/01/31/a.json > a.json
   compactor restore s3://my-lake/compacted/ --glob 'raw/*/error-*' --since 7d -o back/
@@ -163,17 +163,17 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "locate": Command(
         "compactor_cli.commands.locate",
-        "name the source object of a record of an output",
+        "find the source object of a record in an output",
         "  compactor locate s3://my-lake/compacted/ compacted/2026/01/31/x.json --record 17\n",
     ),
     "manifest": Command(
         "compactor_cli.commands.manifest",
-        "export which source is where in which output, for a query engine to join with",
+        "export where each source is in which output, for a query engine to join with",
         "  compactor manifest s3://my-lake/compacted/ > sources.jsonl\n",
     ),
     "query": Command(
         "compactor_cli.commands.query",
-        "SQL over outputs, or over outputs and fresh objects with each record once",
+        "run SQL over outputs, or over outputs and new objects with each record once",
         """\
   compactor query s3://my-lake/compacted/ 'SELECT count(*) FROM records'
   compactor query s3://my-lake/compacted/ 'SELECT partition, count(*) FROM records GROUP BY 1' \\
@@ -184,7 +184,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "adopt": Command(
         "compactor_cli.commands.adopt",
-        "rebuild a commit log that is gone, as far as outputs and sources prove it",
+        "rebuild a lost commit log, as far as outputs and sources prove it",
         """\
   compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d --dry-run
   compactor adopt s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d
@@ -192,7 +192,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "reconcile": Command(
         "compactor_cli.commands.reconcile",
-        "register the objects that no event named",
+        "register objects for which no event arrived",
         """\
   compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 \\
     --listing events:my-table/logs
@@ -204,7 +204,7 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "tables": Command(
         "compactor_cli.commands.tables",
-        "look after tables that others write: what is there, and what a run would do",
+        "maintain tables that others write: measure, plan, run, undo",
         """\
   compactor tables scan glue:bronze.events     files, sizes, deletes and snapshots
   compactor tables plan --glue-tables 'bronze.*' --policies policies.json
@@ -217,17 +217,17 @@ COMMANDS: Mapping[str, Command] = {
         "let query engines read each record once, in a source or in an output",
         """\
   compactor table ddl s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
-      --reader-table glue:lake.logs        the statement for Athena
+      --reader-table glue:lake.logs        the DDL for Athena
   compactor table refresh s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
-      --reader-table glue:lake.logs        late and fresh objects become visible
+      --reader-table glue:lake.logs        make late and new objects visible
   compactor table files s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 --as duckdb
   compactor table expire s3://my-logs/raw/ s3://my-lake/compacted/ --date-format %Y/%m/%d \\
-      --reader-table glue:lake.logs --yes  lists that no partition shows any more
+      --reader-table glue:lake.logs --yes  delete lists that no partition uses
 """,
     ),
     "history": Command(
         "compactor_cli.commands.history",
-        "show the runs of a deployed stack, or below a state prefix",
+        "list the runs of a deployed stack, or below a state prefix",
         """\
   compactor history                          of the stack s3-compactor, the newest first
   compactor history --state-uri s3://my-lake/_compactor/compacted/ --runs 7
@@ -235,16 +235,16 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "replay": Command(
         "compactor_cli.commands.replay",
-        "put the dead letters that are events of S3 back into their queue",
+        "send S3 events from the dead-letter queue back to their queue",
         """\
-  compactor replay --dry-run                 what the dead letters are; none is taken
+  compactor replay --dry-run                 show the dead letters; move none
   compactor replay                           of the stack s3-compactor
   compactor replay --from DEAD_LETTERS_URL --to QUEUE_URL
 """,
     ),
     "clean-up": Command(
         "compactor_cli.commands.clean_up",
-        "delete sources past retention, whose outputs are proven",
+        "delete sources past retention whose outputs are verified",
         """\
   compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --dry-run
   compactor clean-up s3://my-logs/raw/ s3://my-lake/compacted/ --retention-days 30
@@ -256,14 +256,14 @@ COMMANDS: Mapping[str, Command] = {
         "start a run of the deployed state machine",
         """\
   compactor start                            with the input of the stack's schedule
-  compactor start --duration 30 --wait       the same, but for 30 days; follow it to its end
+  compactor start --duration 30 --wait       the same for 30 days; wait until it ends
   compactor start --input input.json         what the deployed state machine takes
   compactor start s3://my-logs/raw/ s3://my-lake/compacted/ --depth 1 --stack my-stack
 """,
     ),
     "status": Command(
         "compactor_cli.commands.status",
-        "show how a run of the deployed state machine stands",
+        "show the state of a run of the deployed state machine",
         """\
   compactor status                           the last run; exit code 1 when it failed
   compactor status 20261121T060102Z-1a2b3c --failures 100
@@ -293,7 +293,7 @@ COMMANDS: Mapping[str, Command] = {
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; only the command that ``arguments`` name gets its options."""
+    """Return the parser; only the command named in ``arguments`` gets its options."""
     parser = Parser(
         prog="compactor",
         description="Rewrites many small S3 objects into a few large ones, without losing or"
@@ -328,7 +328,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code = _carry_out(arguments)
     except SystemExit as error:
-        # Of argparse: after --help, or wrong usage.
+        # argparse exits after --help and on wrong usage.
         ended, code = error, int(error.code or 0)
     try:
         if sys.stdout is not None:
@@ -336,7 +336,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         drop_output()
         if not code and not isinstance(error, BrokenPipeError):
-            _print_error(f"standard output: {error}")
+            _report(f"standard output: {error}")
         return code or EXIT_FAILED
     if ended is not None:
         raise ended
@@ -352,28 +352,32 @@ def _carry_out(arguments: Sequence[str]) -> int:
         with region_of_environment():
             return run(args)
     except KeyboardInterrupt:
-        _print_error("interrupted; what was committed stands")
+        _report("interrupted; committed work is kept")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         drop_output()
         return EXIT_FAILED
     except Failure as failure:
-        _print_error(str(failure))
+        _report(str(failure), failure.advice)
         return failure.code
     except Exception as raised:
         error = in_words(raised)
         if not _expected(error):
             raise
-        # A message in whole sentences needs no name of a class before it.
-        name = (
-            "" if isinstance(error, InvalidInput) and error.message else f"{type(error).__name__}: "
-        )
-        _print_error(f"{name}{error}")
+        _report(*_lines_of(error))
         return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
 
 
+def _lines_of(error: Exception) -> tuple[str, str]:
+    """Return what happened, and what to do; the latter is empty where the error does not say."""
+    if not isinstance(error, InvalidInput) or not error.message:
+        return f"{type(error).__name__}: {error}", ""
+    happened, found, _ = error.message.partition(f": {error.accepted}")
+    return happened, error.accepted if found else ""
+
+
 def _expected(error: Exception) -> bool:
-    """True for what a person can act on; anything else is a defect and shows its traceback."""
+    """Return whether the user can act on an error; any other is a bug and shows its traceback."""
     if isinstance(error, CompactorError | OSError):
         return True
     # By name, because importing botocore or the engine takes longer than printing the help.
@@ -381,8 +385,14 @@ def _expected(error: Exception) -> bool:
     return any(b.__name__ == "EngineError" or b.__module__.startswith("botocore.") for b in bases)
 
 
-def _print_error(line: str) -> None:
-    shown = visible(" ".join(line.split()))
-    if len(shown) > _LONGEST_LINE:
-        shown = f"{shown[: _LONGEST_LINE // 2]} ... {shown[-_LONGEST_LINE // 2 :]}"
-    print(f"compactor: {shown}", file=sys.stderr)
+def _report(happened: str, advice: str = "") -> None:
+    print(f"compactor: {_shortened(happened)}", file=sys.stderr)
+    if advice:
+        print(f"  {_shortened(advice)}", file=sys.stderr)
+
+
+def _shortened(text: str) -> str:
+    shown = visible(" ".join(text.split()))
+    if len(shown) <= _LONGEST_LINE:
+        return shown
+    return f"{shown[: _LONGEST_LINE // 2]} ... {shown[-_LONGEST_LINE // 2 :]}"

@@ -1,4 +1,4 @@
-"""The AWS account and region that a command uses, and errors about them in words."""
+"""AWS region from the environment, and errors of botocore in plain words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from compactor.errors import InvalidInput, no_credentials
 
 _REGION, _REGION_OF_BOTO3 = "AWS_REGION", "AWS_DEFAULT_REGION"
-# What services other than S3 say of credentials.
+# Error codes for credentials, of services other than S3.
 _CREDENTIALS = frozenset(
     {
         "ExpiredToken",
@@ -26,7 +26,7 @@ _CREDENTIALS = frozenset(
 
 @contextmanager
 def region_of_environment() -> Iterator[None]:
-    """Within the block AWS_REGION counts, as for other tools of AWS; boto3 knows another name."""
+    """Honour AWS_REGION within the block, as other AWS tools do; boto3 reads another name."""
     region = os.environ.get(_REGION)
     if not region or os.environ.get(_REGION_OF_BOTO3):
         yield
@@ -39,9 +39,9 @@ def region_of_environment() -> Iterator[None]:
 
 
 def in_words(error: Exception) -> Exception:
-    """What botocore says of region, profile and credentials, as a person would; else the error.
+    """Return an error of botocore about region, profile or credentials in words; else the error.
 
-    By names, because importing botocore takes longer than printing the help.
+    Matches by class name, because importing botocore takes longer than printing the help.
     """
     names = {base.__name__ for base in type(error).__mro__}
     if "NoRegionError" in names:
@@ -52,8 +52,8 @@ def in_words(error: Exception) -> Exception:
         return InvalidInput("region", region, "a region such as eu-central-1, in AWS_REGION")
     if "ProfileNotFound" in names:
         profile = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
-        way = "aws configure list-profiles shows those that are there"
-        message = f"there is no profile {profile}, which AWS_PROFILE names: {way}"
+        way = "aws configure list-profiles lists the existing profiles"
+        message = f"AWS_PROFILE names the profile {profile}, which does not exist: {way}"
         return InvalidInput("AWS_PROFILE", profile, way, message=message)
     if names & {"NoCredentialsError", "PartialCredentialsError"}:
         return no_credentials(str(error) if "PartialCredentialsError" in names else "")

@@ -1,4 +1,4 @@
-"""``compactor adopt``: rebuild a log that is gone, as far as outputs and sources prove it."""
+"""``compactor adopt``: rebuilds a lost commit log, as far as outputs and sources prove it."""
 
 from __future__ import annotations
 
@@ -33,35 +33,35 @@ class _NoDeadline:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE, DEST, the settings that the outputs were made with, and whether to write."""
+    """Add SOURCE, DEST, the settings that made the outputs, and confirmation options."""
     options.add_places(parser, options.SOURCE, options.DESTINATION)
     parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="only show what is proven; writes nothing"
+        "-n", "--dry-run", action="store_true", help="only show what can be proven; read-only"
     )
     parser.add_argument(
-        "-y", "--yes", action="store_true", help="write without asking first; needed in scripts"
+        "-y", "--yes", action="store_true", help="write without confirmation; required in scripts"
     )
     options.add_common(parser)
     options.add_fields(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find outputs that no log names, prove what they hold, ask, and write their entries.
+    """Find outputs without a commit, prove their content, confirm, and write their entries.
 
     Raises:
-        InvalidInput: the input is at fault, or there is no terminal to ask at.
-        Failure: not everything could be proven; each output was named in a line.
+        InvalidInput: the input is invalid, or there is no terminal to confirm on.
+        Failure: some outputs could not be proven; each was printed in one line.
     """
     require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input(options.fields_from(args))
     if settings.columnar:
         name = "format" if settings.format == "parquet" else "output_format"
-        raise InvalidInput(name, "parquet", "outputs of bytes; rows cannot be rebuilt here")
+        raise InvalidInput(name, "parquet", "outputs of bytes; Parquet cannot be rebuilt here")
     store = open_store(args.endpoint_url, settings.state.bucket)
     if table_log_there(store, settings):
         accepted = (
-            "a destination without a table, which deletes outputs that it was given: bring the"
-            " state back from a backup or its earlier versions"
+            "a destination without a table, as the table's maintenance deletes outputs: restore the"
+            " state from a backup or from earlier object versions"
         )
         raise InvalidInput("s3_destination_uri", settings.s3_destination_uri, accepted)
     with progress("looking for outputs"):
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         _show(decided)
     done: list[Adoption] | None = None
     if not args.dry_run and found:
-        if not is_agreed(args, "write the entries of these outputs?"):
+        if not is_agreed(args, "write log entries for these outputs?"):
             raise Failure("nothing was written")
         begin(settings, store, found)
         done = _adopt(settings, store, [*found], dry_run=False)
@@ -102,18 +102,18 @@ def _show(decided: Sequence[Adoption]) -> None:
         for line in _faults(one):
             print_error(" ".join(line.split()))
     if not decided:
-        print_line("every output that is there is named by its log")
+        print_line("every output is named by a commit")
         return
     rows = [(one.path or "(root)", *_figures([one])) for one in decided[:_SHOWN_ROWS]]
     rows.append((plural(len(decided), "partition"), *_figures(decided)))
     heads = ("Partition", "Outputs", "Proven", "Sources", "Older", "Left")
-    print_table("Outputs that no log names", heads, rows)
+    print_table("Outputs without a commit", heads, rows)
     if len(decided) > _SHOWN_ROWS:
         more = plural(len(decided) - _SHOWN_ROWS, "more partition")
-        print_line(f"and {more}; --json has them all")
+        print_line(f"and {more}; --json lists all")
     print_line(
-        "proven: rebuilt from its sources, byte for byte. older: than every source that is left,"
-        " so that none of them is in it; nothing can be restored from it. left: not touched"
+        "proven: rebuilt from its sources, byte for byte. older: than every source that is left, so"
+        " it contains none of them; nothing can be restored from it. left: not changed"
     )
 
 
@@ -148,14 +148,15 @@ def _document(decided: Sequence[Adoption], done: Sequence[Adoption] | None) -> d
 
 
 def _end(adopted: Sequence[Adoption]) -> None:
-    """Do nothing when all is well.
+    """Check that every output could be proven.
 
     Raises:
-        Failure: it is not.
+        Failure: some could not.
     """
     faults = sum(len(_faults(one)) for one in adopted)
     if faults:
         raise Failure(
-            f"IntegrityError: {plural(faults, 'finding')}; where outputs are left, move them"
-            " elsewhere, or delete them if their sources are all there, and adopt again"
+            f"IntegrityError: {plural(faults, 'finding')}",
+            advice="move the outputs that are left elsewhere, or delete those whose sources all"
+            " exist, and adopt again",
         )

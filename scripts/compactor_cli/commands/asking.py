@@ -1,4 +1,4 @@
-"""The question that a command asks before it changes anything."""
+"""Confirmation before a command changes anything."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from compactor.errors import InvalidInput
 
 
 def require_answer(args: argparse.Namespace, *, dry_run: bool = False) -> None:
-    """Refuse to decide without an answer.
+    """Check that the command can ask for confirmation, or need not.
 
     Args:
         args: with ``yes`` and ``json``.
-        dry_run: nothing will be asked.
+        dry_run: no confirmation is needed.
 
     Raises:
-        InvalidInput: there is no terminal to ask at.
+        InvalidInput: there is no terminal to ask on.
     """
     asks = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
     if not (dry_run or args.yes or asks):
-        message = "no terminal to ask at: give --yes, or --dry-run to see what would be done"
-        raise InvalidInput("--yes", None, "--yes or --dry-run", message=message)
+        advice = "give --yes, or --dry-run to see what would be done"
+        message = f"confirmation is needed, and there is no terminal to ask on: {advice}"
+        raise InvalidInput("--yes", None, advice, message=message)
 
 
 def is_agreed(args: argparse.Namespace, question: str) -> bool:
-    """Ask, unless ``--yes`` has answered."""
+    """Ask for confirmation unless ``--yes`` was given; returns the answer."""
     if args.yes:
         return True
     sys.stderr.write(f"{question} [y/N] ")

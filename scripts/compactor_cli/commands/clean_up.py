@@ -1,4 +1,4 @@
-"""``compactor clean-up``: delete sources whose commits are past retention, after saying which."""
+"""``compactor clean-up``: deletes sources whose commits are past retention, after confirmation."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ _FIELDS = ("retention_days", "policies")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE, DEST, how long sources are kept, and whether to delete anything at all."""
+    """Add SOURCE, DEST, retention, and confirmation options."""
     options.add_places(parser, options.SOURCE, options.DESTINATION)
     parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="only show the decision; reads, never writes"
+        "-n", "--dry-run", action="store_true", help="only show what would be deleted; read-only"
     )
     parser.add_argument(
-        "-y", "--yes", action="store_true", help="delete without asking first; needed in scripts"
+        "-y", "--yes", action="store_true", help="delete without confirmation; required in scripts"
     )
     options.add_common(parser)
     options.add_named(parser, options.STATE, *_FIELDS)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Decide, show the decision, ask, act.
+    """Show what is due for deletion, ask for confirmation, and delete.
 
     Raises:
-        InvalidInput: the input is at fault, or there is no terminal to ask at.
-        Failure: something was unsafe, refused or failed; each was named in one line.
+        InvalidInput: the input is invalid, or there is no terminal to confirm on.
+        Failure: something was unsafe, refused or failed; each case was printed in one line.
     """
     require_answer(args, dry_run=args.dry_run)
     settings = Settings.from_input({**options.fields_from(args), "clean_up": "delete"})
@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _question(decisions: Sequence[Decision], expired: int) -> str:
     sources = sum(due.sources for one in decisions for due in one.due)
-    old = f" and {plural(expired, 'old file')} of the state" if expired else ""
-    return f"delete {plural(sources, 'source')}{old} for good?"
+    old = f" and {plural(expired, 'expired state file')}" if expired else ""
+    return f"delete {plural(sources, 'source')}{old} permanently?"
 
 
 def _show(decisions: Sequence[Decision], settings: Settings, store: ObjectStore) -> None:
@@ -91,14 +91,14 @@ def _show(decisions: Sequence[Decision], settings: Settings, store: ObjectStore)
 
 
 def _nothing_due(decisions: Sequence[Decision], settings: Settings, store: ObjectStore) -> str:
-    """Why nothing is done: all is younger, or of another source, or there is no state."""
+    """Return why nothing is due: commits are recent or of another source, or there is no state."""
     if elsewhere := sum(one.elsewhere for one in decisions):
         commits = plural(elsewhere, "commit")
         where = f"none of {commits} past retention is of {settings.s3_source_uri}"
-        return f"nothing to delete: {where}; is this the source of these outputs?"
+        return f"nothing to delete: {where}; check that it is the source of these outputs"
     if waiting := sum(one.waiting for one in decisions):
         commits = plural(waiting, "commit")
-        return f"nothing to delete yet: readers of {commits} past retention are waited for"
+        return f"nothing to delete yet: {commits} past retention may still have readers"
     try:
         require_state(settings.state, store)
     except InvalidInput as error:
@@ -112,19 +112,19 @@ def _show_due(decisions: Sequence[Decision], settings: Settings) -> None:
     rows = [(one.path or "(root)", *_figures([one])) for one in decisions[:_SHOWN_ROWS]]
     rows.append((plural(len(decisions), "partition"), *_figures(decisions)))
     heads = ("Partition", "Commits", "Sources", "Bytes", "Unsafe", "Elsewhere", "Uploads")
-    print_table(f"What may be deleted: commits older than {days}, outputs proven", heads, rows)
+    print_table(f"Due for deletion: commits older than {days} with verified outputs", heads, rows)
     if len(decisions) > _SHOWN_ROWS:
         more = plural(len(decisions) - _SHOWN_ROWS, "more partition")
-        print_line(f"and {more}; --json has them all")
+        print_line(f"and {more}; --json lists all")
     if any(one.elsewhere for one in decisions):
-        print_line(f"elsewhere: commits whose sources do not lie in {settings.s3_source_uri}")
+        print_line(f"elsewhere: commits whose sources are not below {settings.s3_source_uri}")
 
 
 def _show_expired(expired: int) -> None:
     if expired:
         print_line(
-            f"{plural(expired, 'old file')} of the state: of runs that ended more than"
-            f" {KEEP_RUNS_DAYS} days ago, and checkpoints replaced before"
+            f"{plural(expired, 'expired state file')}: of runs that ended more than"
+            f" {KEEP_RUNS_DAYS} days ago, and replaced checkpoints"
         )
 
 
@@ -141,31 +141,32 @@ def _figures(decisions: Iterable[Decision]) -> tuple[str, ...]:
     )
 
 
-def _show_done(done: Done, shown: Container[str]) -> None:
+def _show_done(done: Done, known: Container[str]) -> None:
     for line in (*done.unsafe, *done.failures, *done.refusals):
         print_error(_one_line(line))
-    for line in (line for line in done.warnings if line not in shown):
+    for line in (line for line in done.warnings if line not in known):
         print_line(f"warning: {_one_line(line)}", "bold")
     print_line(
         f"deleted {plural(done.deleted, 'source')} ({human_bytes(done.deleted_bytes)}) of"
-        f" {plural(done.commits, 'commit')}; {done.changed:,} changed since and"
-        f" {done.refused:,} refused, which stay; {plural(done.uploads_aborted, 'upload')} aborted"
-        + (f"; {plural(done.expired, 'old file')} of the state dropped" if done.expired else "")
+        f" {plural(done.commits, 'commit')}; kept {done.changed:,} that changed since and"
+        f" {done.refused:,} that the store refused to delete;"
+        f" aborted {plural(done.uploads_aborted, 'upload')}"
+        + (f"; deleted {plural(done.expired, 'expired state file')}" if done.expired else "")
     )
 
 
 def _faults(decisions: Sequence[Decision]) -> list[str]:
-    """Why sources stay that are past retention."""
+    """Return why sources past retention are kept."""
     faults: list[str] = []
     for one in decisions:
         faults += one.unsafe
         if one.error:
-            faults.append(f"{one.path or '(root)'}: {one.error}; nothing of it is deleted")
+            faults.append(f"{one.path or '(root)'}: {one.error}; nothing in it is deleted")
     return faults
 
 
 def _warnings(decisions: Sequence[Decision]) -> list[str]:
-    """Each once, with the first partition that it is about."""
+    """Return each warning once, with the first partition it concerns."""
     found: dict[str, list[str]] = {}
     for one in decisions:
         for line in one.warnings:
@@ -196,16 +197,20 @@ def _document(decisions: Sequence[Decision], expired: int, done: Done | None) ->
 
 
 def _end(decisions: Sequence[Decision], done: Done | None) -> None:
-    """Do nothing when all is well.
+    """Check that clean-up met no fault.
 
     Raises:
-        Failure: it is not.
+        Failure: it did.
     """
     faults = len(_faults(decisions)) + (len(done.unsafe) + len(done.failures) if done else 0)
     if faults:
-        raise Failure(f"IntegrityError: {plural(faults, 'finding')}; those sources stay")
+        raise Failure(
+            f"IntegrityError: {plural(faults, 'finding')}", advice="the sources concerned are kept"
+        )
     if done is not None and done.refused:
-        raise Failure(f"{plural(done.refused, 'source')} could not be deleted; run it again")
+        raise Failure(
+            f"{plural(done.refused, 'source')} could not be deleted", advice="run it again"
+        )
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""``compactor demo``: the whole workflow on an embedded S3, and the proof of its result."""
+"""``compactor demo``: runs the whole workflow on an embedded S3, and proves its result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LAST_PORT = 65_535
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to start from, and what to keep."""
+    """Add the input, the outputs and how to run."""
     parser.add_argument(
         "--source", type=Path, metavar="DIR", help="logs to copy into the embedded S3"
     )
@@ -51,12 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=2_000,
         metavar="N",
-        help="without --source: how many objects to generate (%(default)s)",
+        help="without --source: number of objects to generate (%(default)s)",
     )
     parser.add_argument(
         "--ingest",
         action="store_true",
-        help="objects that are written while one looks on, by events into an Iceberg table",
+        help="ingest objects into an Iceberg table by events, while they are written",
     )
     parser.add_argument(
         "--keep", action="store_true", help="keep the embedded S3 running until Ctrl-C"
@@ -66,14 +66,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="the embedded S3's port on 127.0.0.1 (by default any that is free)",
+        help="port of the embedded S3 on 127.0.0.1 (by default any free port)",
     )
     parser.add_argument(
         "--report-dir",
         type=Path,
         default=_REPORT_DIRECTORY,
         metavar="DIR",
-        help="where to leave report.html and report.json (%(default)s)",
+        help="directory for report.html and report.json (%(default)s)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print one JSON document and nothing else"
@@ -82,10 +82,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Seed, run, show, prove.
+    """Seed the embedded S3, run, and print the summary and the proof.
 
     Raises:
-        InvalidInput: an option is at fault.
+        InvalidInput: an option is invalid.
         Failure: the run failed, or the proof did.
     """
     _check_port(args.port)
@@ -109,11 +109,11 @@ def run(args: argparse.Namespace) -> int:
             execution.check()
         pages = fetch_report(execution, settings, store, args.report_dir)
         proof = _prove(settings, server)
-        unasked = Asked(missing="not proven")
+        unasked = Asked(missing="not queried: the proof does not hold")
         asked = _ask(settings, store, server) if proof.holds else unasked
         _show(execution, proof, asked, pages, as_json=args.json)
         if missing and not args.json:
-            print_line(f"without a Spark step, for there is {missing}")
+            print_line(f"without a Spark step: {missing}")
         if args.keep:
             _keep(server)
     execution.check()
@@ -122,20 +122,23 @@ def run(args: argparse.Namespace) -> int:
 
 
 def require_equal(proof: Proof, asked: Asked) -> None:
-    """Do nothing where the proof holds and both sides answered alike.
+    """Check that the proof holds and that both queries gave equal answers.
 
     Raises:
-        Failure: they did not, or the proof does not hold.
+        Failure: they did not.
     """
     if not proof.holds:
         raise Failure("; ".join(proof.findings) or "nothing was compacted")
     if asked.differing:
-        raise Failure(f"a query of sources and outputs differs in {', '.join(asked.differing)}")
+        raise Failure(
+            f"sources and outputs give different query results for {', '.join(asked.differing)}"
+        )
 
 
 def _ingest(args: argparse.Namespace) -> int:
     if args.source is not None:
-        raise InvalidInput("--source", str(args.source), "nothing beside --ingest")
+        message = "--source and --ingest exclude each other"
+        raise InvalidInput("--source", str(args.source), "one of them", message=message)
     require("lake", "a lake on this machine")
     from compactor_cli.commands import demo_ingest  # noqa: PLC0415 - its packages are an extra's
 
@@ -145,7 +148,7 @@ def _ingest(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _served(port: int, *, lake: bool = False) -> Iterator[EmbeddedS3]:
-    """The embedded S3, which takes a second or more to start."""
+    """Start the embedded S3 and stop it at the end."""
     with ExitStack() as ended:
         with progress("starting the embedded S3"):
             server = ended.enter_context(embedded_s3(port=port, lake=lake))
@@ -153,15 +156,15 @@ def _served(port: int, *, lake: bool = False) -> Iterator[EmbeddedS3]:
 
 
 def _check_port(port: int) -> None:
-    """Refuse a port that cannot be listened on; 0 stands for any that is free.
+    """Check that the port can be listened on; 0 means any free port.
 
     Raises:
-        InvalidInput: it is invalid, or taken.
+        InvalidInput: it is not a port, or is in use.
     """
     if not 0 <= port <= _LAST_PORT:
         raise InvalidInput("--port", port, f"a port from 1 to {_LAST_PORT:,}")
     with socket.socket() as tried:
-        # As the server does: the remains of an ended connection are no reason to refuse.
+        # As the server does, so that connections in TIME_WAIT do not block the port.
         tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             tried.bind(("127.0.0.1", port))
@@ -171,7 +174,7 @@ def _check_port(port: int) -> None:
 
 
 def _missing_for_spark() -> str:
-    """Why no partition can go to Spark on this machine; empty when one can."""
+    """Return why Spark cannot run on this machine; empty if it can."""
     try:
         find_spark()
     except SparkMissing as error:
@@ -197,7 +200,7 @@ def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
 
 
 def _ask(settings: Settings, store: S3Store, server: EmbeddedS3) -> Asked:
-    with progress("asking sources and outputs the same question"):
+    with progress("running the same query on sources and outputs"):
         return ask_both(settings, store, server.gets)
 
 
@@ -217,9 +220,7 @@ def _show(
         print_summary(execution.summary)
     print_line(proof.line, "bold green" if proof.holds else "bold red")
     if proof.left_alone:
-        print_line(
-            f"left out of the proof: {plural(proof.left_alone, 'object')} that no commit names"
-        )
+        print_line(f"not in the proof: {plural(proof.left_alone, 'object')} without a commit")
     if proof.holds:
         _show_query(asked)
     print_line(f"report: {' and '.join(str(page) for page in pages)}")
@@ -241,14 +242,12 @@ def _show_query(asked: Asked) -> None:
         print_line(f"the answers differ for {', '.join(asked.differing)}", "bold red")
         return
     print_line(f"equal answers for {plural(asked.partitions, 'partition')}", "bold green")
-    print_line("seconds on this machine: no GET waits for a network, as each one does on AWS")
+    print_line("times are local, without network latency; on AWS every GET adds some")
 
 
 def _keep(server: EmbeddedS3) -> None:
-    """Wait for Ctrl-C; says so on standard error, so that --json stays pure."""
-    print_error(
-        f"The embedded S3 stays at {server.endpoint_url} until Ctrl-C. In another terminal:"
-    )
+    """Wait for Ctrl-C; prints to standard error, to keep the --json output clean."""
+    print_error(f"the embedded S3 runs at {server.endpoint_url} until Ctrl-C; in another terminal:")
     print_error(
         "  export AWS_ACCESS_KEY_ID=embedded AWS_SECRET_ACCESS_KEY=embedded AWS_REGION=us-east-1"
     )

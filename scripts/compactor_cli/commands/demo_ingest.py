@@ -1,4 +1,4 @@
-"""``compactor demo --ingest``: small objects flow into an Iceberg table while one looks on."""
+"""``compactor demo --ingest``: ingests small objects into an Iceberg table by events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _BUCKET = "lake"
 _RAW = "raw/"
 _DATABASE, _TABLE = "lake", "events"
 _OBJECTS_A_SECOND = 50.0
-# A run takes what is there when it starts: these make some four of them.
+# A run takes the objects present at its start; these thresholds give about four runs.
 _THRESHOLD_OBJECTS = 400
 _THRESHOLD_BYTES = 64 * 1024 * 1024
 _THRESHOLD_SECONDS = 10
@@ -46,14 +46,15 @@ _LONGEST_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What the demonstration came to.
+    """The result of the demonstration.
 
     Attributes:
-        rows: in the table, as an engine that is not Spark counts them.
-        doubled: rows that are there more than once.
-        missing: rows that were written, and are not there.
-        freshness_p50: seconds from an object's PUT until a reader of the table saw its rows,
-        freshness_p99: as medians and 99th percentiles over rows.
+        rows: in the table, as counted by an engine other than Spark.
+        doubled: rows that appear more than once.
+        missing: rows that were written but are not in the table.
+        freshness_p50: median seconds over rows from an object's PUT until a reader of the table
+            sees its rows,
+        freshness_p99: and the 99th percentile.
     """
 
     objects: int
@@ -72,7 +73,7 @@ class Shown:
 
     @property
     def holds(self) -> bool:
-        """Whether each row that was written is in the table once, and nothing else is."""
+        """Whether the table has each written row exactly once, and no other row."""
         whole = self.rows == self.produced_rows and not self.doubled and not self.missing
         return whole and self.same_sum
 
@@ -88,11 +89,11 @@ class Shown:
 
 
 def run(args: argparse.Namespace, server: EmbeddedS3) -> int:
-    """Produce, let events flow, show, prove.
+    """Write objects, ingest them by events, and print the proof.
 
     Args:
         args: of the command.
-        server: with a lake's services; the environment leads to it.
+        server: with catalog and queue services; the environment points to it.
 
     Raises:
         Failure: a run failed, or the proof did.
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace, server: EmbeddedS3) -> int:
     try:
         find_spark()
     except SparkMissing as error:
-        raise Failure(f"rows are written by Spark, and there is {error.what}") from error
+        raise Failure(f"this demonstration needs Spark: {error.what}") from error
     server.create_bucket(_BUCKET)
     with (
         opened_log(args.log) as log,
@@ -137,10 +138,10 @@ def _demonstrate(
 
 
 class _Lake:
-    """The runs, and what a reader sees of the table after each.
+    """Carries out the runs, and notes what a reader sees of the table after each.
 
     Args:
-        server: where everything is.
+        server: the embedded S3.
         machine: how runs run.
     """
 
@@ -167,7 +168,7 @@ class _Lake:
             self._seen_at.setdefault(number, now)
 
     def shown(self, seconds: float) -> Shown:
-        """What came of it."""
+        """Return the result so far."""
         made, counted = self.produced, self._table.counted()
         ages = sorted(at - made.put_at[one] for one, at in self._seen_at.items())
         return Shown(
@@ -192,7 +193,7 @@ def _percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def _stream(kind: str) -> Stream:
-    """Objects of one format, on their way into the table."""
+    """Return the stream of objects of one format into the table."""
     return Stream(
         name=kind,
         input={
@@ -201,7 +202,7 @@ def _stream(kind: str) -> Stream:
             "format": "parquet" if kind == PARQUET else "auto",
             "output_format": "parquet" if kind == JSON else "same",
             "table": f"glue:{_DATABASE}.{_TABLE}",
-            # Each object is written once and whole.
+            # Each object is written once, with a single PUT.
             "settle_seconds": 0,
             "open_partition_seconds": 0,
         },
@@ -212,9 +213,9 @@ def _stream(kind: str) -> Stream:
 
 
 def _flow(lake: _Lake, ingest: Ingest, endpoint_url: str, objects: int) -> None:
-    """Write all objects, and wait until none is on its way any more."""
+    """Write all objects, and wait until all are ingested."""
     stopped = threading.Event()
-    with progress("objects flow into the table", objects) as bar:
+    with progress("ingesting objects", objects) as bar:
         producer = Producer(endpoint_url, _BUCKET, _RAW)
         lake.produced = producer.produced
         writing = threading.Thread(
@@ -227,7 +228,7 @@ def _flow(lake: _Lake, ingest: Ingest, endpoint_url: str, objects: int) -> None:
                 ingest.check()
                 bar.show(producer.produced.objects, objects, lake.now)
                 if time.monotonic() > until:
-                    raise Failure(f"objects are pending still after {_LONGEST_SECONDS:g} seconds")
+                    raise Failure(f"objects are still pending after {_LONGEST_SECONDS:g} seconds")
                 time.sleep(_LOOK_SECONDS)
         finally:
             stopped.set()

@@ -1,4 +1,4 @@
-"""The deployed application a command is about: options, and looking it up."""
+"""Options that name a deployed stack, and looking it up."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ DEFAULT_STACK = "s3-compactor"
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A deployed stack and the clients to ask it."""
+    """A deployed stack and AWS clients for it."""
 
     aws: Aws
     stack: Stack
 
     def run(self, run: str | None) -> Execution:
-        """The named run, or without a name the last one.
+        """Return the named run, or the last one if no name is given.
 
         Raises:
             InvalidInput: there is no such run.
-            Failure: there is none at all, or they may not be looked at.
+            Failure: there are no runs, or a permission is missing.
         """
         return executions.chosen(self.aws, self.stack.state_machine_arn, run)
 
@@ -61,11 +61,11 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def find_deployment(args: argparse.Namespace) -> Deployment:
-    """What the options name.
+    """Find the stack that the options name.
 
     Raises:
         InvalidInput: there is no such stack.
-        Failure: it may not be looked at.
+        Failure: a permission is missing.
     """
     aws = Aws(args.region)
     stack = find_stack(aws, args.stack)
@@ -74,9 +74,9 @@ def find_deployment(args: argparse.Namespace) -> Deployment:
 
 
 def _compare_versions(stack: Stack) -> None:
-    """Fields and reports may differ between versions; that is no reason to refuse."""
+    """Warn when versions differ: fields and reports may differ, but most commands work."""
     deployed = stack.outputs.get("SpecVersion")
     if deployed is not None and deployed != __version__:
         print_error(
-            f"compactor: the stack {stack.name} is of version {deployed}, this is {__version__}"
+            f"compactor: the stack {stack.name} has version {deployed}, this is {__version__}"
         )

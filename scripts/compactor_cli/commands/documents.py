@@ -1,4 +1,4 @@
-"""A JSON document that a person wrote, read without guessing what was meant."""
+"""Strict reading of JSON documents that a user wrote."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _DEEPEST = 50
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """The JSON object in a text.
+    """Return the JSON object in a text.
 
     Raises:
-        ValueError: it is invalid, names a key twice at any level, is nested deeper than any input,
-            or holds a number that JSON has not; the message says which.
+        ValueError: it is not an object, repeats a key at any level, is nested too deeply, or
+            contains NaN or an infinite number; the message says which.
     """
     try:
         given = json.loads(
@@ -23,7 +23,7 @@ def read_object(text: str) -> dict[str, Any]:
     except RecursionError:
         raise ValueError(f"it is nested deeper than {_DEEPEST} levels") from None
     if not isinstance(given, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not a JSON object")
     _check_depth(given)
     return given
 
@@ -33,18 +33,18 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for n, name in enumerate(names) if name in names[:n])
-        raise ValueError(f"{twice!r} stands in it twice")
+        raise ValueError(f"{twice!r} appears twice")
     return found
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _number(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text[:40]} is too large a number")
+        raise ValueError(f"{text[:40]} is too large")
     return number
 
 

@@ -1,4 +1,4 @@
-"""Does anything answer where a command is about to work? Asked once, before everything else."""
+"""Checks that an endpoint answers, before a command works and while a run is in progress."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
 _ACCEPTED = "a URL such as http://localhost:9000"
-# To connect, the client takes up to five seconds more: 29 in all.
+# Connecting takes up to five seconds more, so at most 29 in all.
 _TRIES, _WAIT_SECONDS, _SILENCE_SECONDS = 3, 1.0, 4.0
-# While a run is under way: a slow answer is not reported, 25 seconds of silence are.
+# During a run, only 25 seconds without an answer are reported.
 _WATCH_SECONDS, _LONGEST_ANSWER_SECONDS = 5.0, 25.0
 
 
 def check_url(url: str | None) -> None:
-    """Do nothing when requests can be sent to this endpoint; None is AWS.
+    """Check that requests can be sent to an endpoint URL; None is AWS.
 
     Raises:
-        InvalidInput: it is no URL of a server.
+        InvalidInput: it is not the URL of a server.
     """
     if url is None:
         return
@@ -50,17 +50,17 @@ def check_url(url: str | None) -> None:
 
 
 def require_answer(client: S3Client, bucket: str) -> None:
-    """Send one cheap request; whatever is answered, a server is there.
+    """Send one cheap request; any response counts as an answer.
 
-    Fails within 30 seconds: a request that works with data is asked again for much longer.
+    An unreachable endpoint is reported within 30 seconds; requests for data are retried longer.
 
     Args:
-        client: that the command will use.
-        bucket: one that the command is about; empty where it knows none yet.
+        client: the client that the command will use.
+        bucket: a bucket of the command; empty if none is known yet.
 
     Raises:
-        TransientStoreError: no server is.
-        InvalidInput: what answers is no S3, or there are no credentials.
+        TransientStoreError: there was no response.
+        InvalidInput: the responder is not S3, or there are no credentials.
     """
     silence = _silence(client, bucket, _SILENCE_SECONDS)
     for _ in range(_TRIES - 1):
@@ -71,14 +71,14 @@ def require_answer(client: S3Client, bucket: str) -> None:
     if not silence:
         return
     raise TransientStoreError(
-        f"{client.meta.endpoint_url} does not answer ({silence}): is the endpoint right, and can"
-        " this machine reach it?"
+        f"{client.meta.endpoint_url} does not answer ({silence}); check the endpoint, and that this"
+        " machine can reach it"
     )
 
 
 @contextmanager
 def watched(endpoint_url: str | None, bucket: str) -> Iterator[None]:
-    """Say, in one line, when the endpoint stops answering while a run is under way."""
+    """Print one warning if the endpoint stops answering within the block."""
     ended = threading.Event()
     watch = threading.Thread(target=_watch, args=(endpoint_url, bucket, ended), daemon=True)
     watch.start()
@@ -99,14 +99,12 @@ def _watch(endpoint_url: str | None, bucket: str, ended: threading.Event) -> Non
             silence = str(error)
         silences = silences + 1 if silence else 0
         if silences == 2 and not ended.is_set():
-            print_error(
-                f"compactor: {client.meta.endpoint_url} has stopped answering ({silence}); the run"
-                " asks again until its time is up, Ctrl-C ends it: what was committed stands"
-            )
+            print_error(f"compactor: {client.meta.endpoint_url} has stopped answering ({silence})")
+            print_error("  the run retries until its time is up; Ctrl-C keeps committed work")
 
 
 def _silence(client: S3Client, bucket: str, seconds: float) -> str:
-    """Why there was no answer; empty when there was one, of whatever kind."""
+    """Return why there was no response; empty when there was one, even an error."""
     try:
         with sent_within(seconds):
             if bucket:
@@ -120,12 +118,12 @@ def _silence(client: S3Client, bucket: str, seconds: float) -> str:
     except NO_CREDENTIALS as error:
         raise without_credentials(error) from None
     except RecursionError:
-        # botocore asks for the region of a bucket by the very request that was sent elsewhere.
+        # botocore looks up the bucket's region with a request that is redirected again.
         accepted = "an S3 endpoint; this one answers every request with a redirection"
         raise InvalidInput("endpoint", client.meta.endpoint_url, accepted) from None
     except WEATHER as error:
         return one_line(error)
     except BotoCoreError:
-        # About what was asked: the request that needs it says it better.
+        # Parameter errors are reported better by the request that needs them.
         return ""
     return ""

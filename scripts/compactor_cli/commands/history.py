@@ -1,4 +1,4 @@
-"""``compactor history``: the runs below a state prefix, the newest first."""
+"""``compactor history``: lists the runs below a state prefix, newest first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_RUNS = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The stack or state prefix, and how many runs."""
+    """Add the stack or state prefix, and how many runs."""
     add_deployment(parser)
     add_state(parser)
     parser.add_argument(
@@ -27,12 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_runs,
         default=30,
         metavar="N",
-        help="the newest N that left a report (%(default)s)",
+        help="the newest N runs with a report (%(default)s)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the reports, the newest first, and print a row of each.
+    """Read the reports, newest first, and print a row for each.
 
     Raises:
         InvalidInput: there is no such stack or bucket.
@@ -46,12 +46,12 @@ def run(args: argparse.Namespace) -> int:
     with progress("reading the reports"):
         found = newest_reports(state, store, args.runs)
     if not found:
-        raise Failure(f"no run left a report below {state.uri}")
+        raise Failure(f"there is no report below {state.uri}")
     runs = [PastRun.of(one.document) for one in found]
     if args.json:
         print(json.dumps([dataclasses.asdict(one) for one in runs], indent=2))
         return 0
-    title = f"{plural(len(runs), 'run')} below {state.uri}, the newest first"
+    title = f"{plural(len(runs), 'run')} below {state.uri}, newest first"
     print_table(title, HEADS, [one.cells for one in runs])
     return 0
 
@@ -59,6 +59,6 @@ def run(args: argparse.Namespace) -> int:
 def _runs(text: str) -> int:
     number = int(text) if text.isdecimal() and len(text) < 9 else 0
     if not 1 <= number <= _MOST_RUNS:
-        message = f"{text!r} is not accepted; expected 1 to {_MOST_RUNS:,}"
+        message = f"{text!r} is not a number from 1 to {_MOST_RUNS:,}"
         raise argparse.ArgumentTypeError(message)
     return number

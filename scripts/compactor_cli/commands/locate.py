@@ -1,4 +1,4 @@
-"""``compactor locate``: the source object of a record, or of a byte, of an output."""
+"""``compactor locate``: finds the source object of a record or byte of an output."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from compactor_cli.console import print_line
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where something in an output comes from.
+    """The source of a record or byte of an output.
 
     Attributes:
         source: URI of the source.
-        etag: that it had when it was compacted.
-        size: as it was stored, bytes.
-        record: which of the source's own records it is, from 1; None where a byte was asked for.
-        offset: the byte in the source's slice of the output, from 0; None where a record was.
+        etag: of the source when it was compacted.
+        size: stored size in bytes.
+        record: number of the record within the source, from 1; None with ``--offset``.
+        offset: offset within the source's slice of the output, from 0; None with ``--record``.
         commit: sequence in the log of the partition.
     """
 
@@ -42,30 +42,30 @@ class Located:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DEST, the output, and what of it."""
+    """Add DEST, the output, and the record or offset."""
     options.add_places(parser, options.DESTINATION)
     parser.add_argument("output", metavar="OUTPUT", help="URI or key of an output")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--record",
         metavar="N",
-        help="its Nth record, from 1; headers and empty lines do not count",
+        help="its Nth record, from 1; headers and empty lines are not counted",
     )
     which.add_argument(
         "--offset",
         metavar="N",
-        help="the byte at this offset of its decompressed content, from 0",
+        help="the byte at this offset in its decompressed content, from 0",
     )
     options.add_common(parser)
     options.add_state(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find the commit of the output, and the source in its manifest; the output is not read.
+    """Find the output's commit and the source in its manifest; the output itself is not read.
 
     Raises:
-        InvalidInput: no commit names the output, or nothing of a source is there.
-        IntegrityError: an entry of the log is damaged.
+        InvalidInput: no commit names the output, or the position belongs to no source.
+        IntegrityError: a log entry is damaged.
     """
     record, offset = _number("--record", args.record, 1), _number("--offset", args.offset, 0)
     destination = S3Uri.parse("s3_destination_uri", args.s3_destination_uri)
@@ -92,10 +92,10 @@ def _show(found: Located, *, as_json: bool) -> None:
 
 
 def _number(option: str, text: str | None, least: int) -> int | None:
-    """A whole number; None where none was given.
+    """Parse a whole number; None where none was given.
 
     Raises:
-        InvalidInput: it is invalid, or too small.
+        InvalidInput: it is not a whole number, or too small.
     """
     if text is None:
         return None
@@ -108,10 +108,10 @@ def _number(option: str, text: str | None, least: int) -> int | None:
 
 
 def _key_of(output: str, destination: S3Uri) -> str:
-    """Key of an output.
+    """Return the key of an output.
 
     Raises:
-        InvalidInput: it does not lie in the destination.
+        InvalidInput: it is not below the destination.
     """
     where = f"s3://{destination.bucket}/"
     key = output.removeprefix(where)
@@ -121,61 +121,61 @@ def _key_of(output: str, destination: S3Uri) -> str:
 
 
 def _commit_of(key: str, destination: S3Uri, state: S3Uri, store: ObjectStore) -> Commit:
-    """The commit that names an output and holds the bytes of its sources.
+    """Return the commit that names an output, which must hold the bytes of its sources.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: there is no such commit.
     """
     found = commit_of_output(key, destination, state, store)
     if found is not None:
         _, commit, _ = found
         if keeps_bytes(commit):
             return commit
-        accepted = "an output that holds the bytes of its sources; this one holds their rows"
+        accepted = "an output that keeps the bytes of its sources; this one holds their rows"
         raise InvalidInput("OUTPUT", key, accepted)
     require_state(state, store)
     raise InvalidInput("OUTPUT", key, f"an output that a commit in {state.uri} names")
 
 
 def _at_record(commit: Commit, number: int) -> tuple[ManifestRow, int]:
-    """The source of a record, and which of its own records that is, from 1.
+    """Return the source of a record, and the record's number within the source, from 1.
 
     Raises:
-        InvalidInput: there are not so many, or those of a source before it were not counted.
+        InvalidInput: there are fewer records, or those of an earlier source were not counted.
     """
     before = 0
     for row in _in_order(commit):
         if row.facts is None or row.facts.records is None:
-            accepted = "--offset: S3 copied"
-            raise InvalidInput(
-                "--record", number, f"{accepted} {row.source.key}, and its records were not counted"
-            )
+            accepted = "use --offset instead"
+            why = f"S3 copied {row.source.key}, so its records were not counted"
+            message = f"--record: {why}: {accepted}"
+            raise InvalidInput("--record", number, accepted, message=message)
         if number <= before + row.facts.records:
             return row, number - before
         before += row.facts.records
-    raise InvalidInput("--record", number, f"a number from 1 to {before}: there are no more")
+    raise InvalidInput("--record", number, f"a number from 1 to {before}")
 
 
 def _at_offset(commit: Commit, offset: int) -> tuple[ManifestRow, int]:
-    """The source of a byte, and where in its slice it is, from 0.
+    """Return the source of a byte, and the byte's offset within its slice, from 0.
 
     Raises:
-        InvalidInput: it is no byte of a source.
+        InvalidInput: the byte belongs to no source.
     """
     last = ""
     for row in _in_order(commit):
         if offset < row.offset:
-            beside = f"before {row.source.key} stand bytes of the output's own, such as a header"
-            raise InvalidInput("--offset", offset, f"a byte of a source; {beside}")
+            why = f"bytes before {row.source.key} are the output's own, such as a header"
+            raise InvalidInput("--offset", offset, f"a byte of a source; {why}")
         if offset < row.offset + row.length:
             return row, offset - row.offset
         last = row.source.key
-    rest = f"; the last one, {last}, ends before it" if last else ""
-    raise InvalidInput("--offset", offset, f"a byte of a source{rest}")
+    after = f"; the last one, {last}, ends before it" if last else ""
+    raise InvalidInput("--offset", offset, f"a byte of a source{after}")
 
 
 def _in_order(commit: Commit) -> list[ManifestRow]:
-    """The rows of sources that have bytes in the output, as these follow each other."""
+    """Return the rows with bytes in the output, in the order of their bytes."""
     return sorted((row for row in commit.rows if row.length), key=lambda row: row.offset)
 
 

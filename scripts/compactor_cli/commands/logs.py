@@ -1,4 +1,4 @@
-"""``compactor logs``: what the deployed functions logged during one run."""
+"""``compactor logs``: prints what the deployed functions logged during one run."""
 
 from __future__ import annotations
 
@@ -15,25 +15,27 @@ _LEVELS = {"debug": DEBUG, "info": INFO, "warning": WARNING, "error": ERROR}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which run, which lines, and whether to follow."""
+    """Add the run, the log level and ``--follow``."""
     add_run(parser)
     add_deployment(parser)
     parser.add_argument(
         "--level",
         choices=tuple(_LEVELS),
         default="info",
-        help="lines of this level or above (%(default)s); debug has metrics and what Lambda"
-        " itself says of each invocation",
+        help="lines of this level or above (%(default)s); debug includes metrics and Lambda's own"
+        " lines of each invocation",
     )
-    parser.add_argument("--follow", "-f", action="store_true", help="go on until the run has ended")
+    parser.add_argument(
+        "--follow", "-f", action="store_true", help="print new lines until the run ends"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the lines; with ``--json`` one JSON document a line.
+    """Print the lines; with ``--json`` one JSON document per line.
 
     Raises:
         InvalidInput: there is no such stack or run.
-        Failure: the logs may not be read.
+        Failure: a permission is missing.
     """
     found = find_deployment(args)
     execution = found.run(args.run_id)
@@ -57,5 +59,5 @@ def _show(lines: Iterable[LogLine], level: int, *, as_json: bool) -> None:
             first, *rest = line.shown.split("\n")
             print_line(first)
             for more in rest:
-                # Indented, so that no text of a log looks like a line of its own.
+                # Indented, so that a message with newlines cannot fake a log line.
                 print_line(f"    {more}")

@@ -1,4 +1,4 @@
-"""``compactor ls``: the sources that ``compactor restore`` can give back."""
+"""``compactor ls``: lists the sources that ``compactor restore`` can return."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from compactor_cli.console import instant, print_error
 class Listed:
     """One source that a commit names.
 
-    ``bytes`` is its size as it was stored; ``records`` is None where S3 copied it, and they
-    were not counted. ``restorable`` is False where the output holds its rows instead of its bytes.
+    ``bytes`` is the stored size; ``records`` is None where S3 copied the source and its records
+    were not counted. ``restorable`` is False where the output holds rows instead of bytes.
     """
 
     key: str
@@ -44,7 +44,7 @@ class Listed:
 
     @classmethod
     def of(cls, row: ManifestRow, commit: Commit) -> Listed:
-        """A row of a commit's manifest."""
+        """Return a row of a commit's manifest."""
         output = commit.output
         return cls(
             key=row.source.key,
@@ -58,12 +58,12 @@ class Listed:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the source for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """The source as one line of text."""
         records = "-" if self.records is None else f"{self.records:,}"
         place = self.output or "(empty, no output)"
         mark = "" if self.restorable else "  NOT RESTORABLE: rows only"
@@ -74,15 +74,15 @@ class Listed:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DEST, which keys, and since when."""
+    """Add DEST, the keys and ``--since``."""
     options.add_places(parser, options.DESTINATION)
     parser.add_argument(
         "pattern",
         metavar="PREFIX|GLOB",
         nargs="?",
         default="",
-        help="the beginning of keys, or, with * ? or [ in it, a glob for whole keys, in which"
-        " * also stands for / (by default all keys)",
+        help="a prefix of keys, or a glob for whole keys if it contains * ? or [; * also matches /"
+        " (by default all keys)",
     )
     parser.add_argument("--since", metavar="TIME", help=moments.SINCE_HELP)
     options.add_common(parser)
@@ -90,11 +90,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List source by source; one commit is held at a time.
+    """Print the sources one by one, with one commit in memory at a time.
 
     Raises:
-        InvalidInput: there is no state, or an option is at fault.
-        IntegrityError: an entry of a log is damaged; what could be listed was.
+        InvalidInput: there is no state, or an option is invalid.
+        IntegrityError: a log entry is damaged; sources found before it were printed.
     """
     wanted = _pattern(args.pattern)
     since = moments.since(args.since, time.time())
@@ -109,17 +109,17 @@ def run(args: argparse.Namespace) -> int:
         is_any = True
         print(visible(one.line))
     if not is_any:
-        message = f"no commit below {state.uri} names a source like that"
-        print_error(f"{message}; compactor ls {args.s3_destination_uri} lists all")
+        print_error(f"no commit below {state.uri} names a matching source")
+        print_error(f"  compactor ls {args.s3_destination_uri} lists all")
     return 0
 
 
 def _listed(
     logs: Iterable[StoredLog], wanted: re.Pattern[str], since: float, store: ObjectStore
 ) -> Iterator[Listed]:
-    """By partition, its newest commit first, and in a commit by key."""
+    """Yield sources by partition, newest commit first, and by key within a commit."""
     for log in logs:
-        # What came later alone says whether an entry is valid: older ones need not be read.
+        # Only later entries decide whether an entry is valid, so older ones are not read.
         keys = {n: log.key_of(n) for n, written in log.entries.items() if written >= since}
         for commit in newest_first(store, log.state.bucket, keys):
             for row in commit.rows:
@@ -128,7 +128,7 @@ def _listed(
 
 
 def _print_json(found: Iterable[Listed]) -> None:
-    """One document, written as it comes."""
+    """Write one JSON document incrementally."""
     separator = "[\n"
     for one in found:
         sys.stdout.write(separator + json.dumps(one.to_dict()))

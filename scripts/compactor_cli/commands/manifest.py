@@ -1,4 +1,4 @@
-"""``compactor manifest``: which source is where in which output, to be joined with."""
+"""``compactor manifest``: exports where each source is in which output."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ _SHOWN_EACH = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DEST."""
+    """Add DEST."""
     options.add_places(parser, options.DESTINATION)
     options.add_common(parser)
     options.add_state(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one JSON object for each source; one commit is held at a time.
+    """Print one JSON object per source, with one commit in memory at a time.
 
     Raises:
-        InvalidInput: there is no state; or one JSON document is asked for.
-        IntegrityError: an entry of a log is damaged.
+        InvalidInput: there is no state; or ``--json`` was given.
+        IntegrityError: a log entry is damaged.
     """
     if args.json:
-        raise InvalidInput("--json", True, "nothing: the export is a JSON object a line")
+        message = "--json is not needed: the output is JSON Lines"
+        raise InvalidInput("--json", True, "no --json", message=message)
     state = state_from(args)
     store = open_store(args.endpoint_url, state.bucket)
     with progress("exporting") as bar:

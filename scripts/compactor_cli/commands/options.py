@@ -1,4 +1,4 @@
-"""Options that several commands share; those of a run's fields come from FIELDS."""
+"""Options that several commands share; the fields of a run are generated from FIELDS."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def add_places(parser: argparse.ArgumentParser, *names: str, optional: bool = False) -> None:
-    """Positional URIs: SOURCE and DEST, or one of them."""
+    """Add positional URIs: SOURCE, DEST or both."""
     for name in names:
         parser.add_argument(
             name,
@@ -38,18 +38,18 @@ def add_places(parser: argparse.ArgumentParser, *names: str, optional: bool = Fa
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
-    """``--state-uri`` alone, for commands without the other fields."""
+    """Add ``--state-uri`` only, for commands without the other fields."""
     add_named(parser, STATE)
 
 
 def add_named(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Options for these fields alone."""
+    """Add options for these fields only."""
     for name in names:
         _add_field(parser, FIELDS[name])
 
 
 def add_fields(parser: argparse.ArgumentParser) -> None:
-    """One option for every field of a run's input but SOURCE and DEST."""
+    """Add an option for every field of a run's input except SOURCE and DEST."""
     groups: dict[str, argparse._ArgumentGroup] = {}
     for spec in FIELDS.values():
         if spec.name in (SOURCE, DESTINATION):
@@ -60,10 +60,10 @@ def add_fields(parser: argparse.ArgumentParser) -> None:
 
 
 def fields_from(args: argparse.Namespace) -> dict[str, Any]:
-    """The fields that were given, as the JSON input has them.
+    """Return the given fields in the form of the JSON input.
 
     Raises:
-        InvalidInput: a value is not accepted.
+        InvalidInput: a value is rejected.
     """
     given: dict[str, Any] = {}
     for name, spec in FIELDS.items():
@@ -92,10 +92,10 @@ def _add_field(parser: argparse._ActionsContainer, spec: FieldSpec) -> None:
 
 
 def _rules(spec: FieldSpec, text: str) -> object:
-    """Rules as JSON, or of a file with them.
+    """Read rules from JSON text or from a file.
 
     Raises:
-        InvalidInput: it cannot be read, or a rule is not accepted.
+        InvalidInput: it cannot be read, or a rule is rejected.
     """
     try:
         found = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text("utf-8"))
@@ -119,10 +119,10 @@ def _help(text: str) -> str:
 
 
 def _value(spec: FieldSpec, text: str) -> object:
-    """An option's text as the field wants it: as text, else as a number, else as JSON.
+    """Convert an option's text to what the field accepts: text, else a number, else JSON.
 
     Raises:
-        InvalidInput: none of them is accepted.
+        InvalidInput: the field accepts none of them.
     """
     if spec.name == POLICIES:
         return _rules(spec, text)

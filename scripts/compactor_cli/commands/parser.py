@@ -1,4 +1,4 @@
-"""The parser of every command: mistakes in one line, and a help that fits one screen."""
+"""The argument parser of every command: one-line errors, and a help that fits one screen."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ SCREEN_LINES = 40
 _COLUMNS = 80
 _HELP_AT = 30
 _SHOWN_EXAMPLES = 2
-# As argparse reports a word that it does not know.
+# The form in which argparse reports an unknown choice.
 _CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)$")
 _SWITCHES = frozenset({"true", "false"})
 _FIRST_CLAUSE = re.compile(r"(?s)(.+?)(?:\.\s|; |: | \(|$)")
 _FEWEST_WORDS = re.compile(r"(?s)(.+?)(?:[,;:] |$)")
-# What many people need, in a few words, by the name of a run's field or of an argument.
+# Short help for the most used options, by field of a run or by argument.
 _FIELDS: Mapping[str, str] = {
     "s3_source_uri": "where the small objects are",
     "s3_destination_uri": "where the outputs go, under the same paths",
     "date_format": "partitions are dates: %Y/%m/%d or dt=%Y-%m-%d",
-    "duration": "so many whole days before today",
+    "duration": "number of whole days before today",
     "start": "first day instead, such as 2026-01-31",
     "end": "last day",
-    "depth": "without dates: levels that name a partition",
+    "depth": "without dates: levels of a partition's path",
     "include": "only keys below the source that match",
     "exclude": "no keys that match",
-    "settle_seconds": "leave what is younger",
-    "open_partition_seconds": "only full outputs while it is younger",
+    "settle_seconds": "skip objects younger than this",
+    "open_partition_seconds": "write full outputs only while younger",
     "target_bytes": "size of an output, such as 128MiB",
     "output_format": "same, or parquet",
     "clean_up": "keep sources, or delete them after retention",
     "retention_days": "days until a source may be deleted",
     "listing": "list, inventory:URI or events:TABLE/STREAM",
     "reader_table": "for query engines: glue:DATABASE.TABLE",
-    "reader_mode": "exact, or compacted: outputs alone",
+    "reader_mode": "exact, or compacted: outputs only",
 }
 _ARGUMENTS: Mapping[str, str] = {
     "input": "the whole input as JSON; - reads standard input",
-    "workers": "how many concurrently",
-    "explain": "each figure with its formula and its prices",
-    "prices": "prices to count with instead of those known here",
-    "time_limit": "stop in time, and end with exit code 3",
+    "workers": "number of workers",
+    "explain": "show each figure with its formula and prices",
+    "prices": "price list to use instead of the built-in one",
+    "time_limit": "stop before this time is over, with exit code 3",
 }
 _PARTITIONS = frozenset({"date_format", "duration", "start", "end", "depth"})
 _OF_READERS = _PARTITIONS | {"reader_table", "reader_mode"}
@@ -67,9 +67,9 @@ _SHOWN_FIELDS: Mapping[str, frozenset[str]] = {
     "clean-up": frozenset({"retention_days"}),
     "restore": frozenset(),
 }
-# Options of commands that few people need.
+# Options that the short help leaves out.
 _SELDOM: Mapping[str, frozenset[str]] = {
-    # Of the program itself; the help says how to see them.
+    # Of the program itself; --help-all lists them.
     "": frozenset({"help", "help_all", "version"}),
     "run": frozenset({"engine", "log"}),
     "start": frozenset({"name", "region"}),
@@ -83,7 +83,7 @@ _SELDOM: Mapping[str, frozenset[str]] = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports mistakes in one line, with the name that was probably meant; ``--help`` is short.
+    """Reports errors in one line, with the nearest known name; ``--help`` is short.
 
     ``--help-all`` prints what argparse would: every option, with what it accepts.
     """
@@ -93,9 +93,9 @@ class Parser(argparse.ArgumentParser):
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option, in full")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse does it; here because what it does not know must be reported by this parser.
+        """Parse, and report unknown options here.
 
-        A parser of a command hands that back to the one above it, which has none of its options.
+        A subparser returns them to its parent, which knows none of the subparser's options.
         """
         self._require_no_values(args or ())
         found, unknown = super().parse_known_args(args, namespace)
@@ -106,7 +106,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _require_no_values(self, words: Sequence[str]) -> None:
-        """Say how a setting is switched, where its value is given as the JSON input has it."""
+        """Reject ``--option true`` and ``--option=false`` with the flags to use instead."""
         for word, following in zip_longest(words, words[1:]):
             option, equals, value = word.partition("=")
             value = value if equals else following
@@ -123,19 +123,19 @@ class Parser(argparse.ArgumentParser):
         self.exit(EXIT_USAGE, f"{self.prog}: {message} (try {self.prog} --help)\n")
 
     def format_help(self) -> str:
-        """The common options, where all of them would not fit one screen."""
+        """Return the full help where it fits one screen, else the common options."""
         full = self.format_full_help()
         if full.count("\n") <= SCREEN_LINES:
             return full
         return _Brief(self).text()
 
     def format_full_help(self) -> str:
-        """Every option, with all that is known of it."""
+        """Return the help with every option in full."""
         return super().format_help()
 
 
 class _HelpAll(argparse.Action):
-    """Prints every option, and ends."""
+    """Prints every option and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         if isinstance(parser, Parser):
@@ -144,7 +144,7 @@ class _HelpAll(argparse.Action):
 
 
 class _Brief:
-    """The help of a command that has many options: the common ones, a line or two each."""
+    """The short help of a command with many options: the common ones, a line or two each."""
 
     def __init__(self, parser: Parser) -> None:
         self._parser = parser
@@ -157,13 +157,13 @@ class _Brief:
         actions = [_brief(one) for one in parser._actions if self._is_shown(one)]
         places = [one for one in actions if not one.option_strings]
         options = [one for one in actions if one.option_strings]
-        named = [one for place in places for one in _commands_of(place)]
+        rows = [one for place in places for one in _commands_of(place)]
         width = min(_COLUMNS, shutil.get_terminal_size().columns) - 2
         formatter = argparse.RawDescriptionHelpFormatter(parser.prog, 2, _HELP_AT, width)
         words = " ".join(formatter._format_args(one, one.dest) for one in places)
         formatter.add_usage(f"{parser.prog} [options] {words}", [], [])
         formatter.add_text(textwrap.fill(parser.description or "", width))
-        for title, some in ((None, named), ("common options", options)):
+        for title, some in ((None, rows), ("common options", options)):
             formatter.start_section(title)
             formatter.add_arguments(some)
             formatter.end_section()
@@ -178,13 +178,13 @@ class _Brief:
 
 
 def _is_field(action: argparse.Action) -> bool:
-    """True for a field of a run; commands have arguments of the same names."""
+    """Return whether an action is a field of a run; some arguments share a field's name."""
     spec = FIELDS.get(action.dest)
     return spec is not None and (action.help or "").startswith(spec.meaning.replace("%", "%%"))
 
 
 def _brief(action: argparse.Action) -> argparse.Action:
-    """The same in a few words, with its default, and with one name of each kind."""
+    """Return a copy with a short help, its default, and at most two option names."""
     shown = copy.copy(action)
     clause = _FIRST_CLAUSE.match(action.help or "")
     words = (_FIELDS if _is_field(action) else _ARGUMENTS).get(action.dest, "")
@@ -197,7 +197,7 @@ def _brief(action: argparse.Action) -> argparse.Action:
 
 
 def _commands_of(place: argparse.Action) -> list[argparse.Action]:
-    """The commands, where a place is for one of them, in the fewest words; else the place."""
+    """Return the subcommands with short summaries; for any other argument, the argument."""
     if not isinstance(place, argparse._SubParsersAction):
         return [place]
     found = [copy.copy(one) for one in place._choices_actions]
@@ -208,12 +208,12 @@ def _commands_of(place: argparse.Action) -> list[argparse.Action]:
 
 
 def _fewer_examples(epilog: str) -> str:
-    """The first of the examples, and the exit codes."""
+    """Return the first examples and the exit codes."""
     examples, _, codes = epilog.partition("\n\n")
     head, *lines = examples.split("\n")
     shown: list[str] = []
     for line in lines:
-        # What goes on belongs to the example before.
+        # An indented line continues the previous example.
         is_next = not line.startswith("    ")
         if is_next and sum(not one.startswith("    ") for one in shown) == _SHOWN_EXAMPLES:
             break
@@ -222,6 +222,6 @@ def _fewer_examples(epilog: str) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """The likeliest of known words, as the end of a sentence; empty where none is like it."""
+    """Return "; did you mean X?" for the nearest known word; empty where none is close."""
     found = get_close_matches(word, known, n=1)
     return f"; did you mean {found[0]}?" if found else ""

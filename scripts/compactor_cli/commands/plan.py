@@ -1,4 +1,4 @@
-"""``compactor plan``: what a run would do. Reads only."""
+"""``compactor plan``: shows what a run would do. Read-only."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ class Forecast:
     """What a run would do to one partition.
 
     Attributes:
-        outputs: what they will be to readers.
-        is_new: nothing was ever committed in it.
-        waiting: of the objects that are left for their age; None where there are none.
+        outputs: the planned outputs, as readers will see them.
+        is_new: the partition has no commit yet.
+        waiting: objects skipped for their age; None where there are none.
     """
 
     item: WorkItem
@@ -79,7 +79,7 @@ class Forecast:
         return sum(group.size for group in self.plan.groups)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the forecast for JSON."""
         return {
             "path": self.item.path,
             "prefix": f"s3://{self.item.bucket}/{self.item.prefix}",
@@ -95,29 +95,29 @@ class Forecast:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE, DEST and every field of the input."""
+    """Add SOURCE, DEST and every field of the input."""
     options.add_places(parser, options.SOURCE, options.DESTINATION)
     options.add_common(parser)
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="below the verdict each figure with its formula, its numbers and its prices' sources",
+        help="after the verdict, show each figure with its formula, inputs and price sources",
     )
     parser.add_argument(
         "--prices",
         type=Path,
         metavar="FILE.json",
-        help="prices to count with instead of those that are known here, in the form of"
+        help="price list to use instead of the built-in one, in the format of"
         " functions/compactor/prices.json",
     )
     options.add_fields(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Discover, list and plan, as a run would; show the decision, and whether it pays.
+    """Discover, list and plan as a run would; show the plan, its cost and its savings.
 
     Raises:
-        InvalidInput: the input is at fault, or the file of prices.
+        InvalidInput: the input or the price list is invalid.
     """
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
@@ -157,14 +157,14 @@ def verdict_of(
     looked: Mapping[str, int],
     known: Prices,
 ) -> Verdict:
-    """What the planned run costs and saves, as one of the deployed state machine.
+    """Return what the planned run costs and saves on the deployed state machine.
 
     Args:
         settings: of the run.
         found: by discovery.
         forecasts: of every partition.
         store: where the state is.
-        looked: the requests that both took.
+        looked: the requests that discovery and planning took.
         known: prices.
     """
     plans = [one.plan for one in forecasts]
@@ -175,7 +175,7 @@ def verdict_of(
 
 
 def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast]) -> str:
-    """Why a run would do nothing now, and the way out; empty where it would do something."""
+    """Return why a run would do nothing now, and what to change; empty if it would do something."""
     left = found.oversized if settings.spark_engine == "none" else ()
     if any(one.plan.groups for one in planned) or len(found.oversized) > len(left):
         return ""
@@ -190,10 +190,10 @@ def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast
 
 
 def listing_of(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
-    """What the inventory lists, where the run takes one; its pages go to a directory here.
+    """Load the inventory into a local directory; None where the run uses LIST or events.
 
     Raises:
-        InvalidInput: there is no such inventory, or it leaves out what is needed.
+        InvalidInput: there is no such inventory, or it lacks required fields.
     """
     if settings.listing_kind != "inventory":
         return None
@@ -202,7 +202,7 @@ def listing_of(settings: Settings, store: S3Store, directory: Path) -> Inventory
 
 
 def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
-    """The partitions."""
+    """Discover the partitions."""
     with progress("discovering"):
         if settings.listing_kind == "events":
             return find_pending(settings, store, time.time(), writes=False)
@@ -217,10 +217,10 @@ def forecast(
     store: ObjectStore,
     listing: InventoryListing | None = None,
 ) -> list[Forecast]:
-    """The plan of every partition, in the order given.
+    """Return the plan of every partition, in the given order.
 
-    A worker plans a window of a partition at a time, to bound its memory; here the same windows
-    take about 0.5 KB for every object that no commit names.
+    A worker plans a partition in windows to bound its memory; planning all windows here takes
+    about 0.5 KB per uncommitted object.
     """
 
     def one(item: WorkItem) -> Forecast:
@@ -277,11 +277,11 @@ def _show(found: Discovery, forecasts: Sequence[Forecast]) -> None:
     outside = found.unpartitioned
     if outside.objects:
         such = f" such as {outside.examples[0]}" if outside.examples else ""
-        print_line(f"outside of every partition: {plural(outside.objects, 'object')}{such}")
+        print_line(f"outside every partition: {plural(outside.objects, 'object')}{such}")
 
 
 def _show_rules(settings: Settings, found: Discovery, forecasts: Sequence[Forecast]) -> None:
-    """Which rules matched, each with how many partitions, and an example of what it leaves."""
+    """Print how many partitions each rule matched, and an example of what it skips."""
     if not settings.policies:
         return
     bucket = settings.source.root.bucket
@@ -296,7 +296,7 @@ def _show_rules(settings: Settings, found: Discovery, forecasts: Sequence[Foreca
 
 
 def rule_of(settings: Settings, item: WorkItem) -> Matched:
-    """The rule for a partition; where its objects have several, the one for its prefix."""
+    """Return the rule for a partition's prefix; single objects may match other rules."""
     return settings.rules.of(f"s3://{item.bucket}/{item.prefix}")
 
 
@@ -307,19 +307,20 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
         print_table("What a run would do now (nothing was written)", _HEADS, rows)
         before, after = reading(forecasts)
         print_line(
-            f"as many Readers can share the outputs; Athena would read these objects in about"
-            f" {before:,.1f} s now, and in {after:,.1f} s then (by a model of two published tests)"
+            f"parallelism: up to as many readers as the Readers column shows; Athena would read"
+            f" these objects in about {before:,.1f} s now and {after:,.1f} s then (estimated from"
+            f" two published tests)"
         )
     elif forecasts:
-        # A row of figures would be one of zeros.
+        # Every figure would be zero.
         print_table(
-            "What a run would leave now (nothing was written)",
+            "What a run would skip now (nothing was written)",
             (_HEADS[0], _HEADS[-1]),
             [(row[0], row[-1]) for row in map(_row, forecasts[:_SHOWN_ROWS])],
         )
     if len(forecasts) > _SHOWN_ROWS:
         more = plural(len(forecasts) - _SHOWN_ROWS, "more partition")
-        print_line(f"and {more}; --json has them all")
+        print_line(f"and {more}; --json lists all")
     if found.resting.partitions:
         print_line(found.resting.line)
     for item in found.oversized:
@@ -331,7 +332,7 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
 
 
 def reading(forecasts: Iterable[Forecast]) -> tuple[float, float]:
-    """Seconds that Athena takes to read the sources of all groups, and their outputs; a model."""
+    """Estimate the seconds Athena takes to read the sources of all groups, and their outputs."""
     chosen = list(forecasts)
     before = sum((sources_of(one.plan.groups) for one in chosen), Stored())
     after = sum((one.outputs for one in chosen), Stored())
@@ -364,7 +365,7 @@ def _figures(forecasts: Iterable[Forecast]) -> tuple[str, ...]:
 
 
 def skips(found: Discovery, forecasts: Iterable[Forecast]) -> Counter[str]:
-    """Objects that would be left alone, by reason."""
+    """Count the objects that would be skipped, by reason."""
     counts: Counter[str] = Counter()
     for one in _skipped(found, forecasts):
         counts.update({reason: skipped.objects for reason, skipped in one.items()})

@@ -1,4 +1,4 @@
-"""``compactor probe``: which conditions a store honours, and what follows for runs on it."""
+"""``compactor probe``: shows which conditions a store honours, and what that means for runs."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from compactor_cli.console import print_line, print_table, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DEST, and which endpoint."""
+    """Add DEST and the endpoint."""
     options.add_places(parser, options.DESTINATION)
     options.add_common(parser)
     options.add_state(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask for everything, deletes too, whatever is remembered; AWS itself as well.
+    """Probe every condition, deletes included; ignores recorded results, and probes AWS too.
 
     Raises:
-        InvalidInput: the bucket is not there, or may not be written.
-        Failure: no run may trust this store.
+        InvalidInput: the bucket does not exist, or cannot be written.
+        Failure: the store is unsafe for runs.
     """
     state = _state(args)
     store = open_store(args.endpoint_url, state.bucket)
-    with progress("asking the store"):
+    with progress("probing the store"):
         findings = ask_and_record(state, store, SystemClock().now(), deletes=True)
     if args.json:
         print(json.dumps(_document(state, store.endpoint_url, findings), indent=2))
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _state(args: argparse.Namespace) -> S3Uri:
-    """Where the state of DEST is; of a whole bucket, above that of every prefix in it."""
+    """Return the state of DEST; for a whole bucket, the root of the states of its prefixes."""
     destination = S3Uri.parse(options.DESTINATION, args.s3_destination_uri)
     if destination.prefix or args.s3_state_uri:
         return state_from(args)
@@ -74,8 +74,8 @@ def _document(state: S3Uri, endpoint_url: str, findings: Sequence[Finding]) -> d
 
 def _show(state: S3Uri, endpoint_url: str, findings: Sequence[Finding]) -> None:
     rows = [(str(one.condition), str(one.verdict), consequence(one) or "-") for one in findings]
-    heads = ("Condition", "Verdict", "What follows")
-    print_table(f"{endpoint_url}, asked below {state.uri}probes/", heads, rows)
+    heads = ("Condition", "Verdict", "Consequence")
+    print_table(f"{endpoint_url}, probed below {state.uri}probes/", heads, rows)
     for finding in findings:
         if finding.detail:
             print_line(f"{finding.condition}: {finding.detail}")

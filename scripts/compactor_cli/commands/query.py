@@ -1,4 +1,4 @@
-"""``compactor query``: SQL over outputs, over outputs and sources, or over the originals."""
+"""``compactor query``: runs SQL over outputs, outputs and sources, or original sources."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from compactor_machine.extras import require
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be queried.
+    """What to query.
 
     Attributes:
-        source: where the sources lie that are to be read where no output has them; None for
-            outputs alone.
-        originals: sources, cut out of their outputs, instead of these.
-        below: the beginning of the paths of partitions.
+        source: prefix of the sources to include where no output has them yet; None for outputs
+            only.
+        originals: query the sources, cut out of their outputs, instead of the outputs.
+        below: prefix of the paths of partitions.
     """
 
     source: SourceLocation | None = None
@@ -46,46 +46,46 @@ class Wish:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DEST, the statement, and what it is about."""
+    """Add DEST, the statement, and what it reads."""
     options.add_places(parser, options.DESTINATION)
     parser.add_argument(
         "statement",
         metavar="SQL",
-        help=f"what DuckDB takes, FROM {VIEW}; beside the records' own columns there are partition,"
-        " and one for each name=value in a partition's path",
+        help=f"a DuckDB statement FROM {VIEW}, which has the records' own columns, partition, and a"
+        " column for each name=value in a partition's path",
     )
     chosen = parser.add_mutually_exclusive_group()
     chosen.add_argument(
         "--exact",
         metavar="SOURCE",
-        help="outputs, and the objects of SOURCE, which may have wildcards, that no output has yet:"
-        " each record once, but for rejected ones, of which it says how many there are and where",
+        help="outputs, and the objects of SOURCE (wildcards allowed) that are in no output yet;"
+        " each record once, except rejected ones, which are counted and located",
     )
     chosen.add_argument(
         "--originals",
         action="store_true",
-        help="the sources as their outputs hold them, with the column source_key; they may be gone",
+        help="the sources as their outputs hold them, deleted ones too, with the column source_key",
     )
     parser.add_argument(
         "--below",
         metavar="PATH",
         default="",
-        help="only partitions whose path begins so, such as dt=2026-01- (by default all)",
+        help="only partitions whose path begins with this, such as dt=2026-01- (by default all)",
     )
     options.add_common(parser)
     options.add_state(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Bring the objects here, ask, show the rows.
+    """Download the objects, run the statement, print the rows.
 
     Raises:
         ExtraMissing: DuckDB is not installed.
-        InvalidInput: there is no state, nothing to read, or DuckDB does not take the statement.
-        IntegrityError: an output is not what its commit says.
+        InvalidInput: there is no state, nothing to read, or DuckDB rejects the statement.
+        IntegrityError: an output differs from its commit.
     """
     require("query", "compactor query")
-    # Before anything is read for it.
+    # Rejects invalid SQL before anything is downloaded.
     require_sql(args.statement)
     source = None if args.exact is None else _source(args.exact)
     state = state_from(args)
@@ -103,15 +103,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> list[Staged]:
-    """Bring what is wished for here.
+    """Download what was asked for.
 
-    What lies below the source is listed before the logs are read: what a run commits meanwhile is
-    then in an output, and known to be, and clean-up deletes nothing that is not.
+    The source is listed before the logs are read: an object that a run commits meanwhile is then in
+    an output and known to be, and clean-up deletes only such objects.
 
     Raises:
         InvalidInput: there is no state, or nothing to read.
-        IntegrityError: an output is not what its commit says.
-        SourceChanged: a source is not what was listed.
+        IntegrityError: an output differs from its commit.
+        SourceChanged: a source has changed since it was listed.
     """
     waiting = _listed(wish, store)
     staged: list[Staged] = []
@@ -130,15 +130,19 @@ def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> lis
             rejects += commits.rejects.waiting
         if wish.source is not None:
             rest = [one for one in waiting if one.identity not in known]
-            chosen = [one for one in rest if one.identity not in left_alone]
-            for one in staging.sources(wish.source.root, chosen):
+            wanted_sources = [one for one in rest if one.identity not in left_alone]
+            for one in staging.sources(wish.source.root, wanted_sources):
                 staged.append(one)
                 bar.advance()
-            if len(rest) > len(chosen):
-                print_error(f"left out: {plural(len(rest) - len(chosen), 'quarantined object')}")
+            if len(rest) > len(wanted_sources):
+                print_error(
+                    f"left out: {plural(len(rest) - len(wanted_sources), 'quarantined object')}"
+                )
     _print_rejects(rejects, wish)
     if not staged:
-        raise InvalidInput("--below", wish.below or None, "the beginning of a path with objects")
+        raise InvalidInput(
+            "--below", wish.below or None, "the beginning of the path of a partition with objects"
+        )
     return staged
 
 
@@ -148,7 +152,7 @@ def _print_rejects(rejects: Sequence[Rejects], wish: Wish) -> None:
 
 
 class _Commits:
-    """The valid commits of a log, whose sources are noted as they pass."""
+    """Iterates over the valid commits of a log and records their sources."""
 
     def __init__(
         self, log: StoredLog, store: ObjectStore, known: set[bytes], left_alone: set[bytes]

@@ -1,4 +1,4 @@
-"""``compactor reconcile``: register by LIST, or by an inventory, what no event named."""
+"""``compactor reconcile``: registers objects without an event, found by LIST or in an inventory."""
 
 from __future__ import annotations
 
@@ -29,27 +29,26 @@ from compactor_cli.console import Bar, print_line, progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE, DEST and the fields of a run; or the streams of a stack."""
+    """Add SOURCE, DEST and the fields of a run, or the stack."""
     options.add_places(parser, options.SOURCE, options.DESTINATION, optional=True)
     parser.add_argument(
         "--inventory",
         metavar="URI",
-        help="take this inventory instead of LIST: a manifest.json of an S3 Inventory, or the"
-        " prefix that inventories are delivered to, of which the newest is taken, or a live"
-        " inventory table, s3tables:ARN#NAMESPACE.TABLE; what arrived since is left to the next"
-        " time",
+        help="use this inventory instead of LIST: a manifest.json of S3 Inventory, the prefix that"
+        " inventories are delivered to (the newest is used), or a live inventory table,"
+        " s3tables:ARN#NAMESPACE.TABLE; objects that arrived since are left for the next call",
     )
     parser.add_argument(
         "--start-after",
         default="",
         metavar="KEY",
-        help="compare only keys after this one, at which an earlier call stopped",
+        help="compare only keys after this one, where an earlier call stopped",
     )
     parser.add_argument(
         "--time-limit",
         type=float,
         metavar="SECONDS",
-        help="stop after so long, say after which key to resume, and end with exit code 3"
+        help="stop after this time, print the key to resume after, and end with exit code 3"
         " (by default no limit)",
     )
     add_stack(parser)
@@ -58,10 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, compare, register, report.
+    """List, compare, register, and print the counts.
 
     Raises:
-        InvalidInput: the input is at fault, or the stack has no streams.
+        InvalidInput: the input is invalid, or the stack has no streams.
     """
     chosen = _chosen(args)
     stop = _stop(args)
@@ -109,7 +108,7 @@ def _reconciled(
 
 
 class _Counter:
-    """Shows how many objects are compared, by threads."""
+    """Shows how many objects were compared; thread-safe."""
 
     def __init__(self, bar: Bar) -> None:
         self._bar = bar
@@ -143,7 +142,7 @@ def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
     for name in ("inventory", "start_after", "time_limit"):
         value = getattr(args, name)
         if value and len(streams) > 1:
-            accepted = "nothing with a stack of several streams: give SOURCE and DEST of one"
+            accepted = "SOURCE and DEST of one stream with it, as the stack has several"
             raise InvalidInput(f"--{name.replace('_', '-')}", value, accepted)
     return [one.settings for one in streams]
 
@@ -151,8 +150,9 @@ def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
 def _show(name: str, found: Reconciled) -> None:
     print_line(
         f"{name}: {plural(found.objects, 'object')} listed, {found.compacted:,} compacted,"
-        f" {found.known:,} known, {found.younger:,} too young to decide"
+        f" {found.known:,} known, {found.younger:,} too recent to decide"
     )
-    print_line(f"registered, as no event had named them: {plural(found.registered, 'object')}")
+    print_line(f"registered without an event: {plural(found.registered, 'object')}")
     if not found.complete:
-        print_line(f"the time was over; resume with --start-after {shlex.quote(found.start_after)}")
+        print_line("time limit reached; resume with")
+        print_line(f"  --start-after {shlex.quote(found.start_after)}")

@@ -1,4 +1,4 @@
-"""``compactor replay``: dead letters that are events of S3 go back to their queue."""
+"""``compactor replay``: sends S3 events from the dead-letter queue back to their queue."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from compactor_cli.commands.deployment import add_stack, find_deployment
 from compactor_cli.console import print_line, progress
 from compactor_cli.deployed.aws import Aws, needing
 
-# SQS hands out and takes ten messages at a time.
+# SQS receives at most ten messages per request.
 _BATCH = 10
-# A message that was looked at is not handed out again for so long.
+# Visibility timeout: a received message stays hidden for this long.
 _HIDDEN_SECONDS = 120
 _SHOWN = 5
 
 
 @dataclass(slots=True)
 class Replayed:
-    """What became of dead letters.
+    """Counts of dead letters.
 
     Attributes:
-        replayed: put back; with a dry run, that would be.
-        foreign: none of S3's: they stay where they are.
-        examples: what some of those are.
+        replayed: sent back; in a dry run, that would be.
+        foreign: not sent by S3; they stay in the dead-letter queue.
+        examples: descriptions of some foreign ones.
     """
 
     replayed: int = 0
@@ -37,11 +37,11 @@ class Replayed:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Both queues, or the stack that they are of."""
-    parser.add_argument("--from", dest="dead", metavar="URL", help="queue of the dead letters")
-    parser.add_argument("--to", dest="queue", metavar="URL", help="queue they came from")
+    """Add both queues, or the stack that owns them."""
+    parser.add_argument("--from", dest="dead", metavar="URL", help="URL of the dead-letter queue")
+    parser.add_argument("--to", dest="queue", metavar="URL", help="URL of the queue they came from")
     parser.add_argument(
-        "-n", "--dry-run", action="store_true", help="only show what they are; takes none"
+        "-n", "--dry-run", action="store_true", help="only show the dead letters; move none"
     )
     add_stack(parser)
     parser.add_argument(
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at each dead letter, put back what is an event of S3, report.
+    """Receive each dead letter, send S3 events back, and print the counts.
 
     Raises:
         InvalidInput: the queues are not given, or the stack has none.
@@ -61,27 +61,26 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(asdict(done), indent=2))
         return 0
-    would = "would be put back" if args.dry_run else "put back"
+    would = "would be sent back" if args.dry_run else "sent back"
     print_line(f"{plural(done.replayed, 'dead letter')} {would}")
     if done.foreign:
-        print_line(f"{plural(done.foreign, 'message')} that S3 did not send, left where they are:")
+        print_line(f"{plural(done.foreign, 'message')} not from S3, left in the dead-letter queue:")
     for example in done.examples:
         print_line(f"  {example}")
     return 0
 
 
 def replay(sqs: Any, dead: str, queue: str, *, dry_run: bool = False) -> Replayed:
-    """Put dead letters back into their queue.
+    """Send dead letters back to their queue.
 
-    A letter is deleted after it was sent: a process that dies in between sends it twice, which
-        registers
-    its objects once.
+    A message is deleted after it was sent: a crash in between sends it twice, which registers its
+    objects once.
 
     Args:
         sqs: client of SQS.
         dead: URL of the dead letters.
         queue: URL of the queue they came from.
-        dry_run: only look.
+        dry_run: only count.
     """
     done = Replayed()
     seen: set[str] = set()
@@ -119,7 +118,9 @@ def _replay_one(sqs: Any, dead: str, queue: str, message: Any, done: Replayed) -
 def _queues(args: argparse.Namespace) -> tuple[str, str]:
     if bool(args.dead) != bool(args.queue):
         missing = "--to" if args.dead else "--from"
-        raise InvalidInput(missing, None, "the URL of a queue: both, or neither for a stack's")
+        raise InvalidInput(
+            missing, None, "the URL of a queue: give both, or neither to use those of a stack"
+        )
     if args.dead:
         return args.dead, args.queue
     outputs = find_deployment(args).stack.outputs

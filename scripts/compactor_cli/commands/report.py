@@ -1,4 +1,4 @@
-"""``compactor report``: the report of a run, of the deployed state machine or of any other."""
+"""``compactor report``: prints the report of a run, deployed or not."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _SHOWN_FAILURES = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which run, and what to save."""
+    """Add the run, and what to save."""
     add_run(parser)
     add_deployment(parser)
     add_state(parser)
-    parser.add_argument("--html", type=Path, metavar="FILE", help="save it as a page, too")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also save it as an HTML page")
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Fetch and print; a report of a failed run is printed like any other.
+    """Fetch and print the report, also that of a failed run.
 
     Raises:
-        InvalidInput: there is no such stack or run, or the page cannot be written.
+        InvalidInput: there is no such stack or run, or the page is not writable.
         Failure: there is no report.
     """
     report = _below(args) if args.state_uri else _deployed(args)
@@ -55,24 +55,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:
-    """``--state-uri`` and ``--endpoint-url``, for runs that no deployment made."""
+    """Add ``--state-uri`` and ``--endpoint-url``, for runs without a deployed stack."""
     parser.add_argument(
         "--state-uri",
         metavar="URI",
-        help="look below this state prefix, without a stack: of runs on any machine, against any"
-        " S3 (s3://my-lake/_compactor/compacted/, as `compactor run` names it with its report)",
+        help="look below this state prefix instead of a stack; for runs on any machine, against any"
+        " S3 (s3://my-lake/_compactor/compacted/, as `compactor run` prints with its report)",
     )
     parser.add_argument(
-        "--endpoint-url", metavar="URL", help="with --state-uri: S3-compatible endpoint"
+        "--endpoint-url", metavar="URL", help="S3-compatible endpoint, with --state-uri"
     )
 
 
 def state_and_store(args: argparse.Namespace) -> tuple[S3Uri, ObjectStore]:
-    """What ``--state-uri`` and ``--endpoint-url`` name.
+    """Return what ``--state-uri`` and ``--endpoint-url`` name.
 
     Raises:
-        InvalidInput: it is no such URI, or there can be no server at this endpoint.
-        TransientStoreError: the store does not answer.
+        InvalidInput: a URI is invalid.
+        TransientStoreError: the endpoint does not answer.
     """
     state = S3Uri.parse("--state-uri", args.state_uri)
     return state, open_store(args.endpoint_url, state.bucket)
@@ -88,14 +88,17 @@ def _below(args: argparse.Namespace) -> StoredReport:
         else:
             found = next(iter(newest_reports(state, store, 1)), None)
     if found is None:
-        which = f"run {args.run_id}" if args.run_id else "no run"
-        raise Failure(f"{which} left {'no' if args.run_id else 'a'} report below {state.uri}")
+        of = f" of run {args.run_id}" if args.run_id else ""
+        raise Failure(f"there is no report{of} below {state.uri}")
     return found
 
 
 def _deployed(args: argparse.Namespace) -> StoredReport:
     if args.endpoint_url is not None:
-        raise InvalidInput("--endpoint-url", args.endpoint_url, "nothing without --state-uri")
+        message = "--endpoint-url needs --state-uri"
+        raise InvalidInput(
+            "--endpoint-url", args.endpoint_url, "--state-uri with it", message=message
+        )
     found = find_deployment(args)
     store = open_store()
     with progress("fetching the report"):
@@ -103,7 +106,7 @@ def _deployed(args: argparse.Namespace) -> StoredReport:
 
 
 def show_report(report: StoredReport) -> None:
-    """The table of a run, what failed in it, and where the whole report is."""
+    """Print the summary of a run, its failures, and where the full report is."""
     print_summary(report.summary)
     lines = [report.document[name] for name in ("failure", "spark_failure")]
     failed = [one for one in report.document["partitions"] if one["status"] != "done"]
@@ -113,11 +116,11 @@ def show_report(report: StoredReport) -> None:
     shown = [" ".join(line.split()) for line in lines if line]
     for line in shown[:_SHOWN_FAILURES]:
         print_line(f"failed: {line}")
-    # Of very many partitions the report shows only some.
-    untold = report.document["failed_count"] - len(failed)
-    if len(shown) + untold > _SHOWN_FAILURES:
-        more = len(shown) + untold - _SHOWN_FAILURES
-        print_line(f"and {plural(more, 'more failure')}, see the report")
+    # The report lists a limited number of failed partitions.
+    unlisted = report.document["failed_count"] - len(failed)
+    if len(shown) + unlisted > _SHOWN_FAILURES:
+        more = len(shown) + unlisted - _SHOWN_FAILURES
+        print_line(f"and {plural(more, 'more failure')}; see the report")
     print_line(f"report: {report.uri} (and s3://{report.bucket}/{report.page_key})")
 
 
@@ -125,7 +128,7 @@ def _named(found: Deployment, run: str, store: ObjectStore) -> StoredReport:
     try:
         execution = found.run(run)
     except (InvalidInput, Failure):
-        # Step Functions forgets a run after 90 days, and has none in standalone mode.
+        # Step Functions keeps a run for 90 days, and has none in standalone mode.
         old = report_below(found.stack.state_uri, run.rpartition(":")[2], store)
         if old is None:
             raise
@@ -140,7 +143,7 @@ def _last(found: Deployment, store: ObjectStore) -> StoredReport:
     runs = executions.newest_first(found.aws, found.stack.state_machine_arn)
     report, without = last_report(runs, store)
     if report is None:
-        # Where there is no run at all, looking for the last one says so.
+        # If there is no run at all, found.run() says so.
         raise Failure(_without(without[0] if without else found.run(None)))
     for execution in without:
         print_error(f"compactor: {_without(execution)}")
@@ -149,5 +152,5 @@ def _last(found: Deployment, store: ObjectStore) -> StoredReport:
 
 def _without(execution: Execution) -> str:
     if not execution.ended:
-        return f"run {execution.run_id} is still running; its report comes last"
+        return f"run {execution.run_id} is still running; the report is written at its end"
     return f"run {execution.run_id} left no report: {execution.why or execution.status}"

@@ -1,4 +1,4 @@
-"""``compactor restore``: source objects as they were, from the outputs that hold them."""
+"""``compactor restore``: rebuilds source objects from the outputs that contain them."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ from compactor_cli.restored_objects import S3_SCHEME, place_at
 from compactor_cli.restoring import Restored, restore_all
 
 _STDOUT = "-"
-# Which sources, without their keys.
+# Options that select sources without naming keys.
 _FILTERS = ("prefix", "glob", "since", "until", "run_id")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """DEST, which sources, and where to."""
+    """Add DEST, the sources, and where to write them."""
     options.add_places(parser, options.DESTINATION)
     parser.add_argument(
         "keys", metavar="KEY", nargs="*", help="whole key of a source object, or its URI"
     )
-    parser.add_argument("--etag", help="the version with this ETag instead of the newest")
-    _add_filters(parser.add_argument_group("instead of keys, in the newest version of each"))
-    _add_output(parser.add_argument_group("where to"))
+    parser.add_argument("--etag", help="restore the version with this ETag instead of the newest")
+    _add_filters(parser.add_argument_group("instead of keys (newest version of each)"))
+    _add_output(parser.add_argument_group("output"))
     options.add_common(parser)
     options.add_state(parser)
 
 
 def _add_filters(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--all", action="store_true", help="every source")
-    group.add_argument("--prefix", help="those whose key begins so")
-    group.add_argument("--glob", help="those whose whole key fits it; * also stands for /")
+    group.add_argument("--prefix", help="sources whose key begins with this")
+    group.add_argument("--glob", help="sources whose whole key matches; * also matches /")
     group.add_argument("--since", metavar="TIME", help=moments.SINCE_HELP)
     group.add_argument("--until", metavar="TIME", help=moments.UNTIL_HELP)
-    group.add_argument("--run-id", metavar="ID", help="those that this run committed")
+    group.add_argument("--run-id", metavar="ID", help="sources that this run committed")
     group.add_argument(
-        "--source-bucket", metavar="BUCKET", help="those of this bucket; also of KEY"
+        "--source-bucket", metavar="BUCKET", help="sources of this bucket; applies to KEY as well"
     )
 
 
@@ -61,34 +61,32 @@ def _add_output(group: argparse._ArgumentGroup) -> None:
         "--output",
         metavar="DIR|URI",
         help="write below this directory or S3 URI, under the same key; - is standard output (the"
-        " default, for a single KEY). A source that ends in .gz or .zst comes back decompressed,"
-        " and its name gets .content after it; only sources that S3 copied whole, or that are in"
-        " an output of members or frames, stay compressed.",
+        " default for a single KEY). A source that ends in .gz or .zst is restored decompressed,"
+        " with .content appended to its name; sources that S3 copied whole, or that are members or"
+        " frames of an output, stay compressed.",
     )
     group.add_argument(
         "--compress",
         action="store_true",
-        help="compress sources that end in .gz or .zst again: the same content under the same"
-        " name, but not the same compressed bytes",
+        help="compress sources that end in .gz or .zst again: same content and name, but different"
+        " compressed bytes",
     )
-    group.add_argument(
-        "--overwrite", action="store_true", help="replace files or objects that are there already"
-    )
+    group.add_argument("--overwrite", action="store_true", help="replace existing files or objects")
     group.add_argument(
         "--escape-names",
         action="store_true",
-        help="give sources whose keys cannot be names of files other names (%% and digits)",
+        help="escape names that are not valid file names (%% and hexadecimal digits)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find the sources, and write each, its size and checksum checked.
+    """Find the sources and write each, after checking its size and checksum.
 
     Raises:
-        InvalidInput: no commit names a key, the options contradict each other, or something
-            would be written over; nothing was written then.
-        IntegrityError: an output is gone or damaged; nothing is left of what it would give.
-        Failure: some sources that are wanted are in outputs that only hold their rows.
+        InvalidInput: no commit names a key, options contradict each other, or something would be
+            overwritten; nothing was written.
+        IntegrityError: an output is missing or damaged; nothing was written from it.
+        Failure: some matching sources are in outputs that hold only rows.
     """
     wish = _wish(args)
     _check_output(args)
@@ -101,13 +99,13 @@ def run(args: argparse.Namespace) -> int:
         return 0
     _show(restore_all(found, places, store), as_json=args.json)
     if found.rows_only:
-        such = f"such as {found.rows_only[0]}: their outputs hold rows, not their bytes"
+        such = f"such as {found.rows_only[0]}: their outputs hold rows, not bytes"
         raise Failure(f"{plural(len(found.rows_only), 'source')} cannot be restored, {such}")
     return 0
 
 
 def _show(done: Iterable[Restored], *, as_json: bool) -> None:
-    """What is done, once all of it is."""
+    """Print what was restored, after everything is."""
     finished = list(done)
     if as_json:
         print(json.dumps([asdict(one) for one in finished], indent=2))
@@ -126,7 +124,8 @@ def _wish(args: argparse.Namespace) -> Wish:
         accepted = "keys, as ls shows them, or --all, or any of --prefix, --glob, --since, --until"
         raise InvalidInput("KEY", args.keys or given or None, f"{accepted} and --run-id")
     if args.etag is not None and len(args.keys) != 1:
-        raise InvalidInput("--etag", args.etag, "a single KEY with it")
+        message = "--etag needs a single KEY"
+        raise InvalidInput("--etag", args.etag, "a single KEY with it", message=message)
     now = time.time()
     keys, bucket = named(args.keys, args.source_bucket)
     return Wish(
@@ -144,20 +143,21 @@ def _wish(args: argparse.Namespace) -> Wish:
 def _check_output(args: argparse.Namespace) -> None:
     if args.output not in (None, _STDOUT):
         if args.escape_names and args.output.startswith(S3_SCHEME):
-            accepted = "a directory as --output: keys stay as they are below an S3 URI"
-            raise InvalidInput("--escape-names", True, accepted)
+            message = "--escape-names is for directories: objects keep their keys"
+            raise InvalidInput("--escape-names", True, "a directory as --output", message=message)
         return
     if len(args.keys) != 1:
-        accepted = "a directory or an S3 URI, when it is not a single KEY"
+        accepted = "a directory or an S3 URI, unless there is a single KEY"
         raise InvalidInput("--output", args.output, accepted)
     for name in ("json", "compress", "overwrite", "escape_names"):
         if getattr(args, name):
-            accepted = "--output DIR with it: the bytes go to standard output"
-            raise InvalidInput(f"--{name.replace('_', '-')}", True, accepted)
+            option = f"--{name.replace('_', '-')}"
+            message = f"{option} needs --output DIR: without it, the bytes go to standard output"
+            raise InvalidInput(option, True, "--output DIR with it", message=message)
 
 
 def _places(args: argparse.Namespace, state: S3Uri, store: ObjectStore) -> Places | None:
-    """Where to write; None for standard output."""
+    """Return where to write; None for standard output."""
     if args.output in (None, _STDOUT):
         return None
     destination = S3Uri.parse("s3_destination_uri", args.s3_destination_uri)
@@ -172,7 +172,7 @@ def _places(args: argparse.Namespace, state: S3Uri, store: ObjectStore) -> Place
 
 
 def to_stdout(found: Search, store: ObjectStore) -> None:
-    """Write the content of sources to standard output, in the order of their outputs."""
+    """Write the content of sources to standard output, output by output."""
     for one in found.commits():
         for _, pieces in restore(one, store):
             for piece in pieces:

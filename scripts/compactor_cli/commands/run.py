@@ -1,4 +1,4 @@
-"""``compactor run``: a run against any S3."""
+"""``compactor run``: runs a compaction against any S3."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _INPUT_ACCEPTED = "a JSON document with the fields of a run"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE and DEST with every field of the input, or ``--input``."""
+    """Add SOURCE and DEST with every field of the input, or ``--input``."""
     options.add_places(parser, options.SOURCE, options.DESTINATION, optional=True)
     parser.add_argument(
         "--input",
@@ -50,17 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--time-limit",
         type=_seconds,
         metavar="SECONDS",
-        help="begin no partition when less than a minute of this time is left, and end with exit"
-        " code 3; what was committed stands, and the same command goes on (by default no limit)",
+        help="start no partition with less than a minute of this time left, and end with exit code"
+        " 3; committed work is kept, and the same command resumes (by default no limit)",
     )
     parser.add_argument(
-        "--report-dir", type=Path, metavar="DIR", help="leave report.html and report.json here, too"
+        "--report-dir", type=Path, metavar="DIR", help="also write report.html and report.json here"
     )
     options.add_fields(parser)
 
 
 def add_machine(parser: argparse.ArgumentParser) -> None:
-    """How to run: ``--workers`` and ``--log``."""
+    """Add ``--workers`` and ``--log``."""
     parser.add_argument(
         "--workers",
         type=_workers,
@@ -75,11 +75,11 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run to the end, then show the numbers.
+    """Run, then show the totals.
 
     Raises:
-        InvalidInput: the input is at fault.
-        Failure: a partition, or the run itself, failed, or was interrupted.
+        InvalidInput: the input is invalid.
+        Failure: a partition or the run failed, or the run was interrupted.
     """
     limit = require_time_limit("--time-limit", args.time_limit)
     settings = Settings.from_input(input_from(args))
@@ -113,7 +113,7 @@ def _execute_here(settings: Settings, machine: Machine) -> EndedRun:
 
 
 def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> EndedRun:
-    """Add to a run that found nothing to do when a run does, or which dates have objects."""
+    """Add to the summary of an idle run when there is work, or which dates have objects."""
     summary = execution.summary
     if summary is None or not summary.is_idle:
         return execution
@@ -126,7 +126,7 @@ def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> En
         and not summary.resting
         and settings.listing_kind == "list"
     ):
-        # What was not found at rest is so few that looking again costs next to nothing.
+        # So few partitions are not at rest that planning them again is cheap.
         found = find(settings, store)
         headline = headline_of(settings, found, forecast(found.items, settings, store))
         summary = replace(summary, headline=headline or summary.headline)
@@ -134,7 +134,7 @@ def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> En
 
 
 def show(execution: EndedRun) -> None:
-    """The table of a run, if it came so far."""
+    """Print the summary of a run, if it left a report."""
     if execution.summary is None:
         return
     print_summary(execution.summary)
@@ -143,11 +143,11 @@ def show(execution: EndedRun) -> None:
 
 
 def input_from(args: argparse.Namespace) -> dict[str, Any]:
-    """The input of a run, from a document or from options.
+    """Return the input of a run, from a document or from options.
 
     Raises:
-        InvalidInput: both were given, or neither, or the document cannot be read, or a key
-            stands in it twice.
+        InvalidInput: both or neither were given, the document cannot be read, or it repeats a
+            key.
     """
     fields = options.fields_from(args)
     if args.input is None:
@@ -168,7 +168,7 @@ def _seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        message = f"{text!r} is not accepted; expected a number of seconds"
+        message = f"{text!r} is not a number of seconds"
         raise argparse.ArgumentTypeError(message) from None
 
 

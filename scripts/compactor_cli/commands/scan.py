@@ -1,4 +1,4 @@
-"""``compactor scan``: what lies below a prefix, and how to compact it. Reads only."""
+"""``compactor scan``: describes the objects below a prefix, and how to compact them. Read-only."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from compactor_cli.scanned import Scanned, document, show
 
 _MOST_OBJECTS = 1_000_000
 _MAX_OBJECTS = "--max-objects"
-# A scan writes nowhere: no key is taken for an output because of where it lies.
+# A scan has no destination; this one makes sure that no key counts as an output.
 _NOWHERE = "s3://no-destination/none/"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE, and where outputs would go."""
+    """Add SOURCE, DEST and what to show."""
     parser.add_argument(
         options.SOURCE, metavar="SOURCE", help="a prefix, such as s3://bucket/logs/"
     )
@@ -44,13 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         options.DESTINATION,
         metavar="DEST",
         nargs="?",
-        help="where outputs would go, for the commands at the end (by default beside SOURCE)",
+        help="destination in the printed commands (by default next to SOURCE)",
     )
     parser.add_argument(
         _MAX_OBJECTS,
         metavar="N",
         default=str(_MOST_OBJECTS),
-        help=f"list so many objects at most, and extrapolate (by default {_MOST_OBJECTS:,})",
+        help=f"list at most this many objects, and extrapolate (by default {_MOST_OBJECTS:,})",
     )
     options.add_named(parser, "listing", *MONEY)
     _add_money(parser)
@@ -62,20 +62,20 @@ def _add_money(parser: argparse.ArgumentParser) -> None:
         "--prices",
         type=Path,
         metavar="FILE.json",
-        help="prices instead of those that are known here",
+        help="price list to use instead of the built-in one",
     )
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="below the verdict each figure with its formula, its numbers and its prices' sources",
+        help="after the verdict, show each figure with its formula, inputs and price sources",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """List, look at a sample, and show what is there.
+    """List the objects, read a sample, and describe what was found.
 
     Raises:
-        InvalidInput: the input is at fault, or there is nothing below the prefix.
+        InvalidInput: the input is invalid, or there is nothing below the prefix.
     """
     most = _most(args.max_objects)
     settings, destination = _settings(args)
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _verdict(seen: Seen, choice: Choice, settings: Settings, prices: Prices) -> Verdict:
-    """What a run at the default settings costs and saves; these keep the sources for ever."""
+    """Return what a run with default settings costs and saves; these never delete sources."""
     before, after = shapes_of(seen, choice)
     return verdict(
         before,
@@ -139,13 +139,13 @@ def _most(text: str) -> int:
 
 
 def _settings(args: argparse.Namespace) -> tuple[Settings, str | None]:
-    """The input of a run over all that is scanned; and the destination that was given."""
+    """Return the settings of a run over everything scanned, and the given destination."""
     given = options.fields_from(args)
     destination = given.pop(options.DESTINATION, None)
     if destination is not None:
         S3Uri.parse(options.DESTINATION, destination)
     source = given[options.SOURCE]
-    # It is the scan that finds wildcards.
+    # The scan proposes wildcards, so SOURCE must not have any.
     S3Uri.parse(options.SOURCE, source)
     settings = Settings.from_input({**given, options.DESTINATION: _NOWHERE})
     if settings.listing_kind == "events":
@@ -173,13 +173,13 @@ def _scanned(
 
 def _looked(settings: Settings, store: S3Store, seen: Seen) -> list[Looked]:
     chosen = seen.chances.chosen()
-    with progress("looking at a sample", len(chosen)) as bar:
+    with progress("reading a sample", len(chosen)) as bar:
         return look(chosen, store, settings, bar.advance)
 
 
 def _choice(seen: Seen, root: S3Uri) -> Choice:
     if not seen.keys.total:
-        why = "no object here is one that a run would take"
+        why = "a run would compact none of these objects"
         return Choice((), clear=False, why=why, total=0)
     return choose(seen.keys, whole_bucket=not root.prefix)
 

@@ -1,4 +1,4 @@
-"""``compactor start``: a run of the deployed state machine."""
+"""``compactor start``: starts a run of the deployed state machine."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from compactor_cli.deployed.progress import DeployedProgress, Follower
 from compactor_cli.deployed.reports import report_of
 from compactor_cli.runs import new_run_id
 
-# One of a set replaces what the stack's own input has of it: they exclude each other.
+# Fields of one set are exclusive: giving one drops the stack's own values of that set.
 _WINDOW = frozenset({"duration", "start", "end"})
 _PARTITIONS = frozenset({"date_format", "depth"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The input as for ``compactor run``, and whether to wait."""
+    """Add the input as for ``compactor run``, and ``--wait``."""
     options.add_places(parser, options.SOURCE, options.DESTINATION, optional=True)
     parser.add_argument(
         "--input",
         metavar="FILE.json",
         help="the whole input instead of SOURCE, DEST and the fields below; - reads standard"
-        " input. Without SOURCE and DEST, fields that are not given are those of the stack's"
-        " own input, which the schedule starts runs with.",
+        " input. Without SOURCE and DEST, missing fields are taken from the input that the stack's"
+        " schedule uses.",
     )
     add_deployment(parser)
     parser.add_argument("--name", metavar="RUN", help="the run id (by default the time)")
     parser.add_argument(
-        "--wait", action="store_true", help="follow the run to its end, and show its report"
+        "--wait", action="store_true", help="wait until the run ends, and show its report"
     )
     options.add_fields(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the input, start, and wait if asked to.
+    """Check the input, start the run, and wait with ``--wait``.
 
     Raises:
-        InvalidInput: the input is at fault, or there is no such stack.
+        InvalidInput: the input is invalid, or there is no such stack.
         Failure: the run could not be started, or it failed.
     """
     document = input_from(args)
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     given = document
     if args.input is None and getattr(args, options.SOURCE) is None:
         given = overlaid(found.stack.default_input, document)
-    # A mistake is reported here and now, not by a failed run.
+    # Rejected here, instead of by a failed run.
     Settings.from_input(given)
     machine = found.stack.state_machine_arn
     execution = executions.start(found.aws, machine, given, args.name or new_run_id())
@@ -70,10 +70,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def overlaid(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The stack's own input with the given fields in place of its own.
+    """Return the stack's own input, overridden by the given fields.
 
-    A field also replaces those that cannot stand beside it: ``start`` the stack's ``duration``,
-    ``depth`` its ``date_format`` and with it the whole window.
+    A field also drops those it excludes: ``start`` drops the stack's ``duration``, and ``depth``
+    drops ``date_format`` and the whole window.
     """
     replaced: set[str] = set()
     if given.get("depth"):
@@ -96,8 +96,9 @@ def _wait(found: Deployment, execution: Execution) -> Execution:
 
             return Follower(found.aws, execution).wait(show)
     except KeyboardInterrupt:
-        line = f"no longer waiting; the run goes on: compactor status {execution.run_id}"
-        raise Failure(line, EXIT_INTERRUPTED) from None
+        line = f"stopped waiting; run {execution.run_id} continues"
+        advice = f"compactor status {execution.run_id}"
+        raise Failure(line, EXIT_INTERRUPTED, advice) from None
 
 
 def _show_started(execution: Execution, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""``compactor status``: how a run of the deployed state machine stands."""
+"""``compactor status``: shows the state of a run of the deployed state machine."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SHOWN_FAILURES = 20
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """How a run stands with the partitions of one Map Run.
+    """Progress of the partitions of one Map Run.
 
     Attributes:
-        counts: None before it began with them.
-        failed: those that failed, the first of them.
+        counts: None before the Map Run has started.
+        failed: the first of the failed partitions.
     """
 
     counts: PartitionCounts | None = None
@@ -41,19 +41,19 @@ class Children:
 
     @property
     def hidden(self) -> int:
-        """How many failed that are not in ``failed``."""
+        """How many failed partitions are not in ``failed``."""
         return (self.counts.failed if self.counts else 0) - len(self.failed)
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a run stands.
+    """The state of a run.
 
     Attributes:
-        partitions: compaction's.
-        clean_ups: clean-up's.
-        states: where the state machine is; empty after its end.
-        spark: what was given to EMR.
+        partitions: of compaction.
+        clean_ups: of clean-up.
+        states: current states of the state machine; empty after its end.
+        spark: requests to EMR.
     """
 
     execution: Execution
@@ -63,7 +63,7 @@ class Status:
     spark: Sequence[SparkTask]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the status for JSON."""
         return {
             **self.execution.to_dict(),
             "states": list(self.states),
@@ -76,7 +76,7 @@ class Status:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which run, and how many failures."""
+    """Add the run, and how many failures to show."""
     add_run(parser)
     add_deployment(parser)
     parser.add_argument(
@@ -84,20 +84,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_count,
         default=_SHOWN_FAILURES,
         metavar="N",
-        help="failed partitions to show, each of which costs a request (%(default)s)",
+        help="number of failed partitions to show; each costs a request (%(default)s)",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask, and show.
+    """Look the run up and show its state.
 
     Raises:
         InvalidInput: there is no such stack or run.
-        Failure: the run did not succeed; everything was shown.
+        Failure: the run did not succeed; its state was printed.
     """
     found = find_deployment(args)
     execution = found.run(args.run_id)
-    with progress("asking"):
+    with progress("looking the run up"):
         status = look(found.aws, execution, args.failures)
     if args.json:
         print(json.dumps(status.to_dict(), indent=2))
@@ -108,15 +108,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def look(aws: Aws, execution: Execution, shown_failures: int) -> Status:
-    """Everything that Step Functions and EMR say of a run.
+    """Return what Step Functions and EMR report about a run.
 
     Args:
         aws: where it runs.
         execution: the run.
-        shown_failures: how many failed partitions of each Map Run to look up at most.
+        shown_failures: maximum number of failed partitions to look up per Map Run.
 
     Raises:
-        Failure: something may not be looked at.
+        Failure: a permission is missing.
     """
     map_runs = find_map_runs(aws, execution.arn)
     partitions, clean_ups = (
@@ -138,7 +138,7 @@ def _children(aws: Aws, map_run: str | None, shown_failures: int) -> Children:
 
 
 def show(status: Status) -> None:
-    """For a person, what failed included."""
+    """Print the status, including failures."""
     execution = status.execution
     print_line(f"run {execution.run_id}: {execution.status.lower()}", _style(execution))
     print_line(_times(execution))
@@ -149,7 +149,7 @@ def show(status: Status) -> None:
     for task in status.spark:
         print_line(f"Spark: {task.line}")
     if execution.status == SUCCEEDED:
-        print_line(f"its report: compactor report {execution.run_id}")
+        print_line(f"report: compactor report {execution.run_id}")
 
 
 def _show_children(children: Children, what: str) -> None:
@@ -158,7 +158,10 @@ def _show_children(children: Children, what: str) -> None:
     for one in children.failed:
         print_line(f"{what}failed: {one.path}: {' '.join(one.why.split())}")
     if children.hidden > 0:
-        line = f"and {children.hidden:,} more failed; --failures shows more, compactor report all"
+        line = (
+            f"and {children.hidden:,} more failed; --failures N shows more,"
+            " compactor report shows all"
+        )
         print_line(what + line)
 
 
@@ -185,5 +188,5 @@ def _style(execution: Execution) -> str:
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not accepted; expected a whole number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)

@@ -1,4 +1,4 @@
-"""What the shell gives a command: its streams, which may be closed, and its words."""
+"""Checks of what the shell passes to a command: its standard streams and its arguments."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from compactor_cli.commands.failures import Failure
 
 
 def require_streams() -> None:
-    """Where a standard stream is closed, Python has None for it, and its number is free.
+    """Open ``/dev/null`` in place of closed standard streams, which are None in Python.
 
     Raises:
-        Failure: nothing could be printed.
+        Failure: standard output is closed.
     """
-    # A file that is opened later must not become what another part prints to.
+    # A file opened later would otherwise get the descriptor and receive printed output.
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
     closed = sys.stdout is None
@@ -25,15 +25,15 @@ def require_streams() -> None:
     if sys.stderr is None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     if closed:
-        raise Failure("standard output is closed: nothing was done")
+        raise Failure("standard output is closed; nothing was done")
 
 
 def require_text(arguments: Sequence[str]) -> None:
-    """Refuse what is no text: neither S3 nor JSON has it.
+    """Refuse arguments that cannot be stored in S3 or JSON.
 
     Raises:
-        InvalidInput: an argument is not UTF-8, or holds a NUL; or is an option with -- as its
-            value, of which argparse makes an empty list.
+        InvalidInput: an argument is not UTF-8 or contains NUL; or is an option with the value --,
+            which argparse turns into an empty list.
     """
     for one in arguments:
         if one.startswith("-") and one.endswith("=--"):
@@ -43,9 +43,9 @@ def require_text(arguments: Sequence[str]) -> None:
 
 
 def drop_output() -> None:
-    """The reader of our output has gone; Python must not try to write the rest at its exit."""
+    """Discard unwritten output after a broken pipe; Python would try to flush it at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):
-        # It is no file.
+        # Standard output has no file descriptor.
         return

@@ -1,4 +1,4 @@
-"""``compactor table``: the table that query engines read. Each action is a function."""
+"""``compactor table``: manages the table that query engines read. Each action is a function."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _SHOWN_ROWS = 50
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One action; it is given the arguments, and returns the exit code."""
+    """One action; ``run`` takes the arguments and returns the exit code."""
 
     summary: str
     run: Callable[[argparse.Namespace], int]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The actions, each with SOURCE, DEST and the fields of a run."""
+    """Add the actions, each with SOURCE, DEST and the fields of a run."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, action in ACTIONS.items():
         description = action.summary[0].upper() + action.summary[1:] + "."
@@ -64,8 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--partition",
             action="append",
             metavar="PATH",
-            help="only this partition, by its path below SOURCE, such as 2026/01/31/; again for"
-            " more (by default every one with commits, and those of the window)",
+            help="only this partition, by its path below SOURCE, such as 2026/01/31/; may be given"
+            " several times (by default every one with commits, and those of the window)",
         )
         if name == "files":
             one.add_argument(
@@ -73,21 +73,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 dest="written",
                 choices=list(files.WRITERS),
                 default=files.TEXT,
-                help="for which engine (default: txt, one URI a line)",
+                help="for which engine (default: txt, one URI per line)",
             )
         if name == "expire":
             one.add_argument(
-                "-y", "--yes", action="store_true", help="delete them; without it only shown"
+                "-y", "--yes", action="store_true", help="delete them; by default only count them"
             )
         options.add_common(one)
         options.add_fields(one)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the action that was asked for; returns the exit code.
+    """Carry out the requested action; returns the exit code.
 
     Raises:
-        InvalidInput: the input is at fault.
+        InvalidInput: the input is invalid.
     """
     return ACTIONS[args.action].run(args)
 
@@ -128,37 +128,37 @@ def _show(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(settings, found)
         return 0
-    heads = ("Partition", "Shows", "For", "Objects", "Invisible", "To be")
+    heads = ("Partition", "Shows", "For", "Objects", "Invisible", "Planned")
     print_table(_table(settings), heads, [_row(one) for one in found[:_SHOWN_ROWS]])
     if len(found) > _SHOWN_ROWS:
-        print_line(f"and {len(found) - _SHOWN_ROWS:,} more; --json has them all")
+        print_line(f"and {len(found) - _SHOWN_ROWS:,} more; --json lists all")
     return 0
 
 
 def _show_sink(settings: Settings, store: ObjectStore, *, as_json: bool) -> int:
-    """The table that runs give their outputs to, by its log; the table itself is not asked."""
+    """Show the table that runs add outputs to, from its log; the table itself is not read."""
     identity = read_identity(settings, store)
     if identity is None or not table_log_there(store, settings):
-        accepted = f"--reader-table {READER_TABLE_ACCEPTED}; no run gave outputs to a table yet"
+        accepted = f"--reader-table {READER_TABLE_ACCEPTED}; no run added outputs to a table yet"
         raise InvalidInput("reader_table", None, accepted)
     state = TableLog(store, settings, identity.log_id).load()
     with progress("looking for outputs"):
         waiting = sum(len(one.outputs) for one in leftovers(state, settings, store))
-    aside = [
+    set_aside = [
         {"path": path, **msgspec.structs.asdict(one)}
         for path, reached in sorted(state.through.items())
         for one in reached.aside
     ]
     if as_json:
         known = {"table": state.table, "outputs": state.outputs}
-        print(json.dumps({**known, "waiting": waiting, "set_aside": aside}))
+        print(json.dumps({**known, "waiting": waiting, "set_aside": set_aside}))
         return 0
-    print_line(f"{state.table}: {plural(state.outputs, 'output')} given")
-    print_line(f"{plural(waiting, 'output')} for the next run")
-    if aside:
+    print_line(f"{state.table}: {plural(state.outputs, 'output')} added")
+    print_line(f"{plural(waiting, 'output')} waiting for the next run")
+    if set_aside:
         print_line(
-            f"{plural(len(aside), 'output')} set aside; their sources are kept, and a run tries"
-            " them again when the table or the settings change"
+            f"{plural(len(set_aside), 'output')} set aside; their sources are kept, and a run"
+            " retries them when the table or the settings change"
         )
     for at, line in sorted(state.aside_lines.items()):
         print_line(f"  {at[0] or '(root)'}: {line}")
@@ -166,8 +166,8 @@ def _show_sink(settings: Settings, store: ObjectStore, *, as_json: bool) -> int:
 
 
 def _print_json(settings: Settings, partitions: Sequence[Outcome | Showing | OldLists]) -> None:
-    shown = [asdict(one) for one in partitions]
-    print(json.dumps({"table": settings.reader_table, "partitions": shown}))
+    documents = [asdict(one) for one in partitions]
+    print(json.dumps({"table": settings.reader_table, "partitions": documents}))
 
 
 def _row(one: Showing) -> tuple[str, ...]:
@@ -232,11 +232,10 @@ def _expire(args: argparse.Namespace) -> int:
     if args.json:
         _print_json(settings, [one for one in found if one != OldLists(one.path)])
         return EXIT_FAILED if faults else 0
-    done = "deleted" if args.yes else "would go (--yes deletes them)"
+    done = "deleted" if args.yes else "would be deleted (--yes deletes them)"
     later = sum(one.kept for one in found)
     print_line(
-        f"{plural(sum(one.lists for one in found), 'list')} that no query needs {done};"
-        f" {later:,} later"
+        f"{plural(sum(one.lists for one in found), 'unused list')} {done}; {later:,} kept for now"
     )
     for one in faults:
         print_line(f"warning: {one.path or '(root)'}: {one.fault}")
@@ -258,7 +257,7 @@ def _table(settings: Settings) -> str:
 def _looks(
     args: argparse.Namespace, settings: Settings, store: ObjectStore
 ) -> Iterator[tuple[Partition, Held]]:
-    """Every partition in which anything can be read."""
+    """Yield every partition with something to read."""
     now = time.time()
     for path in _paths(args, settings, store):
         partition = layout.partition_at(settings, path)
@@ -268,7 +267,7 @@ def _looks(
 
 
 def _paths(args: argparse.Namespace, settings: Settings, store: ObjectStore) -> Sequence[str]:
-    """The paths that were asked for; else those with a log, or in the window, of this depth."""
+    """Return the given partitions; else those with a log, or in the window."""
     if args.partition:
         return [f"{path.strip('/')}/" for path in args.partition]
     with progress("discovering"), Parallel(_THREADS) as parallel:
@@ -280,12 +279,12 @@ def _paths(args: argparse.Namespace, settings: Settings, store: ObjectStore) -> 
 
 ACTIONS: Mapping[str, Action] = {
     "show": Action(
-        "show what readers see of each partition, and what they do not; without --reader-table"
-        " which outputs the run's own table has, and which do not fit it",
+        "show what readers see of each partition; without --reader-table"
+        " which outputs the run's own table has, and which do not fit",
         _show,
     ),
     "refresh": Action("let readers see each record once, as it is now", _refresh),
     "ddl": Action("print the table for Athena or Hive; writes nothing", _ddl),
-    "expire": Action("delete the lists that no partition shows any more", _expire),
+    "expire": Action("delete lists that no partition uses", _expire),
     "files": Action("list the objects that hold each record once, for any engine", _files),
 }

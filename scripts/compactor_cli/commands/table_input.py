@@ -1,4 +1,4 @@
-"""Which tables a command is about: by options, or by the JSON input of a maintenance run."""
+"""The tables that a command names, by options or in the JSON input of a maintenance run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 def add_tables(parser: argparse.ArgumentParser) -> None:
-    """TABLE, the patterns and prefixes, ``--policies`` and ``--input``."""
+    """Add TABLE, patterns, prefixes, ``--policies`` and ``--input``."""
     parser.add_argument("tables", metavar="TABLE", nargs="*", help=TABLE_ACCEPTED)
     for name, metavar in (("glue_tables", "DATABASE.TABLE"), ("delta_prefixes", "URI")):
         parser.add_argument(
@@ -42,7 +42,7 @@ def add_tables(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--policies",
         metavar="FILE.json",
-        help="the rules for tables: for each the first that matches counts",
+        help="rules for tables; the first match applies",
     )
     parser.add_argument(
         "--input",
@@ -53,26 +53,26 @@ def add_tables(parser: argparse.ArgumentParser) -> None:
 
 
 def request_from(args: argparse.Namespace) -> MaintenanceRequest:
-    """The input of a command that only reads.
+    """Return the input of a read-only command.
 
     Raises:
-        InvalidInput: it is at fault, or both a document and options were given.
+        InvalidInput: it is invalid, or both a document and options were given.
     """
     given = document_from(args)
     return read_request(given, reads_only=True)
 
 
 def none_found(request: MaintenanceRequest) -> str:
-    """What is said where no table is like the patterns, or lies below the prefixes."""
-    asked = ", ".join((*request.glue_tables, *request.delta_prefixes))
-    return f"there is no table like {asked}"
+    """Return the message that no table matches the patterns or prefixes."""
+    wanted = ", ".join((*request.glue_tables, *request.delta_prefixes))
+    return f"no table matches {wanted}"
 
 
 def document_from(args: argparse.Namespace) -> dict[str, Any]:
-    """The input as it was given, by options or as a document.
+    """Return the given input, from options or from a document.
 
     Raises:
-        InvalidInput: both were given, or a document cannot be read, or names a key twice.
+        InvalidInput: both were given, or a document cannot be read or repeats a key.
     """
     fields = {
         name: getattr(args, name)
@@ -91,7 +91,7 @@ def document_from(args: argparse.Namespace) -> dict[str, Any]:
 def _rules(path: str) -> object:
     text = _text("--policies", path, _POLICIES_ACCEPTED)
     try:
-        # As an object, so that it is read as strictly as an input.
+        # Wrapped in an object, so that the strict reader accepts it.
         return read_object(f'{{"policies": {text}}}')["policies"]
     except (ValueError, KeyError) as error:
         raise InvalidInput("--policies", path, f"{_POLICIES_ACCEPTED} ({error})") from None
@@ -112,7 +112,7 @@ def _text(option: str, path: str, accepted: str) -> str:
 
 
 class Outcome(NamedTuple, Generic[_T]):
-    """What was found of one table, or why it was not."""
+    """The result for one table, or the error that prevented it."""
 
     table: TableAddress
     found: _T | None
@@ -125,21 +125,20 @@ def of_each_table(
     what: str,
     work: Callable[[TableAddress, S3Store], _T],
 ) -> list[Outcome[_T]]:
-    """Do something for all tables of a request, some at the same time.
+    """Apply a function to all tables of a request, several concurrently.
 
     Args:
-        request: says which.
+        request: names the tables.
         endpoint_url: of an S3-compatible store; None for AWS.
-        what: is done, for a bar of progress.
-        work: of one table.
+        what: name of the step, for the progress bar.
+        work: called with each table.
 
     Raises:
-        InvalidInput: the request is at fault; what is wrong with a table is reported with that
-            table.
-        TransientStoreError: the store does not answer, or something did not while tables were
-            looked for.
+        InvalidInput: the request is invalid; an error of one table is in its outcome.
+        TransientStoreError: the endpoint does not answer, or a service failed while tables were
+            searched for.
     """
-    # Said before the first table where no store answers, and not by each table.
+    # Reports an unreachable endpoint once, instead of once per table.
     store = open_store(endpoint_url, _known_bucket(request))
 
     def one(table: TableAddress) -> Outcome[_T]:
@@ -151,7 +150,7 @@ def of_each_table(
     with progress("looking for tables"):
         tables = find_tables(request, store, GlueCatalog())
     for name in tables.unnamed:
-        print_error(f"no address can name the table {name}")
+        print_error(f"skipped {name}: its name cannot be written as a table address")
     outcomes: list[Outcome[_T]] = []
     with progress(what, len(tables.tables)) as bar, ThreadPoolExecutor(_CONCURRENT) as pool:
         for outcome in pool.map(one, tables.tables):
@@ -161,7 +160,7 @@ def of_each_table(
 
 
 def _known_bucket(request: MaintenanceRequest) -> str:
-    """A bucket that a request names; empty where only a catalog knows where its tables lie."""
+    """Return a bucket that the request names; empty if only a catalog knows the locations."""
     addresses = [parse_table(one).location for one in request.tables]
     places = [one for one in addresses if one is not None]
     places += [S3Uri.parse("delta_prefixes", one) for one in request.delta_prefixes]
@@ -169,7 +168,7 @@ def _known_bucket(request: MaintenanceRequest) -> str:
 
 
 def print_documents(outcomes: Sequence[Outcome[_T]], shown: Callable[[_T], Any]) -> None:
-    """All outcomes as one JSON document."""
+    """Print all outcomes as one JSON document."""
     tables = [
         {"table": one.table.text, "error": f"{type(one.error).__name__}: {one.error}"}
         if one.found is None
@@ -180,10 +179,10 @@ def print_documents(outcomes: Sequence[Outcome[_T]], shown: Callable[[_T], Any])
 
 
 def require_all(outcomes: Sequence[Outcome[_T]]) -> None:
-    """Fail where a table could not be looked at.
+    """Check that every table has a result.
 
     Raises:
-        Failure: names the first, and how many there are.
+        Failure: names the first error, and how many there are.
     """
     failed = [one for one in outcomes if one.error is not None]
     if not failed:

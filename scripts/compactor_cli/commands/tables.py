@@ -1,4 +1,4 @@
-"""``compactor tables``: what others write into tables, looked after. Each action is a module."""
+"""``compactor tables``: maintains tables that others write. Each action is a module."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ class Action:
 ACTIONS: Mapping[str, Action] = {
     "scan": Action(
         "compactor_cli.commands.tables_scan",
-        "show what tables consist of, by their metadata alone; writes nothing",
+        "show files, sizes, deletes and snapshots of tables, from metadata; read-only",
     ),
     "plan": Action(
         "compactor_cli.commands.tables_plan",
-        "show what a run would do to tables, by whom, for how much, and why; writes nothing",
+        "show what a run would do to tables: engine, cost and reason; read-only",
     ),
     "run": Action(
         "compactor_cli.commands.tables_run",
-        "maintain tables, on this machine by Spark, or with --stack by a deployed state machine",
+        "maintain tables with Spark on this machine, or with --stack by a deployed state machine",
     ),
     "status": Action(
         "compactor_cli.commands.tables_status",
-        "show how a maintenance run stands, and its report once it has ended",
+        "show the state of a maintenance run, and its report after its end",
     ),
     "history": Action(
         "compactor_cli.commands.tables_history",
-        "draw how slow a table became, with its maintenance, and recommend a schedule",
+        "chart a table's latency and maintenance over time, and recommend a schedule",
     ),
     "accept": Action(
         "compactor_cli.commands.tables_accept",
-        "continue with a destination's table that others rolled back, restored or made again",
+        "resume with a destination's table that was rolled back, restored or recreated",
     ),
     "undo": Action(
         "compactor_cli.commands.tables_undo",
-        "order that a table becomes what it was before the last rewrite",
+        "return a table to its version before the last rewrite",
     ),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The actions, each with its options."""
+    """Add the actions, each with its options."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, action in ACTIONS.items():
         description = action.summary[0].upper() + action.summary[1:] + "."
@@ -58,6 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carry out the action that was asked for; returns the exit code."""
+    """Carry out the requested action; returns the exit code."""
     done: int = import_module(ACTIONS[args.action].module).run(args)
     return done

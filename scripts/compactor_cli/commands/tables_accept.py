@@ -1,4 +1,4 @@
-"""``compactor tables accept``: continue with a table that others rolled back or made again."""
+"""``compactor tables accept``: resumes with a table that was rolled back or recreated."""
 
 from __future__ import annotations
 
@@ -30,36 +30,35 @@ _SHOWN = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE, DEST, what becomes of outputs that the table lacks, and whether to ask."""
+    """Add SOURCE, DEST, what to do with missing outputs, and confirmation."""
     options.add_places(parser, options.SOURCE, options.DESTINATION)
     way = parser.add_mutually_exclusive_group()
     way.add_argument(
         "--add-missing",
         action="store_true",
-        help="add the outputs that the table does not have (without this or --as-is it is only"
-        " shown which)",
+        help="add the outputs that the table lacks (without this or --as-is, they are only shown)",
     )
     way.add_argument(
-        "--as-is", action="store_true", help="take the table as it is, without these outputs"
+        "--as-is", action="store_true", help="accept the table as it is, without these outputs"
     )
     parser.add_argument(
         "--release-sources",
         action="store_true",
-        help="clean-up may delete the sources of outputs that the table is without (by default it"
-        " keeps them)",
+        help="let clean-up delete the sources of outputs that the table lacks (by default they are"
+        " kept)",
     )
     parser.add_argument(
-        "-y", "--yes", action="store_true", help="do it without asking; needed in scripts"
+        "-y", "--yes", action="store_true", help="accept without confirmation; required in scripts"
     )
     options.add_common(parser)
     options.add_fields(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, show, ask, accept.
+    """Compare the table with its log, show the differences, confirm, and accept.
 
     Raises:
-        InvalidInput: the input is at fault, or there is no terminal to ask at.
+        InvalidInput: the input is invalid, or there is no terminal to confirm on.
         Failure: the answer was no.
     """
     chosen = args.add_missing or args.as_is
@@ -71,13 +70,13 @@ def run(args: argparse.Namespace) -> int:
         _show(work.catalog.address, look)
     done = None
     if chosen and _changes_anything(args, look):
-        if not is_agreed(args, "Accept the table so?"):
+        if not is_agreed(args, "Accept the table?"):
             raise Failure("nothing was changed")
         done = accept(work, look, adds=args.add_missing, releases=args.release_sources)
     if args.json:
         print(json.dumps(_document(work.catalog.address, look, done), indent=2))
     elif done is not None:
-        _show_end(done, releases=args.release_sources)
+        _show_accepted(done, releases=args.release_sources)
     return 0
 
 
@@ -93,7 +92,7 @@ def _work(args: argparse.Namespace) -> Publishing:
     identity = read_identity(settings, store)
     log = TableLog(store, settings, identity.log_id if identity else "").load()
     if not log.last:
-        accepted = "a destination whose outputs were given to a table"
+        accepted = "a destination whose outputs were added to a table"
         raise InvalidInput("s3_destination_uri", settings.s3_destination_uri, accepted)
     settings = as_begun(settings, log)
     catalog = open_catalog(settings, store)
@@ -104,27 +103,27 @@ def _show(address: str, look: Look) -> None:
     if look.fault:
         print_line(f"{address} {look.fault}")
     elif look.is_interrupted:
-        print_line(f"{address}: an acceptance was begun, and not finished")
+        print_line(f"{address}: an earlier acceptance did not finish")
     elif look.log.missing:
         print_line(f"{address} was accepted without some outputs; runs continue with it")
     else:
-        print_line(f"{address} is what its log says; there is nothing to accept")
+        print_line(f"{address} matches its log; there is nothing to accept")
     print_line(
-        f"of {plural(len(look.outputs), 'output')} the table has {look.present:,},"
-        f" and {look.passed:,} that it rewrote or deleted itself"
+        f"of {plural(len(look.outputs), 'output')}, {look.present:,} are in the table, and it has"
+        f" rewritten or deleted {look.passed:,}"
     )
-    _show_outputs("not in it yet, and will be added", look.waiting)
+    _show_outputs("not in it yet; the next run adds them", look.waiting)
     _show_outputs("missing", look.absent)
-    _show_outputs("missing, and gone from the destination: these cannot be added", look.gone)
+    _show_outputs("missing, and no longer in the destination: cannot be added", look.gone)
     _show_outputs(
-        "missing or rewritten: the table's history no longer shows which, so these are not added",
+        "missing or rewritten (its history no longer shows which): not added",
         look.doubtful,
     )
     if look.others:
         print_line(
             f"{plural(look.others, 'data file')} with {plural(look.other_rows, 'row')} are not"
-            " outputs: rewritten by the table's maintenance, or written by others; where they hold"
-            " rows of missing outputs, adding these doubles them"
+            " outputs: the table's maintenance or another writer wrote them; if they contain rows"
+            " of missing outputs, adding those outputs duplicates the rows"
         )
 
 
@@ -136,15 +135,15 @@ def _show_outputs(what: str, outputs: Sequence[NamedOutput]) -> None:
     for one in outputs[:_SHOWN]:
         print_line(f"  s3://{one.bucket}/{one.key}")
     if len(outputs) > _SHOWN:
-        print_line(f"  and {len(outputs) - _SHOWN:,} more; --json has them all")
+        print_line(f"  and {len(outputs) - _SHOWN:,} more; --json lists all")
 
 
-def _show_end(done: Look, *, releases: bool) -> None:
-    print_line(f"accepted, by entry {done.log.accepted} of the table log")
+def _show_accepted(done: Look, *, releases: bool) -> None:
+    print_line(f"accepted: entry {done.log.accepted} of the table log")
     lacking = len(done.lacking)
     if lacking:
         kept = "may be deleted by clean-up" if releases else "are kept by clean-up"
-        print_line(f"the sources of the {plural(lacking, 'output')} that it is without {kept}")
+        print_line(f"the sources of the {plural(lacking, 'output')} that it lacks {kept}")
 
 
 def _document(address: str, look: Look, done: Look | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``compactor tables history``: how a table went, and how often it should be maintained."""
+"""``compactor tables history``: charts a table's latency, and recommends a maintenance schedule."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MARK = "┊"
 
 
 def add_table(parser: argparse.ArgumentParser) -> None:
-    """TABLE and where its history lies; for all commands about what runs left of a table."""
+    """Add TABLE and the state URI; for all commands that read a table's history."""
     parser.add_argument("table", metavar="TABLE", help=TABLE_ACCEPTED)
     parser.add_argument(
         "--s3-state-uri",
@@ -43,10 +43,10 @@ def add_table(parser: argparse.ArgumentParser) -> None:
 
 
 def opened_from(args: argparse.Namespace) -> tuple[Watched, S3Store]:
-    """The table of a command, and the store that it is in.
+    """Return the table of a command, and its store.
 
     Raises:
-        InvalidInput: it has no such address, or there is no such bucket.
+        InvalidInput: the address is invalid, or there is no such bucket.
     """
     try:
         table = parse_table(args.table)
@@ -58,29 +58,30 @@ def opened_from(args: argparse.Namespace) -> tuple[Watched, S3Store]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which table, and what counts as slow."""
+    """Add the table, and what counts as slow."""
     add_table(parser)
     parser.add_argument(
         "--latency",
         metavar="SOURCE",
-        help="whose latency, where several were noted (by default that of the last look):"
+        help="source of the latency, if several were recorded (by default that of the last"
+        " measurement):"
         f" {RULE_FIELDS['latency'].accepted}",
     )
     parser.add_argument(
         "--slower-by",
         type=float,
         metavar="SHARE",
-        help="by what share a table may become slower"
+        help="share by which a table may become slower"
         f" (by default {RULE_FIELDS['slower_by'].default_text})",
     )
     options.add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, show, recommend.
+    """Show the history and recommend a schedule.
 
     Raises:
-        InvalidInput: the input is at fault.
+        InvalidInput: the input is invalid.
         IntegrityError: the history is damaged.
     """
     share = RULE_FIELDS["slower_by"].parse(
@@ -101,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def document(table: str, history: History, source: str, advice: Advice) -> dict[str, Any]:
-    """A history for JSON."""
+    """Return a history for JSON."""
     averages = {one.at: one.seconds for part in history.averages(source) for one in part}
     return {
         "table": table,
@@ -115,7 +116,7 @@ def document(table: str, history: History, source: str, advice: Advice) -> dict[
 
 
 def curve(looks: Sequence[Look], source: str) -> list[str]:
-    """Bars of the latency at each look, the newest to the right, and a mark for each compaction."""
+    """Return bars of the latency per measurement, newest to the right, with marked compactions."""
     shown = [
         one
         for one in looks
@@ -148,9 +149,11 @@ def _newest_source(history: History) -> str:
 
 def _show(table: str, history: History, source: str, advice: Advice) -> None:
     if not history.looks:
-        print_line(f"nothing is known of {table}: no run has looked at it, or the state is another")
+        print_line(
+            f"there is no history of {table}: no run has measured it, or the state URI is another"
+        )
         return
-    print_line(f"{table}: {plural(sum(one.looks for one in history.looks), 'look')}", "bold")
+    print_line(f"{table}: {plural(sum(one.looks for one in history.looks), 'measurement')}", "bold")
     lines = curve(history.looks, source)
     if lines:
         print_line(f"latency by {source}; {_MARK} is a compaction")
@@ -158,7 +161,7 @@ def _show(table: str, history: History, source: str, advice: Advice) -> None:
             print_line(line)
     rows = [_row(one) for one in history.looks[-_SHOWN_ROWS:]]
     heads = ("when (UTC)", "run", "files", "size", "latency", "what")
-    print_table(f"the last {plural(len(rows), 'look')}", heads, rows)
+    print_table(f"the last {plural(len(rows), 'measurement')}", heads, rows)
     schedule = f"recommended: {advice.cron}" if advice.cron else "no schedule to recommend"
     print_line(f"{schedule} ({advice.reason})")
 

@@ -1,4 +1,4 @@
-"""``compactor tables plan``: what a run would do to tables. Reads metadata only."""
+"""``compactor tables plan``: shows what a run would do to tables. Reads metadata only."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ _HEADS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which tables, and which engines there are."""
+    """Add the tables and the available engines."""
     table_input.add_tables(parser)
     parser.add_argument(
         "--engine",
         choices=ENGINES,
         action="append",
-        help="an engine that there is (by default all of them); may be given several times",
+        help="an available engine (by default all of them); may be given several times",
     )
     options.add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure and plan tables, and show what a run would do.
+    """Measure and plan tables, and print what a run would do.
 
     Raises:
-        InvalidInput: the input is at fault.
-        Failure: a table could not be looked at.
+        InvalidInput: the input is invalid.
+        Failure: a table could not be measured.
     """
     request, now = table_input.request_from(args), time.time()
     prices = prices_for(boto3.session.Session().region_name)
@@ -85,7 +85,7 @@ def _show(found: Sequence[TablePlan]) -> None:
         for line in _lines(one.partitions):
             print_line(f"  {line}")
     if len(found) > _SHOWN_ROWS:
-        print_line(f"and {plural(len(found) - _SHOWN_ROWS, 'more table')}; --json has them all")
+        print_line(f"and {plural(len(found) - _SHOWN_ROWS, 'more table')}; --json lists all")
     if len(found) == 1 and len(found[0].partitions) > 1:
         _show_partitions(found[0])
 
@@ -108,16 +108,17 @@ def _row(one: TablePlan) -> tuple[str, ...]:
 
 
 def _lines(partitions: Sequence[PartitionPlan]) -> list[str]:
-    """Why partitions are left, and how many for each reason; an age is one reason."""
+    """Return how many partitions are skipped for each reason; all ages count as one reason."""
     reasons = Counter(
-        "written lately" if one.left.startswith("written") else one.left
+        "written recently" if one.left.startswith("written") else one.left
         for one in partitions
         if one.left
     )
     if len(partitions) == 1:
         return []
     return [
-        f"left: {plural(count, 'partition')}, {reason}" for reason, count in reasons.most_common()
+        f"skipped: {plural(count, 'partition')}, {reason}"
+        for reason, count in reasons.most_common()
     ]
 
 
@@ -135,8 +136,8 @@ def _show_partitions(one: TablePlan) -> None:
         )
         for each in worst[:_SHOWN_ROWS]
     ]
-    heads = ("Partition", "Files", "Bytes", "Rewritten", "Into", "Bytes of these", "Left")
+    heads = ("Partition", "Files", "Bytes", "Rewritten", "Into", "Rewritten bytes", "Left")
     print_table("Partitions", heads, rows)
     if len(worst) > _SHOWN_ROWS:
         more = plural(len(worst) - _SHOWN_ROWS, "more partition")
-        print_line(f"and {more}; --json has them all")
+        print_line(f"and {more}; --json lists all")

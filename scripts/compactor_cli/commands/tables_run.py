@@ -1,4 +1,4 @@
-"""``compactor tables run``: maintain tables, on this machine or by a deployed state machine."""
+"""``compactor tables run``: maintains tables, on this machine or by a deployed state machine."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ from compactor_tables.maintenance_report import TablesReport, read_report
 from compactor_tables.request import MaintenanceRequest, read_request
 
 _SUCCEEDED = "SUCCEEDED"
-# What plan_table takes as there; Athena and Glue work on AWS alone.
+# Engines available to plan_table here; Athena and Glue exist on AWS only.
 _ENGINES_HERE = {"COMPACTOR_TABLE_ENGINES": json.dumps(["spark"])}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which tables, where the run's documents go, and where it runs."""
+    """Add the tables, the state URI, and where to run."""
     table_input.add_tables(parser)
     parser.add_argument(
         "--state-uri",
         metavar="URI",
-        help="where orders, receipts and leases lie; no table may lie there",
+        help="prefix for orders, receipts and leases; must not contain a table",
     )
     parser.add_argument(
-        "--dry-run", action="store_true", help="plan and report, and touch no table"
+        "--dry-run", action="store_true", help="plan and report without changing any table"
     )
     parser.add_argument(
         "--only-when-due",
         action="store_true",
-        help="leave tables that are as fast as after their last compaction",
+        help="skip tables that are still as fast as after their last compaction",
     )
     parser.add_argument(
         "--stack",
         metavar="NAME",
         help="start the state machine of this CloudFormation stack instead; without tables, with"
-        f" the input of its schedule (the variable {STACK_VARIABLE} does not count here)",
+        f" the input of its schedule ({STACK_VARIABLE} is ignored here)",
     )
     parser.add_argument("--region", help="region of the stack (by default as boto3 finds it)")
     parser.add_argument("--name", metavar="RUN", help="the run id (by default the time)")
@@ -64,18 +64,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run to the end and show the report, or start a deployed run.
+    """Run and print the report, or start a deployed run.
 
     Raises:
-        InvalidInput: the input is at fault, or there is no such stack.
-        Failure: the run failed; everything was shown.
+        InvalidInput: the input is invalid, or there is no such stack.
+        Failure: the run failed; its report was printed.
     """
     given = _given(args)
     if args.stack is not None:
         return _start(args, given)
     request = read_request(given)
     run_id = args.name or new_run_id()
-    # Said before the first table where no store answers, and not by each table.
+    # Reports an unreachable endpoint once, instead of once per table.
     store = open_store(args.endpoint_url, request.state.bucket)
     result = _carry_out(args, given, request, run_id)
     report = read_report(request.state, run_id, store)
@@ -123,7 +123,7 @@ def _carry_out(
 
 
 def _kinds(request: MaintenanceRequest) -> Iterable[TableAddress]:
-    """A table of each kind that there may be: for each Spark needs other jars."""
+    """Yield a table of each possible kind, because each needs other Spark jars."""
     yield from (parse_table(one) for one in request.tables)
     if request.glue_tables:
         yield TableAddress("glue", name=("any", "table"))
@@ -159,7 +159,7 @@ def _start(args: argparse.Namespace, given: Mapping[str, Any]) -> int:
     aws = Aws(args.region)
     stack = find_stack(aws, args.stack)
     own = stack.tables_input
-    # Tables in place of the stack's own take all that says which; where it lies stays.
+    # Given tables replace the whole selection of the stack's input; its state URI is kept.
     fresh = {**own, **given} if not _names_tables(given) else {**_without_tables(own), **given}
     read_request(fresh)
     arn = stack.tables_machine_arn

@@ -1,4 +1,4 @@
-"""``compactor tables scan``: what tables consist of. Reads metadata only."""
+"""``compactor tables scan``: measures tables. Reads metadata only."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which tables."""
+    """Add the tables."""
     table_input.add_tables(parser)
     options.add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure tables, and show them.
+    """Measure tables and print the figures.
 
     Raises:
-        InvalidInput: the input is at fault.
-        Failure: a table could not be looked at.
+        InvalidInput: the input is invalid.
+        Failure: a table could not be measured.
     """
     request, now = table_input.request_from(args), time.time()
     outcomes = table_input.of_each_table(
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def document(one: TableMeasure) -> dict[str, Any]:
-    """A table for JSON."""
+    """Return a measured table for JSON."""
     return {
         "table": one.name,
         "format": one.format,
@@ -88,12 +88,12 @@ def _sizes(partitions: Iterable[PartitionMeasure]) -> list[dict[str, Any]]:
 
 def _show(found: Sequence[TableMeasure], now: float) -> None:
     heads = ("Table", "Files", "Bytes", "Average", "Deletes", "Metadata", "Versions", "Changed")
-    print_table("What is there", heads, [_row(one, now) for one in found[:_SHOWN_ROWS]])
+    print_table("Tables", heads, [_row(one, now) for one in found[:_SHOWN_ROWS]])
     sizes = ("Table", *(f"to {human_bytes(one)}" for one in CLASSES), "above")
     rows = [(one.name, *_counts(one)) for one in found[:_SHOWN_ROWS]]
     print_table("Data files by size", sizes, rows)
     if len(found) > _SHOWN_ROWS:
-        print_line(f"and {plural(len(found) - _SHOWN_ROWS, 'more table')}; --json has them all")
+        print_line(f"and {plural(len(found) - _SHOWN_ROWS, 'more table')}; --json lists all")
     if len(found) == 1 and len(found[0].partitions) > 1:
         _show_partitions(found[0], now)
 
@@ -133,11 +133,11 @@ def _show_partitions(one: TableMeasure, now: float) -> None:
     print_table("Partitions with the most files", heads, rows)
     if len(worst) > _SHOWN_ROWS:
         more = plural(len(worst) - _SHOWN_ROWS, "more partition")
-        print_line(f"and {more}; --json has them all")
+        print_line(f"and {more}; --json lists all")
 
 
 def ago(seconds: float) -> str:
-    """``3 h``, ``12 d``."""
+    """Return a duration such as ``3 h`` or ``12 d``."""
     for unit, length in _UNITS:
         if seconds >= 2 * length or length == 1:
             return f"{max(0.0, seconds) / length:,.0f} {unit}"

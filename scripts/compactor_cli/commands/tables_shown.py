@@ -1,4 +1,4 @@
-"""A maintenance run for a person, and for scripts."""
+"""The report of a maintenance run, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHOWN_ROWS = 50
 
 
 def report_document(report: TablesReport | None) -> dict[str, Any] | None:
-    """For JSON."""
+    """Return a report for JSON."""
     if report is None:
         return None
     document: dict[str, Any] = msgspec.to_builtins(report)
@@ -23,13 +23,13 @@ def report_document(report: TablesReport | None) -> dict[str, Any] | None:
 
 
 def show_report(report: TablesReport) -> None:
-    """Every table, what failed first, and the sums."""
+    """Print every table, failed ones first, and the totals."""
     order = {"failed": 0, "more": 1, "done": 2, "left": 3}
     tables = sorted(report.tables, key=lambda one: order.get(one.status, 0))
     heads = ("Table", "Engine", "Status", "Files", "Into", "Bytes", "Expired", "Costs", "Seconds")
     print_table(f"Run {report.run_id}", heads, [_row(one) for one in tables[:_SHOWN_ROWS]])
     if len(tables) > _SHOWN_ROWS:
-        print_line(f"and {plural(len(tables) - _SHOWN_ROWS, 'more table')}; --json has them all")
+        print_line(f"and {plural(len(tables) - _SHOWN_ROWS, 'more table')}; --json lists all")
     for one in tables[:_SHOWN_ROWS]:
         if one.status != "done" and one.why:
             print_line(f"{one.table}: {one.status}, {one.why}")

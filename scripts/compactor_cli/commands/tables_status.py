@@ -1,4 +1,4 @@
-"""``compactor tables status``: how a maintenance run stands, by what it left on S3."""
+"""``compactor tables status``: shows the state of a maintenance run, from its documents on S3."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ from compactor_tables.lease import Lease, Leases
 from compactor_tables.maintenance_report import TablesReport, listed_tables, read_report
 from compactor_tables.outcomes import Outcome, read_outcome
 
-# Runs of compaction lie beside those of maintenance; so many of the last are looked at.
+# Compaction runs share the prefix with maintenance runs; only this many are searched.
 _LOOKED_AT = 200
 _SHOWN_LEASES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A run, by its documents.
+    """The state of a run, from its documents.
 
     Attributes:
-        ended: tables that have their outcome.
-        held: tables that are worked on, by this run.
+        ended: outcomes of the finished tables.
+        held: leases of the tables that this run works on.
         report: None before its end.
-        execution: of a deployed one.
+        execution: of a deployed run.
     """
 
     run_id: str
@@ -57,7 +57,7 @@ class Standing:
     execution: Execution | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the state for JSON."""
         return {
             "run_id": self.run_id,
             "tables": self.tables,
@@ -70,26 +70,26 @@ class Standing:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which run, and where its documents lie."""
+    """Add the run, and where its documents are."""
     parser.add_argument(
         "run_id", metavar="RUN", nargs="?", help="the run id (by default the last run)"
     )
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--state-uri", metavar="URI", help="where the run's documents lie")
+    where.add_argument("--state-uri", metavar="URI", help="state prefix of the run")
     where.add_argument("--stack", metavar="NAME", help="CloudFormation stack that ran it")
     parser.add_argument("--region", help="region of the stack (by default as boto3 finds it)")
     options.add_common(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, and show.
+    """Read the state of the run and show it.
 
     Raises:
         InvalidInput: there is no such stack or run.
-        TransientStoreError: the store does not answer.
-        Failure: the run failed; everything was shown.
+        TransientStoreError: the endpoint does not answer.
+        Failure: the run failed; its state was printed.
     """
-    with progress("asking"):
+    with progress("reading the state"):
         standing = _look(args)
     if args.json:
         print(json.dumps(standing.to_dict(), indent=2))
@@ -113,13 +113,13 @@ def _look(args: argparse.Namespace) -> Standing:
     try:
         found = standing_of(state, execution.run_id, open_store(args.endpoint_url, state.bucket))
     except InvalidInput:
-        # It has not listed its tables yet, or never did.
+        # The run has not listed its tables yet, or failed before.
         return Standing(execution.run_id, 0, [], [], None, execution)
     return Standing(found.run_id, found.tables, found.ended, found.held, found.report, execution)
 
 
 def standing_of(state: S3Uri, run_id: str | None, store: ObjectStore) -> Standing:
-    """A run by its documents; the last one where none is named.
+    """Return the state of a run; of the last one if none is named.
 
     Raises:
         InvalidInput: there is no such run.
@@ -144,7 +144,7 @@ def standing_of(state: S3Uri, run_id: str | None, store: ObjectStore) -> Standin
 
 
 def _runs(state: S3Uri, store: ObjectStore) -> Iterator[str]:
-    """Maintenance runs of a state, the last first: names of runs begin with their time."""
+    """Yield the maintenance runs of a state, newest first; their names begin with their time."""
     prefix = f"{state.prefix}{RUNS}"
     names = [
         one.removeprefix(prefix).rstrip("/")
@@ -172,4 +172,4 @@ def _show(standing: Standing) -> None:
             print_line(one.line)
     for lease in standing.held[:_SHOWN_LEASES]:
         minutes = max(0.0, (time.time() - lease.since) / 60)
-        print_line(f"{lease.table}: {lease.engine} works on it for {minutes:,.0f} minutes")
+        print_line(f"{lease.table}: in progress with {lease.engine} for {minutes:,.0f} minutes")

@@ -1,4 +1,4 @@
-"""``compactor tables undo``: take back what the last run rewrote, by the Spark of this machine."""
+"""``compactor tables undo``: reverts the rewrites of the last run, with Spark on this machine."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _SHOWN = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which table, which run, and whether to ask."""
+    """Add the table, the run, and confirmation options."""
     add_table(parser)
     parser.add_argument(
         "--run",
         metavar="RUN_ID",
         default="",
         dest="run_id",
-        help="the run whose rewrites are undone (by default the last in the table's history)",
+        help="the run to undo (by default the last in the table's history)",
     )
     parser.add_argument("-n", "--dry-run", action="store_true", help="only show what would happen")
     parser.add_argument(
-        "-y", "--yes", action="store_true", help="undo it without asking; needed in scripts"
+        "-y", "--yes", action="store_true", help="undo without confirmation; required in scripts"
     )
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="append what Spark prints to this file"
@@ -55,12 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Find, show, ask, untag, order, carry out.
+    """Show what would be undone, confirm, write the order, and let Spark carry it out.
 
-    Without Spark on this machine the order is left for another one, and the output says how.
+    Without Spark on this machine the order is kept for another one, and the output says how.
 
     Raises:
-        InvalidInput: there is nothing to undo, or there is no terminal to ask at.
+        InvalidInput: there is nothing to undo, or there is no terminal to confirm on.
         Failure: the answer was no, another run works on the table, or Spark refused or failed.
     """
     require_answer(args, dry_run=args.dry_run)
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
         _show(found)
     done = _Done()
     if not args.dry_run:
-        if not is_agreed(args, "Undo this?"):
-            raise Failure("nothing was ordered")
+        if not is_agreed(args, "Undo these rewrites?"):
+            raise Failure("nothing was changed")
         done = _undo(args, found, watched, store)
     if args.json:
         print(json.dumps(_document(found, done), indent=2))
@@ -84,14 +84,14 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What became of an undo.
+    """The result of an undo.
 
     Attributes:
         uri: of the order; empty where none was written.
-        untagged: files that come back to life.
-        missing: what this machine lacks to carry it out; empty where it has all.
-        failure: why it failed; empty where it did not.
-        at: version of the table after it.
+        untagged: number of files whose deletion tag was removed.
+        missing: what this machine lacks to run Spark; empty if nothing.
+        failure: why it failed; empty on success.
+        at: version of the table afterwards.
     """
 
     uri: str = ""
@@ -102,7 +102,7 @@ class _Done:
 
 
 def _undo(args: argparse.Namespace, found: Undoable, watched: Watched, store: TaggedStore) -> _Done:
-    """While the table is this run's, as of any other that changes it."""
+    """Carry the undo out under the table's lease, as every run that changes it does."""
     leases = Leases(watched.store, watched.state, SystemClock())
     try:
         leases.take(watched.table, found.run_id, engine="spark", holder=this_process())
@@ -125,7 +125,7 @@ def _undo(args: argparse.Namespace, found: Undoable, watched: Watched, store: Ta
 
 
 def _carried_out(args: argparse.Namespace, found: Undoable, uri: str) -> str:
-    """Run the order here; returns why it failed, empty when it did not."""
+    """Run the order with local Spark; returns why it failed, empty on success."""
     packages = table_packages([parse_table(found.receipt.table)])
     environment = engine_environment(packages, args.endpoint_url)
     with opened_log(args.log) as log, progress("undoing") as bar:
@@ -139,10 +139,10 @@ def _carried_out(args: argparse.Namespace, found: Undoable, uri: str) -> str:
 
 
 def _untag(watched: Watched, store: TaggedStore) -> int:
-    """Before the order: what it brings back to life may have no tag."""
+    """Remove deletion tags first: the files that the undo restores must not carry any."""
     if watched.table.kind != DELTA:
         return 0
-    # pyarrow, which reads the checkpoints of a Delta log, comes with it.
+    # pyarrow, which reads the checkpoints of a Delta log, is part of that extra.
     require_installed("iceberg", watched.table.text)
     from compactor_tables.metadata.delta_files import superseded_files  # noqa: PLC0415 - of an extra
 
@@ -166,17 +166,17 @@ def _show(found: Undoable) -> None:
         print_line(f"  and {len(done) - _SHOWN:,} more")
     until = datetime.fromtimestamp(receipt.undo_until, UTC)
     print_line(
-        f"that version is kept until {until:%Y-%m-%d %H:%M} UTC; where anybody but our maintenance"
-        " has committed since, Spark refuses, and changes nothing"
+        f"that version is kept until {until:%Y-%m-%d %H:%M} UTC; if another writer has committed"
+        " since, Spark refuses and changes nothing"
     )
 
 
 def _report(found: Undoable, done: _Done) -> None:
     if done.untagged:
-        print_line(f"untagged: {plural(done.untagged, 'file')} that come back to life")
+        print_line(f"untagged: {plural(done.untagged, 'file')} restored by the undo")
     if done.missing:
-        print_line(f"not undone yet, {done.missing}; ordered: {done.uri}")
-        print_line(f"where Spark is: spark-submit maintain_tables.py --order {done.uri}")
+        print_line(f"not undone yet: {done.missing}; the order is {done.uri}")
+        print_line(f"on a machine with Spark: spark-submit maintain_tables.py --order {done.uri}")
     elif not done.failure:
         print_line(f"undone: {found.receipt.table} is at version {done.at}")
 

@@ -1,4 +1,4 @@
-"""``compactor verify``: every commit checked against what is on S3. Reads only."""
+"""``compactor verify``: checks every commit against the objects on S3. Read-only."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from compactor_cli.commit_logs import all_logs
 from compactor_cli.console import Bar, print_error, print_line, progress
 from compactor_cli.source_check import SourceCheck, Sources
 
-# What a store says of one object that may not be read, or not so; the rest goes on.
+# Errors that concern one object only; verification continues with the others.
 _OF_ONE_OBJECT = frozenset({"permission", "request", "archived"})
-# Commits held at a time: the manifest of one may take tens of megabytes.
+# Commits in memory at a time: one manifest may take tens of megabytes.
 _CONCURRENT = 4
 _SHOWN_KEYS = 3
-_ALWAYS = 4
+_ALWAYS_SHOWN = 4
 
 
 @dataclass(slots=True)
 class TableCheck:
-    """How the outputs of a destination stand with its table.
+    """How the outputs of a destination compare with its table.
 
     Attributes:
         address: of the table.
-        outputs: that are in it.
-        waiting: that are not in it yet.
-        rewritten: that are gone from S3, and whose rows the table has in other files.
+        outputs: outputs in the table.
+        waiting: outputs not in the table yet.
+        rewritten: outputs gone from S3 whose rows the table has in other files.
     """
 
     address: str
@@ -56,7 +56,7 @@ class TableCheck:
 
 
 class _One(NamedTuple):
-    """A commit, how it is called, and the log that it is an entry of."""
+    """A commit, its name in messages, and its log."""
 
     name: str
     commit: Commit
@@ -65,21 +65,20 @@ class _One(NamedTuple):
 
 @dataclass(slots=True)
 class Checked:
-    """What was looked at, and what is wrong.
+    """Counts of what was verified, and the findings.
 
     Attributes:
-        commits: those that hold any source of the one that was given; likewise the counts below.
-        elsewhere: commits of other sources, which are not judged; and a source of the first.
-        records: records in the outputs that hold; those of copies are not counted.
-        current: the sources as they are now, where that was asked for.
-        findings: one line for each fault.
-        not_read: one line for each output that lies in an archive tier, of which HEAD finds
-            nothing wrong. They are among the outputs, and their records among the records.
-        deep: what readers see otherwise in outputs than in their sources; None where that was
-            not asked for.
-        table: what was found of the destination's table; None where it has none.
-        rejected: records that are in no output, as they fit no row of one; ``rejects`` are the
-            objects with them.
+        commits: commits with a source below the given one; the counts below are of these.
+        elsewhere: commits of other sources, which are not verified, with an example.
+        records: records in those outputs; records of server-side copies are not counted.
+        current: the present state of the sources, with ``--sources``.
+        findings: one line per fault.
+        not_read: one line per output in an archive tier that HEAD finds intact. They count as
+            outputs, and their records as records.
+        deep: differences that readers see between outputs and sources; None without ``--deep``.
+        table: comparison with the destination's table; None where it has none.
+        rejected: records in no output, because they do not fit its schema; ``rejects`` are the
+            objects that hold them.
     """
 
     commits: int = 0
@@ -98,30 +97,30 @@ class Checked:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE, DEST, and whether to read the sources as well."""
+    """Add SOURCE, DEST, ``--sources`` and ``--deep``."""
     options.add_places(parser, options.SOURCE, options.DESTINATION)
     parser.add_argument(
         "--sources",
         action="store_true",
-        help="also ask for every source, compare those that are still there, and separate what"
-        " clean-up deleted from what is missing",
+        help="also read every source: compare those that still exist, and distinguish those that"
+        " clean-up deleted from missing ones",
     )
     parser.add_argument(
         "--deep",
         action="store_true",
         help="also read every output as a reader of the destination does, and compare its records"
-        " with those of the originals, and of the sources that still stand",
+        " with those of the original sources, and of the sources that still exist",
     )
     options.add_common(parser)
     options.add_state(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check every commit in the state, whatever its date.
+    """Verify every commit in the state, of any date.
 
     Raises:
         InvalidInput: there is no state, or a bucket cannot be read.
-        Failure: something is wrong; each finding was printed as one line.
+        Failure: there are findings; each was printed as one line.
     """
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
@@ -149,14 +148,14 @@ def check(
     deep: bool = False,
     catalog: OpenCatalog | None = None,
 ) -> Checked:
-    """Check outputs against commits, and commits against each other.
+    """Verify outputs against commits, and commits against each other.
 
     Args:
         settings: source, destination and state.
         store: where they are.
-        sources: also read the sources that are still there.
-        deep: also compare records, as other readers see them.
-        catalog: opens the destination's table, where it has one; by its address by default.
+        sources: also read the sources that still exist.
+        deep: also compare records as other readers see them.
+        catalog: opens the destination's table, if it has one; by default by its address.
 
     Raises:
         InvalidInput: there is no state, or a bucket cannot be read.
@@ -169,7 +168,7 @@ def check(
     work.look_at_table()
     with progress("verifying", sum(len(log.keys) for log in logs)) as bar:
         work.check_logs(logs, bar)
-    with progress("looking for objects that no commit names"):
+    with progress("looking for objects without a commit"):
         work.find_unnamed()
     if work.checked.current is not None:
         work.checked.findings += work.checked.current.findings
@@ -189,7 +188,7 @@ class _Check:
         self._all_read = True
 
     def look_at_table(self) -> None:
-        """The destination's table, where it has one, and whether it is what it was."""
+        """Open the destination's table, if it has one, and check that it is the same table."""
         try:
             self._table = look_at_table(self._settings, self._store, self._open_catalog)
         except IntegrityError as error:
@@ -217,8 +216,8 @@ class _Check:
         for log in logs:
             name = log.path or "(root)"
             for sequence in log.missing:
-                self.checked.findings.append(f"{name}: entry {sequence} of its log is gone")
-            # Of sources that came again, the commits that have their content, and who says so.
+                self.checked.findings.append(f"{name}: log entry {sequence} is missing")
+            # Commit with the content of re-delivered sources -> the commit that refers to it.
             origins: dict[int, str] = {}
             rejects = RejectsSeen()
             try:
@@ -228,9 +227,9 @@ class _Check:
                     origins |= {one.of: f"{name} commit {commit.sequence}" for one in commit.again}
                     yield _One(f"{name} commit {commit.sequence}", commit, log)
                 self.checked.findings += [
-                    f"{place}: sources came again with the content of commit {of}, which is"
-                    " gone or void"
-                    for of, place in origins.items()
+                    f"{later}: sources were delivered again with the content of commit {of},"
+                    " which is missing or void"
+                    for of, later in origins.items()
                 ]
             except (IntegrityError, InvalidInput) as error:
                 self.checked.findings.append(_line_of(error))
@@ -239,7 +238,7 @@ class _Check:
             self.checked.rejects += [f"s3://{one.bucket}/{one.key}" for one in rejects.waiting]
 
     def _is_judged(self, one: _One) -> bool:
-        """Whether a commit holds anything of the source; others may share the destination."""
+        """Return whether a commit is of this source; several sources may share a destination."""
         commit, checked = one.commit, self.checked
         if commit.output is not None:
             self._named.add(commit.output.key)
@@ -251,7 +250,7 @@ class _Check:
         return False
 
     def _read(self, one: _One) -> Checked:
-        """What is found of one output; runs beside others."""
+        """Verify one output; called concurrently."""
         name, commit, _ = one
         found = Checked()
         try:
@@ -270,10 +269,10 @@ class _Check:
         return found
 
     def _is_gone_into_table(self, one: _One) -> bool:
-        """True for an output that the table was given, and has deleted since.
+        """Return whether an output was added to the table and has since been deleted by it.
 
         Raises:
-            IntegrityError: its rows are not all in the table, or nothing shows that they are.
+            IntegrityError: its rows are not all in the table, or this cannot be proven.
         """
         table, output = self._table, one.commit.output
         if table is None or output is None or not table.has(one.log.path, one.commit):
@@ -284,24 +283,24 @@ class _Check:
         return True
 
     def _count_in_table(self, one: _One, found: TableCheck | None) -> None:
-        counts, table = self.checked.table, self._table
-        if counts is None or table is None or one.commit.output is None:
+        count, table = self.checked.table, self._table
+        if count is None or table is None or one.commit.output is None:
             return
         is_in = table.has(one.log.path, one.commit)
-        counts.outputs += is_in
-        counts.waiting += not is_in
-        counts.rewritten += found.rewritten if found is not None else 0
+        count.outputs += is_in
+        count.waiting += not is_in
+        count.rewritten += found.rewritten if found is not None else 0
 
     def _look_at(self, name: str, commit: Commit, found: Checked) -> None:
         try:
-            text = check_heads(commit, self._store)
-            found.not_read.append(f"{name}: not read: archived: {text}")
+            facts = check_heads(commit, self._store)
+            found.not_read.append(f"{name}: not read: archived: {facts}")
         except (IntegrityError, InvalidInput) as error:
             found.findings.append(_with_output(name, commit, _line_of(error)))
 
     def _read_sources(self, one: _One) -> SourceCheck:
         if one.commit.replays:
-            # Rejects, which are checked beside the output of the entry that names them.
+            # Its sources are rejects, verified with the output of the entry that names them.
             return SourceCheck()
         return self._sources.check(one.commit, one.log)
 
@@ -319,24 +318,24 @@ class _Check:
         for row in commit.rows:
             identity = row.source.identity
             if identity in self._seen:
-                line = f"{name}: {row.source.key} is in {self._seen[identity]} as well"
+                line = f"{name}: {row.source.key} is also in {self._seen[identity]}"
                 self.checked.findings.append(line)
             self._seen[identity] = name
 
     def find_unnamed(self) -> None:
         if not self._all_read:
-            # Entries that cannot be read may name any object.
+            # An unreadable entry may name any object.
             return
         place = self._settings.destination
         for page in self._store.list_objects(place.bucket, place.prefix):
             for one in page:
                 if one.key not in self._named and not one.key.endswith("/"):
-                    line = f"s3://{place.bucket}/{one.key}: no commit names this object"
+                    line = f"s3://{place.bucket}/{one.key}: not named by any commit"
                     self.checked.findings.append(line)
 
 
 def _line_of(error: IntegrityError | InvalidInput) -> str:
-    """What is wrong with one object; whatever is wrong with all of them is raised."""
+    """Return the fault of one object; an error that concerns all of them is raised."""
     if isinstance(error, InvalidInput):
         if error.field not in _OF_ONE_OBJECT:
             raise error
@@ -368,7 +367,7 @@ def _show(checked: Checked) -> None:
         print_line(" ".join(line.split()))
     verdict = "wrong" if checked.findings else "sound"
     if checked.not_read:
-        verdict += f", but {plural(len(checked.not_read), 'archived output')} not read"
+        verdict += f", but {plural(len(checked.not_read), 'archived output')} could not be read"
     print_line(
         f"{verdict}: {plural(checked.commits, 'commit')}, {plural(checked.outputs, 'output')},"
         f" {plural(checked.sources, 'source')}, {plural(checked.records, 'record')}"
@@ -384,17 +383,17 @@ def _show(checked: Checked) -> None:
 
 
 def _show_rejects(checked: Checked) -> None:
-    print_line(f"{plural(checked.rejected, 'rejected record')} in no output, kept in")
+    print_line(f"{plural(checked.rejected, 'rejected record')} are in no output; they are kept in")
     for where in checked.rejects[:_SHOWN_KEYS]:
         print_line(f"  {where}")
     more = len(checked.rejects) - _SHOWN_KEYS
     if more > 0:
-        print_line(f"  and {plural(more, 'more object')}; --json has them all")
+        print_line(f"  and {plural(more, 'more object')}; --json lists all")
 
 
 def _elsewhere(checked: Checked) -> str:
     commits = plural(checked.elsewhere, "commit")
-    return f"{commits} of other sources not judged, such as that of {checked.elsewhere_example}"
+    return f"{commits} of other sources not verified, such as that of {checked.elsewhere_example}"
 
 
 def _show_sources(current: SourceCheck) -> None:
@@ -410,8 +409,10 @@ def _show_sources(current: SourceCheck) -> None:
         "not compared": current.not_compared,
         "with other bytes": current.differs,
     }
-    # The first four are always shown: that nothing is missing is what is asked for.
-    shown = [f"{n:,} {what}" for i, (what, n) in enumerate(counts.items()) if n or i < _ALWAYS]
+    # The first four are always shown, to confirm that nothing is missing.
+    shown = [
+        f"{n:,} {what}" for i, (what, n) in enumerate(counts.items()) if n or i < _ALWAYS_SHOWN
+    ]
     print_line(f"sources now: {', '.join(shown)}")
 
 
@@ -419,4 +420,6 @@ def _show_table(table: TableCheck) -> None:
     waiting = f", {table.waiting:,} not in it yet" if table.waiting else ""
     print_line(f"{table.address}: {plural(table.outputs, 'output')} in the table{waiting}")
     if table.rewritten:
-        print_line(f"{table.rewritten:,} of them are gone; the table has rewritten their rows")
+        print_line(
+            f"{table.rewritten:,} of these no longer exist; the table has rewritten their rows"
+        )

@@ -1,4 +1,4 @@
-"""Clients of AWS's services, and what AWS refuses in one line."""
+"""Clients of AWS services, and refusals of AWS as one line."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from botocore.exceptions import ClientError
 
 from compactor_cli.commands.failures import Failure
 
-# What the services call it when a caller may not do something.
+# Error codes of the services for a missing permission.
 _DENIED = frozenset(
     {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "KmsAccessDeniedException"}
 )
 _CONNECT_SECONDS = 5
-# The stack is looked up before everything else: where nothing answers, that shows soon.
+# The stack is looked up first, so few tries report an unreachable endpoint soon.
 _TRIES = {"cloudformation": 3}
 
 
 class Aws:
-    """Clients by the name of their service, made when they are first needed.
+    """Clients by name of their service, created on first use.
 
-    Region, credentials and endpoints are found as boto3 does: in the environment and in the
+    Region, credentials and endpoints are found as boto3 finds them: in the environment and in the
     profile.
 
     Args:
@@ -38,17 +38,17 @@ class Aws:
 
     @property
     def region(self) -> str:
-        """Where the clients ask; for messages."""
+        """The region of the clients, for messages."""
         return self._region or "no region"
 
     def client(self, service: str) -> Any:
-        """The client of a service such as ``stepfunctions``.
+        """Return the client of a service such as ``stepfunctions``.
 
         Raises:
             botocore.exceptions.BotoCoreError: there is no region.
         """
         if service not in self._clients:
-            # Polling meets the request limits of Step Functions and CloudWatch sooner or later.
+            # Polling may exceed the request limits of Step Functions and CloudWatch.
             config = Config(
                 connect_timeout=_CONNECT_SECONDS,
                 retries={"mode": "standard", "total_max_attempts": _TRIES.get(service, 8)},
@@ -60,24 +60,24 @@ class Aws:
 
 
 def error_code(error: ClientError) -> str:
-    """What the service calls the error, such as ``ExecutionDoesNotExist``."""
+    """Return the error code of the service, such as ``ExecutionDoesNotExist``."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def is_denied(error: ClientError) -> bool:
-    """True when the caller lacks a permission."""
+    """Return whether the caller lacks a permission."""
     return error_code(error) in _DENIED
 
 
 @contextmanager
 def needing(action: str) -> Iterator[None]:
-    """Make a missing permission one line that names it.
+    """Turn a refusal within the block into one line that names the missing permission.
 
     Args:
         action: the IAM action that the request inside needs.
 
     Raises:
-        Failure: the caller may not do it. Other errors pass as they are.
+        Failure: the permission is missing. Other errors pass unchanged.
     """
     try:
         yield

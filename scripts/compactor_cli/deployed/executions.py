@@ -49,7 +49,7 @@ class Execution:
 
     @property
     def ended(self) -> bool:
-        """True when nothing of it runs any more."""
+        """Whether it has ended."""
         return self.status != RUNNING
 
     @property
@@ -67,7 +67,7 @@ class Execution:
         return f"{self.error or self.status}: {message_of(self.cause)}"
 
     def check(self) -> None:
-        """Do nothing unless it ended in another way than by success.
+        """Raise an error if it ended without success.
 
         Raises:
             Failure: says why it did not succeed.
@@ -77,7 +77,7 @@ class Execution:
             raise Failure(self.why, code)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; times in ISO 8601."""
+        """Return it for JSON; times in ISO 8601."""
         return {
             "run_id": self.run_id,
             "execution_arn": self.arn,
@@ -94,14 +94,14 @@ def start(aws: Aws, state_machine_arn: str, given: Mapping[str, Any], run_id: st
     """Start a run.
 
     Args:
-        aws: where.
+        aws: AWS clients.
         state_machine_arn: of the deployed state machine.
-        given: its input, checked already.
+        given: its validated input.
         run_id: its name; unique for 90 days.
 
     Raises:
-        InvalidInput: another run has this name, or it is no name.
-        Failure: it may not be started.
+        InvalidInput: another run has this name, or it is invalid.
+        Failure: a permission is missing, or the state machine does not exist.
     """
     if not _NAME.fullmatch(run_id):
         accepted = "1 to 80 letters, digits and . _ -, the first a letter or digit"
@@ -113,19 +113,21 @@ def start(aws: Aws, state_machine_arn: str, given: Mapping[str, Any], run_id: st
             )
     except ClientError as error:
         if error_code(error) == "ExecutionAlreadyExists":
-            raise InvalidInput("--name", run_id, "a name that no run had before") from None
+            raise InvalidInput("--name", run_id, "a new name; another run has this one") from None
         if error_code(error) in {"StateMachineDoesNotExist", "StateMachineDeleting"}:
-            raise Failure(f"the state machine {state_machine_arn} is gone; deploy again") from None
+            raise Failure(
+                f"the state machine {state_machine_arn} no longer exists", advice="deploy it again"
+            ) from None
         raise
     return Execution(started["executionArn"], RUNNING, started["startDate"], None, given)
 
 
 def named(aws: Aws, state_machine_arn: str, run: str) -> Execution:
-    """A run by its id or ARN.
+    """Return a run by its id or ARN.
 
     Raises:
         InvalidInput: there is no such run.
-        Failure: it may not be looked at.
+        Failure: a permission is missing.
     """
     name = run.rpartition(":")[2]
     arn = f"{state_machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
@@ -140,10 +142,10 @@ def named(aws: Aws, state_machine_arn: str, run: str) -> Execution:
 
 
 def newest_first(aws: Aws, state_machine_arn: str) -> Iterator[Execution]:
-    """The runs of the last 90 days.
+    """Yield the runs of the last 90 days, newest first.
 
     Raises:
-        Failure: they may not be looked at.
+        Failure: a permission is missing.
     """
     pages = aws.client("stepfunctions").get_paginator("list_executions")
     pages = iter(pages.paginate(stateMachineArn=state_machine_arn, maxResults=20))
@@ -157,27 +159,27 @@ def newest_first(aws: Aws, state_machine_arn: str) -> Iterator[Execution]:
 
 
 def chosen(aws: Aws, state_machine_arn: str, run: str | None) -> Execution:
-    """The named run, or without a name the last one.
+    """Return the named run, or the last one if no name is given.
 
     Raises:
         InvalidInput: there is no such run.
-        Failure: there is none at all, or they may not be looked at.
+        Failure: there are no runs, or a permission is missing.
     """
     if run is not None:
         return named(aws, state_machine_arn, run)
     last = next(newest_first(aws, state_machine_arn), None)
     if last is None:
         machine = state_machine_arn.rpartition(":")[2]
-        raise Failure(f"{machine} has not run in the last 90 days; compactor start starts it")
+        raise Failure(f"{machine} has not run in the last 90 days", advice="compactor start")
     return last
 
 
 def describe(aws: Aws, arn: str) -> Execution:
-    """One execution, of the state machine or of its Map Run.
+    """Return one execution, of the state machine or of its Map Run.
 
     Raises:
-        botocore.exceptions.ClientError: there is none.
-        Failure: it may not be looked at.
+        botocore.exceptions.ClientError: there is no such execution.
+        Failure: a permission is missing.
     """
     with needing("states:DescribeExecution"):
         found = aws.client("stepfunctions").describe_execution(executionArn=arn)
@@ -193,7 +195,7 @@ def describe(aws: Aws, arn: str) -> Execution:
 
 
 def _object(text: str | None) -> dict[str, Any]:
-    """An input that is no object ends its run, but not a command that looks at it."""
+    """Parse an input; empty if it is not an object, as for a run that failed because of it."""
     try:
         given = json.loads(text or "{}")
     except ValueError:

@@ -1,8 +1,8 @@
 """One event of a function's log: its level, its text, and the run it belongs to.
 
 Lambda writes an invocation between a START and a REPORT line, or between platform.start and
-platform.report where the log format is JSON, into a stream that serves one invocation at a
-time. Handlers write records of JSON; what Lambda says of a crashed or late one is text.
+platform.report if the log format is JSON, into a stream that serves one invocation at a time.
+Handlers log JSON; what Lambda itself logs about a crash or timeout is text.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class LogLine:
         at: UNIX milliseconds.
         function: the function's name.
         level: as in :mod:`logging`.
-        run_id: the run it names; empty when it names none.
-        starts, ends: it is the first, or the last, of its invocation.
+        run_id: the run it names; empty if it names none.
+        starts, ends: whether it is the first, or the last, of its invocation.
     """
 
     at: int
@@ -53,13 +53,13 @@ class LogLine:
 
     @property
     def shown(self) -> str:
-        """For a person: time (UTC), level, function and text."""
+        """The line as text: time (UTC), level, function and message."""
         moment = datetime.fromtimestamp(self.at / 1000, UTC)
         time = moment.strftime("%Y-%m-%d %H:%M:%S") + f".{self.at % 1000:03d}"
         return f"{time} {logging.getLevelName(self.level):7} {self.function}: {self.text}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the line for JSON."""
         return {
             "time": datetime.fromtimestamp(self.at / 1000, UTC).isoformat(),
             "level": logging.getLevelName(self.level),
@@ -69,7 +69,7 @@ class LogLine:
 
 
 def read_line(function: str, at: int, message: str) -> LogLine:
-    """Read one event.
+    """Parse one event.
 
     Args:
         function: whose log it is from.
@@ -120,14 +120,14 @@ def _level_of(text: str) -> int:
 
 
 def _record_level(record: Mapping[str, Any]) -> int:
-    # Metrics are documents in the log as well, in CloudWatch's embedded metric format.
+    # Metrics are log events too, in CloudWatch's embedded metric format.
     default = "DEBUG" if "_aws" in record else "INFO"
     name = str(record.get("level") or record.get("log_level") or default).upper()
     return _LEVELS.get(name, INFO)
 
 
 def _record_text(record: Mapping[str, Any], text: str) -> str:
-    """The message with what was logged beside it; the last line of a traceback."""
+    """Return the message, the last line of its traceback, and further fields."""
     if "_aws" in record:
         return text
     message = record.get("message") or record.get("errorMessage")

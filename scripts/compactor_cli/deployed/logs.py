@@ -13,9 +13,9 @@ from compactor_cli.deployed.aws import Aws, error_code, needing
 from compactor_cli.deployed.executions import Execution, describe
 from compactor_cli.deployed.log_lines import LogLine, read_line
 
-# An invocation's last line is written a moment after the workflow went on.
+# An invocation's last line is written shortly after the workflow continues.
 _BEFORE_MS, _AFTER_MS = 1_000, 60_000
-# CloudWatch shows events some seconds late, and not in order.
+# CloudWatch returns events some seconds late, and out of order.
 _OVERLAP_MS = 30_000
 _POLL_SECONDS, _LAST_POLL_SECONDS = 3.0, 10.0
 
@@ -23,9 +23,9 @@ _POLL_SECONDS, _LAST_POLL_SECONDS = 3.0, 10.0
 class RunFilter:
     """Keeps the lines of one run.
 
-    An invocation belongs to the run when a line of it names the run. One that names no run at
-    all, because it died before it could, is kept too: it ran in the time of the run. Lines are
-    held back until their invocation is known, or at its end.
+    An invocation belongs to the run if one of its lines names the run. One that names no run, for
+    example because it crashed first, is kept too, as it ran during the run. Lines are held back
+    until their invocation is known, or has ended.
 
     Args:
         run_id: of the run.
@@ -36,7 +36,7 @@ class RunFilter:
         self._invocations: dict[str, _Invocation] = {}
 
     def take(self, stream: str, line: LogLine) -> list[LogLine]:
-        """The lines that are known to belong to the run now.
+        """Add a line; returns the lines now known to belong to the run.
 
         Args:
             stream: name of the stream, its log group included.
@@ -50,7 +50,7 @@ class RunFilter:
         return released + self._end(stream) if line.ends else released
 
     def drain(self) -> list[LogLine]:
-        """What is held back, because nothing more comes."""
+        """Return the lines held back, at the end of the logs."""
         return [line for stream in list(self._invocations) for line in self._end(stream)]
 
     def _end(self, stream: str) -> list[LogLine]:
@@ -60,7 +60,7 @@ class RunFilter:
 
 @dataclass(slots=True)
 class _Invocation:
-    """Lines of one invocation; ``mine`` is None while it is unknown."""
+    """Lines of one invocation; ``mine`` is None until a line names a run."""
 
     mine: bool | None = None
     held: list[LogLine] = field(default_factory=list)
@@ -79,7 +79,7 @@ class RunLogs:
     """What the functions logged during one run.
 
     Args:
-        aws: where.
+        aws: AWS clients.
         execution: the run.
         functions: handler -> name of its function, whose log group is /aws/lambda/<name>.
     """
@@ -93,21 +93,21 @@ class RunLogs:
         self._from = _milliseconds(execution.started_at.timestamp()) - _BEFORE_MS
 
     def read(self) -> list[LogLine]:
-        """Everything there is now, in order of time.
+        """Return all lines so far, in order of time.
 
         Raises:
-            Failure: a log may not be read.
+            Failure: a permission is missing.
         """
         return _in_order([*self._fresh(self._execution), *self._filter.drain()])
 
     def follow(self, pause: Callable[[float], None] = time.sleep) -> Iterator[LogLine]:
-        """Lines as they come, until the run has ended and its last lines have arrived.
+        """Yield lines as they arrive, until the run has ended and its last lines have arrived.
 
         Args:
-            pause: waits so many seconds.
+            pause: sleeps for the given seconds.
 
         Raises:
-            Failure: a log may not be read.
+            Failure: a permission is missing.
         """
         ended = self._execution.ended
         while not ended:
@@ -119,7 +119,7 @@ class RunLogs:
         yield from self.read()
 
     def _fresh(self, execution: Execution) -> list[LogLine]:
-        """Lines that were not there before, as far as the filter lets them through."""
+        """Return new lines that pass the filter."""
         until = None
         if execution.stopped_at is not None:
             until = _milliseconds(execution.stopped_at.timestamp()) + _AFTER_MS
@@ -148,7 +148,7 @@ class RunLogs:
             if error_code(error) != "ResourceNotFoundException":
                 raise
             return []
-        # Stable: lines of one millisecond stay in the order of their stream.
+        # The sort is stable: lines of one millisecond keep the order of their stream.
         return sorted(events, key=lambda event: int(event["timestamp"]))
 
 

@@ -1,4 +1,4 @@
-"""How far the partitions of a run are: counts of its Map Runs, and the children that failed."""
+"""Progress of the partitions of a run: counts of its Map Runs, and failed children."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FAILED = ("FAILED", "TIMED_OUT", "ABORTED")
 
 @dataclass(frozen=True, slots=True)
 class PartitionCounts:
-    """Partitions of one Map Run, compaction's or clean-up's, by the state of their execution."""
+    """Counts of the partitions of one Map Run, by status of their execution."""
 
     total: int = 0
     pending: int = 0
@@ -24,7 +24,7 @@ class PartitionCounts:
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> PartitionCounts:
-        """What DescribeMapRun calls ``itemCounts``; every bad end counts as failed."""
+        """Convert ``itemCounts`` of DescribeMapRun; timeouts and aborts count as failed."""
         return cls(
             total=counts["total"],
             pending=counts["pending"] + counts.get("pendingRedrive", 0),
@@ -35,12 +35,12 @@ class PartitionCounts:
 
     @property
     def ended(self) -> int:
-        """Partitions that need no more work in this run."""
+        """Partitions that are finished in this run."""
         return self.succeeded + self.failed
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """The counts as text."""
         parts = [f"{self.ended:,}/{self.total:,} partitions"]
         for name in ("running", "failed"):
             if getattr(self, name):
@@ -50,7 +50,7 @@ class PartitionCounts:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFailure:
-    """One partition that failed for good in a Map Run.
+    """One partition that failed in a Map Run, after all retries.
 
     Attributes:
         path: below the source root.
@@ -62,15 +62,15 @@ class PartitionFailure:
     why: str
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return it for JSON."""
         return asdict(self)
 
 
 def find_map_runs(aws: Aws, execution_arn: str) -> dict[str, str]:
-    """The execution's Map Runs so far: label of the Map -> ARN.
+    """Return the execution's Map Runs so far: label of the Map -> ARN.
 
     Raises:
-        Failure: they may not be looked at.
+        Failure: a permission is missing.
     """
     with needing("states:ListMapRuns"):
         found = aws.client("stepfunctions").list_map_runs(executionArn=execution_arn)["mapRuns"]
@@ -80,10 +80,10 @@ def find_map_runs(aws: Aws, execution_arn: str) -> dict[str, str]:
 
 
 def count_partitions(aws: Aws, map_run_arn: str) -> PartitionCounts:
-    """Where the partitions stand.
+    """Return the counts of a Map Run.
 
     Raises:
-        Failure: it may not be looked at.
+        Failure: a permission is missing.
     """
     with needing("states:DescribeMapRun"):
         found = aws.client("stepfunctions").describe_map_run(mapRunArn=map_run_arn)
@@ -91,10 +91,10 @@ def count_partitions(aws: Aws, map_run_arn: str) -> PartitionCounts:
 
 
 def failures(aws: Aws, map_run_arn: str) -> Iterator[PartitionFailure]:
-    """The partitions that failed, the last ones first; each costs a request.
+    """Yield the failed partitions, latest first; each costs a request.
 
     Raises:
-        Failure: they may not be looked at.
+        Failure: a permission is missing.
     """
     client = aws.client("stepfunctions")
     for status in _FAILED:
@@ -118,7 +118,7 @@ def _pages(pages: Any) -> Iterator[Any]:
 
 
 def _path(child: Execution) -> str:
-    """The first path of a batch, and how many more; the report names those that failed."""
+    """Return the first path of a batch and the number of others; the report says which failed."""
     items = child.given.get("Items", [child.given])
     found = [_path_of(one) for one in items] if isinstance(items, list) else ["?"]
     more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
@@ -126,7 +126,7 @@ def _path(child: Execution) -> str:
 
 
 def _path_of(item: object) -> str:
-    # One of a batch is the partition itself.
+    # An item of a batch is the partition itself.
     partition = item.get("partition", item) if isinstance(item, Mapping) else None
     path = partition.get("path") if isinstance(partition, Mapping) else None
     return "?" if path is None else str(path) or "(root)"

@@ -12,20 +12,20 @@ from compactor_cli.deployed.map_run import PartitionCounts, count_partitions, fi
 from compactor_cli.deployed.spark_tasks import read_history
 from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 
-# Fast enough to look alive; five requests a poll stay far below what Step Functions refuses.
+# Frequent enough for live progress, and far below the request limits of Step Functions.
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 1.0, 10.0
 _CLEANING = "CleanUpPartitions"
 
 
 @dataclass(frozen=True, slots=True)
 class DeployedProgress:
-    """Where a run stands.
+    """The progress of a run.
 
     Attributes:
-        counts: of its partitions; None before it began with them.
-        clean_up: of the partitions that clean-up goes through; None before it began.
-        states: where the state machine is.
-        spark: how the Spark branch stands; empty while there is none.
+        counts: of its partitions; None before the Map Run has started.
+        clean_up: of the partitions in clean-up; None before it has started.
+        states: current states of the state machine.
+        spark: state of the Spark branch; empty if there is none.
     """
 
     counts: PartitionCounts | None = None
@@ -35,7 +35,7 @@ class DeployedProgress:
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """The progress as text."""
         if self.clean_up:
             return f"cleaning up {self.clean_up.line}"
         where = self.counts.line if self.counts else ", ".join(self.states) or "starting"
@@ -43,7 +43,7 @@ class DeployedProgress:
 
 
 class Follower:
-    """Asks again and again how one run stands.
+    """Polls the state of one run.
 
     Args:
         aws: where it runs.
@@ -58,18 +58,18 @@ class Follower:
     def wait(
         self, show: Callable[[DeployedProgress], None], pause: Callable[[float], None] = time.sleep
     ) -> Execution:
-        """Return the run when it has ended, however it did.
+        """Wait until the run has ended; returns it.
 
         Args:
-            show: called with where it stands, at each poll and at the end.
-            pause: waits so many seconds.
+            show: called with the progress at each poll and at the end.
+            pause: sleeps for the given seconds.
 
         Raises:
-            Failure: it may not be looked at.
+            Failure: a permission is missing.
         """
         seconds = _FIRST_POLL_SECONDS
         while True:
-            # Asked before the counts, so that those shown last are the final ones.
+            # Before the counts, so that the last counts shown are final.
             execution = describe(self._aws, self._arn)
             show(self.progress())
             if execution.ended:
@@ -78,10 +78,10 @@ class Follower:
             seconds = min(seconds * 1.5, _LAST_POLL_SECONDS)
 
     def progress(self) -> DeployedProgress:
-        """Where it stands now.
+        """Return the present progress.
 
         Raises:
-            Failure: it may not be looked at.
+            Failure: a permission is missing.
         """
         history = read_history(self._aws, self._arn)
         unknown = CLEAN_UPS_LABEL not in self._map_runs and _CLEANING in history.states

@@ -18,7 +18,7 @@ from compactor.settings.uris import S3Uri
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.summary import Summary
 
-# Runs without a report failed before their first partition; so many in a row are looked at.
+# Runs without a report failed before their first partition; at most this many are skipped.
 _LOOKED_AT = 20
 
 
@@ -43,42 +43,42 @@ class StoredReport:
 
     @property
     def page_key(self) -> str:
-        """Key of report.html beside it."""
+        """Key of report.html."""
         return self.key.removesuffix("json") + "html"
 
     @property
     def summary(self) -> Summary:
-        """The numbers of the report."""
+        """Its totals."""
         return Summary.of(self.document, self.seconds, self.uri)
 
 
 def report_of(execution: Execution, store: ObjectStore) -> StoredReport | None:
-    """The report of a run; None when it left none.
+    """Return the report of a run; None if it left none.
 
-    The run's own input says where: a person may have started it with another destination.
+    The run's own input says where the report is, as it may have had another destination.
 
     Raises:
-        InvalidInput: the bucket may not be read.
+        InvalidInput: the bucket cannot be read.
     """
     try:
         settings = Settings.from_input(execution.given)
         bucket, key = layout.run_key(settings, execution.run_id, "report.json")
     except InvalidInput:
-        # Discovery refused this input as well.
+        # Discovery rejected this input too, so there is no report.
         return None
     return _read(bucket, key, execution.seconds, store)
 
 
 def report_below(state_uri: str, run_id: str, store: ObjectStore) -> StoredReport | None:
-    """The report of a run that Step Functions has forgotten, after 90 days.
+    """Return the report of a run that Step Functions no longer has, after 90 days.
 
     Args:
-        state_uri: where the stack's runs leave their state.
+        state_uri: state prefix of the stack's runs.
         run_id: of the run.
         store: where the report is.
 
     Raises:
-        InvalidInput: the bucket may not be read.
+        InvalidInput: the bucket cannot be read.
     """
     state = S3Uri.parse("StateUri", state_uri)
     return _read(state.bucket, f"{state.prefix}runs/{run_id}/report.json", None, store)
@@ -87,14 +87,14 @@ def report_below(state_uri: str, run_id: str, store: ObjectStore) -> StoredRepor
 def last_report(
     executions: Iterable[Execution], store: ObjectStore
 ) -> tuple[StoredReport | None, list[Execution]]:
-    """The newest report, and the newer runs that have none.
+    """Return the newest report, and the newer runs without one.
 
     Args:
         executions: newest first.
         store: where the reports are.
 
     Raises:
-        InvalidInput: a bucket may not be read.
+        InvalidInput: a bucket cannot be read.
     """
     without: list[Execution] = []
     for execution in executions:
@@ -113,7 +113,7 @@ def _read(bucket: str, key: str, seconds: float | None, store: ObjectStore) -> S
     require_version(f"s3://{bucket}/{key}", body, REPORT_VERSION)
     document = json.loads(body)
     if seconds is None:
-        # Step Functions knows the run no more; the report is the last that it wrote.
+        # Without the execution: a run writes its report last, so Last-Modified is its end.
         head = store.head(bucket, key)
         began = datetime.fromisoformat(document["started_at"]).timestamp()
         seconds = max(0.0, head.last_modified - began) if head is not None else 0.0

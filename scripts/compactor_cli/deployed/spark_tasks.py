@@ -1,7 +1,7 @@
-"""What a run gave to EMR or EMR Serverless, and how that stands.
+"""The requests of a run to EMR or EMR Serverless, and their state.
 
-The execution's history says which task was submitted, and under which id;
-EMR has the rest. The shapes of the history's events are those of GetExecutionHistory.
+The execution history of Step Functions has the submitted tasks with their ids; EMR has their state.
+The history's events have the form that GetExecutionHistory documents.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class SparkTask:
     Attributes:
         action: ``createCluster``, ``addStep``, ``terminateCluster`` or ``startJobRun``.
         phase: as the state machine sees it.
-        cluster_id, step_id: on a cluster, as far as known.
-        application_id, job_run_id: on EMR Serverless, as far as known.
-        emr_state: as EMR itself says, such as ``PENDING``; empty where it was not asked.
+        cluster_id, step_id: on a cluster, if known.
+        application_id, job_run_id: on EMR Serverless, if known.
+        emr_state: state in EMR, such as ``PENDING``; empty if it was not requested.
         why: why it failed.
     """
 
@@ -56,23 +56,23 @@ class SparkTask:
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """The request as text."""
         ids = (self.cluster_id, self.step_id, self.application_id, self.job_run_id)
         where = " ".join(one for one in ids if one)
         parts = [f"{self.action} {self.phase}", where, self.emr_state]
         return ", ".join(part for part in parts if part) + (f": {self.why}" if self.why else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return it for JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the history of an execution says.
+    """The history of an execution.
 
     Attributes:
-        states: names of the states it is in; those of the Map Run's children are not among them.
+        states: names of its current states, without those of the Map Run's children.
         spark: requests to EMR, in order.
     """
 
@@ -81,15 +81,15 @@ class History:
 
     @property
     def spark_line(self) -> str:
-        """The last request to EMR; empty when there was none."""
+        """The last request to EMR as text; empty if there was none."""
         return f"Spark: {self.spark[-1].line}" if self.spark else ""
 
 
 def read_history(aws: Aws, execution_arn: str) -> History:
-    """Read the history of an execution; it has a hundred events at most, but for retries.
+    """Read the history of an execution: at most a hundred events without retries.
 
     Raises:
-        Failure: it may not be read.
+        Failure: a permission is missing.
     """
     pages = aws.client("stepfunctions").get_paginator("get_execution_history")
     with needing("states:GetExecutionHistory"):
@@ -98,10 +98,10 @@ def read_history(aws: Aws, execution_arn: str) -> History:
 
 
 def ask_emr(aws: Aws, tasks: Iterable[SparkTask]) -> Iterator[SparkTask]:
-    """The same requests; EMR was asked about those that have not ended.
+    """Yield the same requests, with the state in EMR of those that have not ended.
 
-    What EMR does not return (a permission is missing, the cluster is of long ago) is left out: the
-    state machine's own view stands.
+    If EMR does not return it (missing permission, old cluster), the state machine's own view is
+    kept.
     """
     for task in tasks:
         try:
@@ -129,7 +129,7 @@ def _emr_state(aws: Aws, task: SparkTask) -> str:
 
 
 def _current(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """States that were entered and not left."""
+    """Return the states that were entered and not exited."""
     inside: dict[str, None] = {}
     for event in events:
         if "stateEnteredEventDetails" in event:
@@ -142,7 +142,7 @@ def _current(events: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 def _tasks(events: Iterable[Mapping[str, Any]]) -> list[SparkTask]:
-    """One entry for each task that was scheduled; a retried one has several."""
+    """Return one entry per scheduled task; a retried task has several."""
     tasks: list[SparkTask] = []
     for event in events:
         details = _details(event)
@@ -176,14 +176,14 @@ def _updated(task: SparkTask, kind: str, details: Mapping[str, Any]) -> SparkTas
 
 
 def _step_id(known: Mapping[str, Any]) -> str:
-    """AddStep answers with the one id; AddJobFlowSteps, which it calls, with a list."""
+    """Return the step id; AddStep returns one id, AddJobFlowSteps a list."""
     several = known.get("StepIds")
     first = several[0] if isinstance(several, list) and several else ""
     return str(known.get("StepId") or first)
 
 
 def _shortened(text: str) -> str:
-    """A cause without a reason is the whole description of a step or job run."""
+    """Shorten a cause, which may be the whole description of a step or job run."""
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[: _SHOWN_CHARACTERS - 1]}…"
 
 

@@ -1,4 +1,4 @@
-"""Where a deployed application is: the outputs of its CloudFormation stack."""
+"""The outputs of a deployed application's CloudFormation stack."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from compactor_cli.deployed.aws import Aws, error_code, needing
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stack and its outputs, by name; all are text.
+    """A stack and its outputs by name; all values are text.
 
     Attributes:
-        status: as CloudFormation says, such as ``CREATE_COMPLETE``.
+        status: in CloudFormation, such as ``CREATE_COMPLETE``.
     """
 
     name: str
@@ -28,13 +28,13 @@ class Stack:
 
     @property
     def standalone(self) -> bool:
-        """True when one function takes the place of the state machine."""
+        """Whether one function replaces the state machine."""
         machines = {"StateMachineArn", "TablesStateMachineArn"}
         return not machines & self.outputs.keys() and "FunctionNames" in self.outputs
 
     @property
     def maintenance_alone(self) -> bool:
-        """True when nothing is compacted, and tables are maintained."""
+        """Whether the stack maintains tables, but compacts nothing."""
         return "StateMachineArn" not in self.outputs and "TablesStateMachineArn" in self.outputs
 
     @property
@@ -46,23 +46,26 @@ class Stack:
         """
         if self.standalone:
             name = self.function_names.get("standalone", "its function")
-            line = f"the stack {self.name} is in standalone mode, without a state machine: invoke"
-            raise Failure(f"{line} {name}, look at its log /aws/lambda/{name}", EXIT_USAGE)
+            raise Failure(
+                f"the stack {self.name} is in standalone mode, without a state machine",
+                EXIT_USAGE,
+                f"invoke {name}; its log is /aws/lambda/{name}",
+            )
         self._require_compaction()
         return self._output("StateMachineArn")
 
     @property
     def state_uri(self) -> str:
-        """Where runs with the stack's default input leave their reports.
+        """State prefix of runs with the stack's default input.
 
         Raises:
-            Failure: the stack does not say.
+            Failure: the stack has none.
         """
         return self._output("StateUri")
 
     @property
     def default_input(self) -> dict[str, Any]:
-        """The input that the schedule starts runs with.
+        """The input of scheduled runs.
 
         Raises:
             Failure: the stack has none.
@@ -78,13 +81,13 @@ class Stack:
             Failure: the stack has none.
         """
         if "TablesStateMachineArn" not in self.outputs:
-            line = f"the stack {self.name} maintains no tables: deploy it with the key maintenance"
-            raise Failure(line, EXIT_USAGE)
+            line = f"the stack {self.name} does not maintain tables"
+            raise Failure(line, EXIT_USAGE, "deploy it with the key maintenance")
         return self.outputs["TablesStateMachineArn"]
 
     @property
     def tables_input(self) -> dict[str, Any]:
-        """The input that the schedule starts maintenance with.
+        """The input of scheduled maintenance runs.
 
         Raises:
             Failure: the stack has none.
@@ -103,7 +106,7 @@ class Stack:
     def _require_compaction(self) -> None:
         if self.maintenance_alone:
             line = f"the stack {self.name} maintains tables and compacts nothing"
-            raise Failure(f"{line}: compactor tables run --stack {self.name}", EXIT_USAGE)
+            raise Failure(line, EXIT_USAGE, f"compactor tables run --stack {self.name}")
 
     def _object(self, name: str) -> dict[str, Any]:
         try:
@@ -111,7 +114,7 @@ class Stack:
         except ValueError:
             given = None
         if not isinstance(given, dict):
-            raise self._unfit(f"{name} is no JSON object")
+            raise self._unfit(f"{name} is not a JSON object")
         return given
 
     def _output(self, name: str) -> str:
@@ -120,27 +123,29 @@ class Stack:
         return self.outputs[name]
 
     def _unfit(self, reason: str) -> Failure:
-        line = f"the stack {self.name} ({self.status}) is no deployment of s3-compactor: {reason}"
+        line = (
+            f"the stack {self.name} ({self.status}) is not a deployment of s3-compactor: {reason}"
+        )
         return Failure(line, EXIT_USAGE)
 
 
 def find_stack(aws: Aws, name: str) -> Stack:
-    """Look a stack up.
+    """Look up a stack.
 
     Raises:
         InvalidInput: there is no such stack.
-        Failure: it may not be looked at.
+        Failure: a permission is missing.
     """
     try:
         with needing("cloudformation:DescribeStacks"):
             (found,) = aws.client("cloudformation").describe_stacks(StackName=name)["Stacks"]
     except ClientError as error:
-        # CloudFormation has no error of its own for this.
+        # CloudFormation has no specific error code for a missing stack.
         if error_code(error) != "ValidationError":
             raise
         way = (
-            "deploy it (make deploy), or name yours with --stack, its region with --region or in"
-            " AWS_REGION, its account's profile in AWS_PROFILE"
+            "deploy it (make deploy), or name an existing one with --stack, its region with"
+            " --region or AWS_REGION, and its account with AWS_PROFILE"
         )
         message = f"--stack: there is no stack {name!r} in {aws.region} and this account: {way}"
         raise InvalidInput("--stack", name, way, message=message) from None

@@ -1,16 +1,16 @@
 """Realistic, seeded, reproducible log objects to try the compactor on.
 
     spec      what to generate, checked
-    arrivals  when objects arrive: days, hours, bursts, late ones
-    drawing   the random draws of one object, and the sites it may come from
-    keys      the key names real systems give
+    arrivals  arrival times: days, hours, bursts, late objects
+    drawing   random values of one object, and the sites it may come from
+    keys      key names as real systems form them
     events, orders, network, access, trail     the records of each format
-    objects   generate(spec) -> GeneratedObject, one after the other
-    output    write(objects, output_uri), many at a time
-    destinations, put_client    below an S3 prefix or a local directory
+    objects   generate(spec) -> GeneratedObject, lazily, in order
+    output    write(objects, output_uri), concurrently
+    destinations, put_client    writing below an S3 prefix or to a local directory
     command   the options and the run of ``compactor generate``
 
-The same spec gives the same keys and the same plain bytes on every machine. The bytes of
+The same spec produces the same keys and the same plain bytes on every machine. The bytes of
 gzip objects also depend on the zlib build that Python was linked with.
 """
 

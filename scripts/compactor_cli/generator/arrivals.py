@@ -23,7 +23,7 @@ _WEEKEND_WEIGHT = 0.45
 
 
 class Arrivals:
-    """Maps 0..1 to event times so that equal steps follow the traffic of the whole window.
+    """Maps 0..1 to event times, distributed like the traffic of the whole window.
 
     Attributes:
         first: UNIX seconds of the first day's midnight.
@@ -42,7 +42,7 @@ class Arrivals:
         self._cumulative = array("d", accumulate(weights))
 
     def at(self, share: float) -> int:
-        """Event time, UNIX seconds, by which ``share`` (0 <= share < 1) of all have arrived."""
+        """Return the event time, UNIX seconds, before which a ``share`` below 1 occurs."""
         cumulative = self._cumulative
         wanted = share * cumulative[-1]
         slot = min(bisect_right(cumulative, wanted), len(cumulative) - 1)
@@ -52,9 +52,9 @@ class Arrivals:
 
 
 def delay_seconds(rng: Random, *, late: bool) -> float:
-    """Whole seconds from the last event of an object to its LastModified.
+    """Return the whole seconds from the last event of an object to its LastModified.
 
-    On time: a minute or so, at most 30 minutes. Late: one hour to three days, 4 hours typical.
+    On time: about a minute, at most 30. Late: one hour to three days, typically four hours.
     """
     if late:
         return min(LATE_SECONDS + round(rng.lognormvariate(math.log(10_800), 0.9)), LATEST_SECONDS)

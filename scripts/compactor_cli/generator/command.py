@@ -148,7 +148,7 @@ def _add_rates(parser: argparse.ArgumentParser) -> None:
 
 
 def _output_uri(args: argparse.Namespace) -> str:
-    """The output URI of either way to name it."""
+    """Return the output URI, from OUTPUT or from --bucket and --prefix."""
     if args.output is not None:
         if args.bucket is not None:
             raise InvalidInput("bucket", args.bucket, "either OUTPUT or --bucket, not both")
@@ -183,7 +183,7 @@ def _spec(args: argparse.Namespace) -> GeneratorSpec:
 
 @contextmanager
 def _progress(objects: int) -> Iterator[Callable[[Written], None]]:
-    """A progress bar on standard error; a line now and then where that is no terminal."""
+    """Show a progress bar on standard error; lines if it is not a terminal."""
     if not sys.stderr.isatty():
         with progress("generating", objects) as lines:
             yield lambda done: lines.show(done.objects, objects)

@@ -1,4 +1,4 @@
-"""Where generated objects go: below an S3 prefix or a local directory, through smart-open."""
+"""Destinations of generated objects: an S3 prefix or a local directory, with smart-open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ACCEPTED = "s3://BUCKET/PREFIX or a local directory; a prefix without //, . or 
 
 
 def destination(output_uri: str, endpoint_url: str | None, *, workers: int) -> Store:
-    """What stores one object below an output URI; safe to call from that many threads.
+    """Return a function that stores one object; safe to call from ``workers`` threads.
 
     Raises:
         InvalidInput: neither S3 nor local, no such bucket, or no such permission.
@@ -40,7 +40,7 @@ def _split(output_uri: str) -> tuple[str, str]:
     bucket, _, prefix = output_uri.removeprefix("s3://").partition("/")
     prefix = prefix.removesuffix("/")
     segments = prefix.split("/") if prefix else []
-    # Other tools cannot read such keys, and smart-open reads s3://KEY:SECRET@BUCKET.
+    # Other tools cannot read such keys, and smart-open accepts s3://KEY:SECRET@BUCKET.
     odd = any(segment in ("", ".", "..") for segment in segments)
     if not bucket or odd or "@" in bucket or not prefix.isprintable():
         raise InvalidInput("output", output_uri, _ACCEPTED)
@@ -55,7 +55,7 @@ class _BucketStore:
         self._params = {"client": client, "multipart_upload": False}
 
     def __call__(self, one: GeneratedObject) -> None:
-        # smart-open compresses by the suffix of the key by default.
+        # smart-open would compress by the suffix of the key.
         with smart_open.open(
             self._root + one.key, "wb", compression="disable", transport_params=self._params
         ) as stream:
@@ -63,7 +63,7 @@ class _BucketStore:
 
 
 class _DirectoryStore:
-    """Stores an object below a local directory, with its time."""
+    """Stores an object below a local directory, with its modification time."""
 
     def __init__(self, directory: str) -> None:
         self._directory = Path(directory)
@@ -91,4 +91,4 @@ class _DirectoryStore:
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidInput:
-    return InvalidInput("output", str(path), f"a path that can be written ({error.strerror})")
+    return InvalidInput("output", str(path), f"a writable path ({error.strerror})")

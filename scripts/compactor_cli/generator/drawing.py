@@ -1,4 +1,4 @@
-"""The random draws of one object, shared by its key and its records."""
+"""The random values of one object, shared by its key and its records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One object to be.
+    """The random values of one object.
 
     Attributes:
         rng: the object's own random numbers, seeded by spec and index alone.
@@ -50,7 +50,7 @@ class Draw:
 
 
 class Renderer(Protocol):
-    """The records of one format, and what stands around them in an object.
+    """The records of one format, and the text around them in an object.
 
     An object is ``prologue + separator.join(records) + epilogue``.
     """
@@ -70,7 +70,7 @@ class Renderer(Protocol):
         ...
 
     def records(self, draw: Draw, rows: int) -> list[str]:
-        """A number of records, each with an identity of its own."""
+        """Return ``rows`` records, each with a unique identity."""
         ...
 
 
@@ -85,7 +85,7 @@ def sites(spec: GeneratorSpec) -> Sequence[Site]:
 
 @cache
 def clock() -> Sequence[str]:
-    """``HH:MM:SS`` of every second of a day: formatting it per record costs more."""
+    """``HH:MM:SS`` of every second of a day, as a table: formatting per record is slower."""
     return [
         f"{hour:02d}:{minute:02d}:{second:02d}"
         for hour in range(24)

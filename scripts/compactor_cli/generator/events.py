@@ -1,4 +1,4 @@
-"""Application events as JSON: one a line, or back to back as Firehose writes them."""
+"""Application events as JSON: one per line, or concatenated as Firehose writes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAMES = ("Ana García", "Jürgen Groß", "Zoë O'Neil", "李雷", "John Smith",
 _SERVICES = ("checkout", "cart", "search", "catalog", "payment", "session", "shipping")
 _PATHS = ("/", "/cart", "/api/v2/orders", "/api/v2/search?q=red%20shoes", "/login", "/p/48213")
 _LEVELS = ("DEBUG", "INFO", "INFO", "INFO", "INFO", "INFO", "WARN", "ERROR")
-# Braces, quotes and newlines within strings: what a careless splitter takes for a record's end.
+# Braces, quotes and newlines within strings, which a naive splitter mistakes for a record's end.
 _MESSAGES = (
     "request served",
     "cache miss, fetched from origin",
@@ -26,10 +26,10 @@ _MESSAGES = (
 
 
 class EventRenderer:
-    """Events of a web shop, some 340 bytes each.
+    """Events of a web shop, about 340 bytes each.
 
-    Every record has an ``event_id`` of its own; the rest of it comes from a pool rendered once,
-    which is what makes thousands of objects a second possible.
+    Every record has a unique ``event_id``; the rest is drawn from a pool rendered once, which makes
+    thousands of objects per second possible.
     """
 
     def __init__(self, seed: int, *, delimited: bool) -> None:
@@ -38,7 +38,7 @@ class EventRenderer:
         self.separator = self.epilogue = "\n" if delimited else ""
 
     def prologue(self, draw: Draw) -> str:
-        """Empty: nothing stands before the first event."""
+        """These objects have no header."""
         return ""
 
     def records(self, draw: Draw, rows: int) -> list[str]:

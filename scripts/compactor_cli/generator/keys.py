@@ -1,4 +1,4 @@
-"""Key names as the real systems give them, relative to the output URI.
+"""Key names as the real systems form them, relative to the output URI.
 
 Sources: the CloudTrail, Elastic Load Balancing, VPC flow logs, S3 server access logs and
 Data Firehose user guides, pages on object names; for CloudTrail also real objects.
@@ -22,7 +22,7 @@ _HEXADECIMAL = "0123456789ABCDEF"
 
 
 def unique_hex(index: int) -> str:
-    """Eight hex digits that look random and differ for every index below 2**32.
+    """Return eight hex digits that look random and differ for every index below 2**32.
 
     Multiplication by an odd number is one-to-one modulo a power of two.
     """
@@ -32,9 +32,9 @@ def unique_hex(index: int) -> str:
 class KeyNames:
     """Names objects.
 
-    With a single format the partitions of json, csv and undelimited stand directly below the
-    output URI; with several, each below a segment of its own (``events/``, ``orders/``,
-    ``clickstream/``), so that a partition holds one data set, as data lakes have it.
+    With a single format, the partitions of json, csv and undelimited are directly below the
+    output URI; with several, each is below its own segment (``events/``, ``orders/``,
+    ``clickstream/``), so that a partition holds one data set, as in real data lakes.
     """
 
     def __init__(self, date_format: str, *, several_formats: bool) -> None:
@@ -53,7 +53,7 @@ class KeyNames:
 
 _DATA_SETS = frozenset({LogFormat.JSON, LogFormat.CSV, LogFormat.UNDELIMITED})
 
-# Plain and gzip. S3 access logs have no suffix, whatever they hold.
+# Plain and gzip. S3 access logs never have a suffix.
 _SUFFIXES = {
     LogFormat.JSON: (".json", ".json.gz"),
     LogFormat.CSV: (".csv", ".csv.gz"),

@@ -20,9 +20,9 @@ from compactor_cli.generator.orders import OrderRenderer
 from compactor_cli.generator.spec import CompressionChoice, GeneratorSpec, LogFormat
 from compactor_cli.generator.trail import TrailRenderer
 
-# Level 6 is what real writers use; a faster level would flatter the compactor's own output.
+# Level 6 is what real writers use; a faster level would make the compactor's output look better.
 _GZIP_LEVEL = 6
-# wbits 31 is zlib's gzip container, whose header carries no time of writing.
+# wbits 31 is zlib's gzip container, whose header has no timestamp.
 _GZIP_CONTAINER = 31
 _TWO_MEMBERS_RATE = 0.1
 _LONGEST_SIGMAS = 4.0
@@ -39,8 +39,8 @@ class GeneratedObject:
 
     Attributes:
         key: relative to the output URI.
-        content: the stored bytes, compressed where the object is.
-        last_modified: UNIX seconds, whole; S3 will set its own, a local directory keeps this.
+        content: the stored bytes, perhaps compressed.
+        last_modified: UNIX seconds, whole; kept in a local directory; S3 sets its own.
         records: number of records in it; 0 for an empty one.
     """
 
@@ -53,17 +53,17 @@ class GeneratedObject:
 def generate(spec: GeneratorSpec) -> Iterator[GeneratedObject]:
     """The objects of a spec, lazily and in constant memory, in the order of their events.
 
-    Every object depends on the spec and its own number alone. Among the gzip objects of the
-    json and undelimited formats one in ten has two members, as appending writers leave them.
-    Empty objects have zero bytes; an empty CloudTrail object is a document without records,
-    and half of the empty csv and vpc objects hold the header line.
+    Every object depends only on the spec and its number. Among the gzip objects of the json and
+    undelimited formats one in ten has two members, as appending writers produce. Empty objects have
+    zero bytes, except that an empty CloudTrail object is a document without records, and half of
+    the empty csv and vpc objects hold the header line.
     """
     workshop = _Workshop(spec)
     return (workshop.make(index) for index in range(spec.objects))
 
 
 class _Workshop:
-    """What all objects of a spec share."""
+    """State shared by all objects of a spec."""
 
     def __init__(self, spec: GeneratorSpec) -> None:
         self._spec = spec
@@ -75,7 +75,7 @@ class _Workshop:
         self._longest = math.exp(self._mu + _LONGEST_SIGMAS * spec.size_sigma)
 
     def make(self, index: int) -> GeneratedObject:
-        """The object of that number."""
+        """Return the object with this number."""
         spec = self._spec
         rng = Random(spec.seed * _OBJECTS_A_SEED + index)
         log_format = spec.formats[index % len(spec.formats)]

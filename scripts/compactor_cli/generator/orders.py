@@ -37,9 +37,9 @@ _ARTICLES = (
 
 
 class OrderRenderer:
-    """Order lines, some 130 bytes each, quoted as RFC 4180 says, without newlines in a field.
+    """Order lines, about 130 bytes each, quoted by RFC 4180, without newlines in a field.
 
-    After 70 % of the window a release adds a column: partitions then hold two headers.
+    After 70 % of the window a release adds a column, so partitions then have two headers.
     """
 
     separator = "\n"

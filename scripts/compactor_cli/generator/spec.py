@@ -1,4 +1,4 @@
-"""What to generate: every field has a default, a range and a clear error."""
+"""The specification of generated objects: each field has a default, a range and an error."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class GeneratorSpec:
         late_rate: share of objects that arrive one hour to three days after their events.
         missing_newline_rate: share of objects whose last line has no newline, where the
             format has lines.
-        size_sigma: sigma of the log-normal number of records, 0 (all alike) to 2; the median
+        size_sigma: sigma of the log-normal number of records, 0 (all equal) to 2; the median
             is ``rows * exp(-sigma**2 / 2)``.
         accounts: number of AWS accounts the AWS formats come from.
         regions: number of AWS regions the AWS formats come from.
@@ -122,7 +122,7 @@ def parse_formats(names: Iterable[str]) -> tuple[LogFormat, ...]:
     """Formats from command line values: repeated, comma separated, or ``mixed`` for all.
 
     Raises:
-        InvalidInput: for a name that is no format.
+        InvalidInput: for an unknown format.
     """
     formats: dict[LogFormat, None] = {}
     for value in names:
@@ -135,7 +135,7 @@ def parse_formats(names: Iterable[str]) -> tuple[LogFormat, ...]:
 
 
 def parse_start(text: str, *, today: date | None = None) -> date:
-    """A first day from ``YYYY-MM-DD``, ``today`` or ``today-N`` (N days before today, UTC).
+    """Parse a first day from ``YYYY-MM-DD``, ``today`` or ``today-N`` (N days before today, UTC).
 
     Raises:
         InvalidInput: for any other text.
@@ -166,7 +166,7 @@ def _format_named(name: str) -> LogFormat:
 
 
 def _check_integer(name: str, value: object, low: int, high: int) -> None:
-    # bool is a subclass of int; "rows=True" is a mistake all the same.
+    # bool is a subclass of int; "rows=True" is still a mistake.
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
         raise InvalidInput(name, value, f"a whole number from {low} to {high}")
 
@@ -178,7 +178,7 @@ def _check_number(name: str, value: object, high: float) -> None:
 
 
 def _check_formats(formats: object) -> None:
-    accepted = "at least one of " + ", ".join(LogFormat) + ", none twice"
+    accepted = "at least one of " + ", ".join(LogFormat) + ", each once"
     if not isinstance(formats, tuple) or not formats or len(set(formats)) != len(formats):
         raise InvalidInput("formats", formats, accepted)
     if not all(isinstance(one, LogFormat) for one in formats):

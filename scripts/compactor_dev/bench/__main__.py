@@ -1,4 +1,4 @@
-"""``python -m compactor_dev.bench``: what ``make bench`` runs."""
+"""``python -m compactor_dev.bench``: the command behind ``make bench``."""
 
 from __future__ import annotations
 

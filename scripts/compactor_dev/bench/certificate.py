@@ -1,7 +1,7 @@
-"""A certificate for the front, made on the spot, and what makes the clients trust it.
+"""A generated certificate for the front, and settings that make clients trust it.
 
-It is signed by an authority of its own, because rustls, with which obstore speaks TLS, takes no
-authority for a server. So no client has to trust any server that answers.
+It is signed by a separate authority, because rustls, which obstore uses for TLS, does not accept an
+authority as a server. So no client has to disable verification.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _VALID = timedelta(days=2)
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """Files of one server, all of them PEM.
+    """The files of one server, all PEM.
 
     Attributes:
         chain: the server's certificate.
-        key: its private key, for its owner's eyes alone.
-        trusted: who signed it, beside whom the system trusts: reading all those is part of what
-            every client does at its start.
+        key: its private key, readable only by its owner.
+        trusted: the authority, together with those of the system, because every client reads them
+            all at its start.
     """
 
     chain: Path
@@ -39,17 +39,17 @@ class Certificate:
 
     @property
     def trust(self) -> Mapping[str, str]:
-        """Variables by which botocore and obstore trust this server."""
+        """Variables that make botocore and obstore trust this server."""
         return {"AWS_CA_BUNDLE": str(self.trusted), "SSL_CERT_FILE": str(self.trusted)}
 
 
 def files(directory: Path) -> Certificate:
-    """Where the files are that :func:`make` makes."""
+    """Return the paths of the files that :func:`make` writes."""
     return Certificate(*(directory / name for name in ("tls.pem", "tls.key", "trusted.pem")))
 
 
 def make(directory: Path) -> Certificate:
-    """Make a certificate for the loopback interface, valid for two days, in a directory."""
+    """Write a certificate for the loopback interface, valid for two days, to a directory."""
     signing, serving = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
     made = files(directory)
     authority = _signed(signing.public_key(), "s3-compactor benchmark", signing, ca=True)

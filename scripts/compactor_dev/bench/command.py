@@ -1,4 +1,4 @@
-"""``make bench ARGS="SCENARIO …"``: options, and which scenario runs."""
+"""``make bench ARGS="SCENARIO …"``: options, and choosing the scenario."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EXIT_FAILED, _EXIT_USAGE, _EXIT_INTERRUPTED = 1, 2, 130
 
 
 def parser() -> argparse.ArgumentParser:
-    """The options of ``make bench``."""
+    """Return the parser of ``make bench``."""
     made = argparse.ArgumentParser(prog="make bench", description=__doc__)
     scenarios = made.add_subparsers(dest="scenario", required=True)
     for name in SCENARIOS:

@@ -1,4 +1,4 @@
-"""What is compacted: records of the generator in objects of one size each, and their digests."""
+"""The data sets: generated records in objects of one size each, and their digests."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from compactor_cli.generator.trail import TrailRenderer
 _GZIP_CONTAINER = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
 _GZIP_LEVEL = 6
 _SEED = 1
-# 2026-01-31T12:00:00Z, so that the same set has the same bytes on any day.
+# 2026-01-31T12:00:00Z, so that a set has the same bytes on any day.
 _EVENT_TIME = 1_769_860_800
 _DAY = "2026-01-31"
 _SITE = Site("123456789012", "us-east-1")
 _MODULUS = 1 << 128
 _GZIP_MAGIC = b"\x1f\x8b"
-# Loops that know nothing of CloudTrail put whole documents one after the other. Within a
-# record this cannot occur: its quote would be escaped.
+# Loops that do not parse CloudTrail concatenate whole documents. This sequence cannot occur within
+# a record, where the quote would be escaped.
 _BETWEEN_DOCUMENTS = b']}{"Records":['
 
 
 class Kind(StrEnum):
-    """How the records of an object are written."""
+    """The format of an object's records."""
 
     LINES = "lines"
     CLOUDTRAIL = "cloudtrail"
@@ -44,12 +44,12 @@ class Kind(StrEnum):
 
     @property
     def header(self) -> bytes | None:
-        """How its header lines begin; None for a kind without."""
+        """Prefix of its header lines; None without a header."""
         return f"{COLUMNS[0]},{COLUMNS[1]},".encode() if self is Kind.CSV else None
 
     @property
     def extension(self) -> str:
-        """The end of its keys, without compression."""
+        """Suffix of its keys, without compression."""
         return {Kind.CSV: ".csv", Kind.ACCESS: ".log"}.get(self, ".json")
 
 
@@ -63,12 +63,12 @@ _RENDERERS: Mapping[Kind, Callable[[], Renderer]] = {
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """A multiset of records in two numbers.
+    """A digest of a multiset of records.
 
     Attributes:
-        count: how many.
-        digest: sum of their 128-bit hashes modulo 2**128. Different multisets of the same
-            count have the same sum with probability 2**-128, and no order is needed.
+        count: number of records.
+        digest: sum of their 128-bit hashes modulo 2**128. It does not depend on the order;
+            different multisets of one count have the same sum with probability 2**-128.
     """
 
     count: int = 0
@@ -86,7 +86,7 @@ _trails = msgspec.json.Decoder(_Trail)
 
 
 def records_of(records: Iterable[bytes | memoryview]) -> Records:
-    """The digest of records given one by one, without line ends."""
+    """Return the digest of records, given without line ends."""
     count = digest = 0
     for record in records:
         count += 1
@@ -95,7 +95,7 @@ def records_of(records: Iterable[bytes | memoryview]) -> Records:
 
 
 def of_output(body: bytes, kind: Kind) -> Records:
-    """The digest of a whole output, gzip or not; none of an output that cannot be read."""
+    """Return the digest of an output, gzip or not; empty if the output cannot be read."""
     try:
         plain = gzip.decompress(body) if body.startswith(_GZIP_MAGIC) else body
         if kind is Kind.CLOUDTRAIL:
@@ -113,11 +113,11 @@ class DataSet:
     """Objects of one kind and about one size.
 
     Attributes:
-        name: as ``--sets`` takes it; also the prefix of its keys.
-        title: for people.
-        objects: how many.
-        rows: records of one object.
-        gzip: objects are gzip of one member each.
+        name: name for ``--sets``; also the prefix of its keys.
+        title: description.
+        objects: number of objects.
+        rows: records per object.
+        gzip: whether objects are gzip, of one member each.
     """
 
     name: str
@@ -129,11 +129,11 @@ class DataSet:
 
     @property
     def extension(self) -> str:
-        """The end of its keys."""
+        """Suffix of its keys."""
         return self.kind.extension + (".gz" if self.gzip else "")
 
     def reduced(self, objects: int) -> DataSet:
-        """The same with at most so many objects."""
+        """Return the set with at most ``objects`` objects."""
         if objects >= self.objects:
             return self
         return replace(self, objects=objects, title=f"the first {objects:,} of {self.title}")
@@ -166,10 +166,10 @@ SETS: Mapping[str, DataSet] = {
 
 
 def objects(data_set: DataSet) -> Iterator[SetObject]:
-    """The objects of a set in key order, the same ones every time."""
+    """Yield the objects of a set in key order; deterministic."""
     renderer = _RENDERERS[data_set.kind]()
     for index in range(data_set.objects):
-        # Sets that differ in compression or number alone share their records.
+        # Sets that differ only in compression or number share their records.
         rng = Random(f"{data_set.kind}:{data_set.rows}:{index}")
         draw = Draw(rng, index, index / data_set.objects, _EVENT_TIME, _DAY, _SITE)
         texts = renderer.records(draw, data_set.rows)
@@ -183,7 +183,7 @@ def objects(data_set: DataSet) -> Iterator[SetObject]:
 
 
 def _object_name(data_set: DataSet, index: int) -> str:
-    """Key of an object below its prefix; CloudTrail's are as AWS writes them.
+    """Return the key of an object below its prefix; for CloudTrail in AWS's form.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
     """

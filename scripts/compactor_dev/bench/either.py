@@ -1,8 +1,8 @@
-"""The real handler of any version, in a process of its own, as Lambda starts one.
+"""Runs the real handler of any version in a separate process, as Lambda does.
 
-Run by its path, with the ``functions`` of the version first in ``PYTHONPATH``. Nothing but the
-handler comes from there, and nothing from this repository's scripts: what one version's scripts
-lack, or name otherwise, does not stand between it and its measurement.
+Run by path, with the ``functions`` of the version first in ``PYTHONPATH``. Only the handler is
+imported from there, and nothing from this repository's scripts, so that differences between the
+scripts of versions cannot affect the measurement.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LIMIT_SECONDS = 900
 
 
 class Context:
-    """What Lambda hands a function beside its event."""
+    """The context that Lambda passes to a function."""
 
     function_name = "compact_partition"
     memory_limit_in_mb = 1769
@@ -33,12 +33,12 @@ class Context:
         self._end = time.monotonic() + _LIMIT_SECONDS
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until the function would be stopped."""
+        """Return the milliseconds until the function would be stopped."""
         return int((self._end - time.monotonic()) * 1000)
 
 
 def event_of(task: dict[str, Any]) -> dict[str, Any]:
-    """What the state machine would hand the function for a run over the task's objects."""
+    """Return the event that the state machine would pass for the task's objects."""
     source = f"s3://{task['source_bucket']}/{task['source_prefix']}"
     destination = f"s3://{task['bucket']}/{task['prefix']}"
     given = {"s3_source_uri": source, "s3_destination_uri": destination, **task["settings"]}
@@ -53,7 +53,7 @@ def event_of(task: dict[str, Any]) -> dict[str, Any]:
 
 
 def since_the_start() -> dict[str, float]:
-    """What it took this process to come here: the interpreter and its imports."""
+    """Return the time of this process so far: starting the interpreter, and imports."""
     ticks = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     # Field 22 of the whole line, in clock ticks since the machine booted.
     began = int(ticks[19]) / os.sysconf("SC_CLK_TCK")
@@ -66,13 +66,13 @@ def since_the_start() -> dict[str, float]:
 
 
 def peak_bytes() -> int:
-    """Largest resident memory; ``ru_maxrss`` would begin with that of the process before exec."""
+    """Return the largest resident memory; ``ru_maxrss`` would start at the value before exec."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
 def ask(event: dict[str, Any]) -> None:
-    """Ask the store what it honours, as discovery does once a day before the workers of a run."""
+    """Probe the store, as discovery does once a day before the workers of a run."""
     probe, settings, runtime = (
         importlib.import_module(name)
         for name in ("compactor.probe.probe", "compactor.settings.settings", HANDLER_RUNTIME)
@@ -82,7 +82,7 @@ def ask(event: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Do the task that the first argument is, and say whose handler did it."""
+    """Carry out the task in the first argument; the result names the handler's file."""
     task = json.loads(sys.argv[1])
     event = event_of(task)
     if sys.argv[2:] == [ASK]:
@@ -93,12 +93,12 @@ def main() -> None:
     answer = module.handler(event, Context())
     while answer["status"] == "more":
         answer = module.handler(event | {"counts": answer["counts"]}, Context())
-    found = {
+    result = {
         "requests": answer["counts"]["requests"],
         "handler": os.path.realpath(module.__file__ or ""),
         "peak_bytes": peak_bytes(),
     }
-    Path(task["answer"]).write_text(json.dumps({**begun, **found}), encoding="utf-8")
+    Path(task["answer"]).write_text(json.dumps({**begun, **result}), encoding="utf-8")
 
 
 if __name__ == "__main__":

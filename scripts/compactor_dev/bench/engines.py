@@ -1,10 +1,10 @@
 """The process of a query engine: ``engines.py ENGINE THREADS ORDER`` (0 threads: its default).
 
-It is run by the Python that has the engine, and imports nothing of this project. The order names
-what is asked, URLs that end in ``/*.<extension>``, one for each day, and the file for the answer.
+Run by the Python that has the engine installed; imports nothing of this project. The order has the
+query, one URL per day that ends in ``/*.<extension>``, and the file for the answer.
 """
 
-# ruff: noqa: S608 - every part of a statement is this bench's own
+# ruff: noqa: S608 - statements are built from constants of this benchmark
 from __future__ import annotations
 
 import json
@@ -28,7 +28,7 @@ QUERIES = {
 
 
 class DuckDb:
-    """DuckDB with its extension httpfs, of which a wheel has the file."""
+    """DuckDB with its extension httpfs, loaded from a wheel."""
 
     def __init__(self, endpoint: str, threads: int) -> None:
         duckdb: Any = import_module("duckdb")
@@ -48,7 +48,7 @@ class DuckDb:
             self._connection.execute(one)
 
     def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         places = ", ".join(f"'s3://{one}'" for one in order["places"])
         kinds = (
             "{event_id: 'VARCHAR', level: 'VARCHAR', service: 'VARCHAR',"
@@ -75,7 +75,7 @@ class ChDb:
         )
 
     def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         kind = "Parquet" if order["parquet"] else "JSONEachRow"
         columns = "event_id String, level String, service String, http Tuple(bytes Int64)"
         tables = " UNION ALL ".join(
@@ -89,7 +89,7 @@ class ChDb:
 
 
 def _number(value: Any) -> Any:
-    """ClickHouse writes its larger numbers as text."""
+    """Convert a value; ClickHouse writes large numbers as text."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
@@ -98,7 +98,7 @@ class Polars:
 
     def __init__(self, endpoint: str, threads: int) -> None:
         if threads:
-            # Read when it is imported.
+            # Polars reads them on import.
             os.environ["POLARS_MAX_THREADS"] = os.environ["POLARS_CONCURRENCY_BUDGET"] = str(
                 threads
             )
@@ -112,7 +112,7 @@ class Polars:
         }
 
     def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """The rows of a query."""
+        """Return the rows of a query."""
         polars = self._polars
         places = [f"s3://{one}" for one in order["places"]]
         given: dict[str, Any] = {"storage_options": self._options}
@@ -157,8 +157,8 @@ class Spark:
         self._session.sql("SELECT 1").collect()
 
     def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """The rows of a query."""
-        # What Spark lists: a glob's objects would be asked for one by one.
+        """Return the rows of a query."""
+        # Prefixes, which Spark lists; with a glob it would send a request per object.
         places = [f"s3a://{one.rpartition('/')[0]}/" for one in order["places"]]
         kinds = "event_id string, level string, service string, http struct<bytes: bigint>"
         reader = self._session.read.schema(kinds)
@@ -171,15 +171,15 @@ ENGINES: dict[str, Any] = {"duckdb": DuckDb, "chdb": ChDb, "polars": Polars, "sp
 
 
 def main() -> None:
-    """Answer one order, without the time that the engine takes to start."""
+    """Answer one order; the measured time excludes starting the engine."""
     name, threads, text = sys.argv[1:]
     order = json.loads(text)
     engine = ENGINES[name](order["endpoint_url"], int(threads))
     query = QUERIES[order["query"]].format(needle=order["needle"])
     started = time.perf_counter()
     rows = engine.rows(query, order)
-    found = {"rows": rows, "seconds": time.perf_counter() - started}
-    Path(order["answer"]).write_text(json.dumps(found), encoding="utf-8")
+    result = {"rows": rows, "seconds": time.perf_counter() - started}
+    Path(order["answer"]).write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

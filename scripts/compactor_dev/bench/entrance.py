@@ -1,8 +1,8 @@
 """Small objects into one table, exactly once under faults: ``make bench ARGS="entrance …"``.
 
-Parquet objects arrive at a steady rate below four prefixes; a fifth of the events comes twice, a
-quarter of the batches or runs is killed. First by the often described way, then by the same with
-more care, then by this project's; DuckDB counts the rows that the table has in the end.
+Parquet objects arrive at a steady rate below four prefixes; a fifth of the events is delivered
+twice, and a quarter of the batches or runs is killed. Compares the commonly described method, a
+more careful form of it, and this project; DuckDB counts the final rows of the table.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAME = f"{_DATABASE}.{_TABLE}"
 _WRITERS = ("a", "b", "c", "d")
 _TWICE_SHARE, _KILL_SHARE = 0.2, 0.25
 _OBJECTS_A_SECOND = 20.0
-# From a run's first request to the commit of the table.
+# Covers a run from its first request to the commit of the table.
 _KILLED_AFTER_SECONDS = (2.0, 20.0)
 _SWEEP_SECONDS, _LOOK_SECONDS = 2.0, 0.5
 _SCHEMA = pa.schema(
@@ -55,8 +55,8 @@ _SCHEMA = pa.schema(
 )
 
 
-class Way(NamedTuple):
-    """How rows come into the table: fills it, and returns conflicts and how many were killed."""
+class Method(NamedTuple):
+    """A method of ingestion: fills the table; returns the numbers of conflicts and kills."""
 
     name: str
     fill: Callable[[EmbeddedS3, Sequence[bytes], Catalog], tuple[int, int]]
@@ -64,15 +64,15 @@ class Way(NamedTuple):
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add this scenario's options."""
-    parser.add_argument("--objects", type=int, default=200, help="(%(default)s)")
-    parser.add_argument("--rows", type=int, default=500, help="in each object (%(default)s)")
+    parser.add_argument("--objects", type=int, default=200, help="number of objects (%(default)s)")
+    parser.add_argument("--rows", type=int, default=500, help="rows per object (%(default)s)")
     parser.add_argument(
-        "--ways", default=",".join(one.name for one in _WAYS), help="with commas (%(default)s)"
+        "--ways", default=",".join(one.name for one in _WAYS), help="comma-separated (%(default)s)"
     )
 
 
 def main(args: argparse.Namespace, directory: Path) -> int:
-    """Measure all; 1 when ours doubled or lost a row."""
+    """Measure all methods; returns 1 if ours duplicated or lost a row."""
     bodies = list(_objects(args.objects, args.rows))
     names = args.ways.split(",")
     lines, sound = [], True
@@ -104,7 +104,7 @@ def _objects(count: int, rows: int) -> Iterator[bytes]:
         yield body.getvalue()
 
 
-def _in_a_lake(way: Way, bodies: Sequence[bytes], rows: int) -> tuple[list[str], int]:
+def _in_a_lake(way: Method, bodies: Sequence[bytes], rows: int) -> tuple[list[str], int]:
     print_error(f"entrance: {way.name}")
     with embedded_s3(lake=True) as server, in_environment(server.environment):
         server.create_bucket(_BUCKET)
@@ -127,7 +127,7 @@ def _in_a_lake(way: Way, bodies: Sequence[bytes], rows: int) -> tuple[list[str],
 
 
 def _written(put: Callable[[str, bytes], None], bodies: Sequence[bytes]) -> threading.Event:
-    """Write the objects at a steady rate, in a thread; set when all are written."""
+    """Write the objects at a steady rate in a thread; returns an event set at the end."""
     done = threading.Event()
 
     def write() -> None:
@@ -145,7 +145,7 @@ def _as_described(
     server: EmbeddedS3, bodies: Sequence[bytes], catalog: Catalog, *, careful: bool
 ) -> tuple[int, int]:
     s3, twice = boto3.client("s3"), random.Random(3)
-    # Its own way of trying again counts.
+    # The sketch retries by itself.
     properties = {"commit.retry.num-retries": "0"}
     catalog.create_table(_NAME, _SCHEMA, f"s3://{_BUCKET}/tables/{_NAME}", properties=properties)
     clients = (boto3.client("dynamodb"), s3)
@@ -187,12 +187,12 @@ def _ours(server: EmbeddedS3, bodies: Sequence[bytes], _: Catalog) -> tuple[int,
             code = run.wait()
             killed += 1
         if code:
-            raise EngineError(f"{name} ended with {code}")
+            raise EngineError(f"{name} exited with {code}")
 
     def put(key: str, body: bytes) -> None:
         s3.put_object(Bucket=_BUCKET, Key=key, Body=body)
         if twice.random() < _TWICE_SHARE:
-            ingest.repeat_next()
+            ingest.redeliver()
 
     with Executions(carry_out) as executions:
         ingest = Ingest(
@@ -211,7 +211,7 @@ def _ours(server: EmbeddedS3, bodies: Sequence[bytes], _: Catalog) -> tuple[int,
                 time.sleep(_LOOK_SECONDS)
         failed = sum(one.status == FAILED for one in executions.all()) - killed
     if failed:
-        print_error(f"{failed} runs failed that were not killed")
+        print_error(f"{failed} runs failed without being killed")
     return _conflicts(s3), killed
 
 
@@ -228,7 +228,7 @@ def _stream(writer: str) -> Stream:
 
 
 def _conflicts(s3: Any) -> int:
-    """Commits of the table that another writer was first with, by the runs' receipts."""
+    """Return the number of conflicting commits of the table, from the runs' receipts."""
     total = 0
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=_BUCKET, Prefix="_compactor/"):
         for one in page.get("Contents", []):
@@ -239,14 +239,14 @@ def _conflicts(s3: Any) -> int:
 
 
 _WAYS = (
-    Way("as described", partial(_as_described, careful=False)),
-    Way("with more care", partial(_as_described, careful=True)),
-    Way("ours", _ours),
+    Method("as described", partial(_as_described, careful=False)),
+    Method("with more care", partial(_as_described, careful=True)),
+    Method("ours", _ours),
 )
 
 
 def _one_run(name: str, endpoint_url: str, given: str) -> int:
-    """A run in a process of its own, which can be killed; 0 when it succeeded."""
+    """Run in a separate process, which can be killed; returns 0 on success."""
     done = run_here(Settings.from_input(json.loads(given)), Machine(2, endpoint_url), name)
     return 0 if done.report is not None and done.report.status == "succeeded" else 1
 

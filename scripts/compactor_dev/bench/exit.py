@@ -1,8 +1,8 @@
-"""Tables of many small files, maintained by Spark beside a writer: ``make bench ARGS="exit …"``.
+"""Tables of small files, maintained by Spark while a writer appends: ``make bench ARGS="exit …"``.
 
-Spark (``compactor_spark/measure_maintenance.py``) makes each table on an S3 of this machine and
-maintains it while a writer appends; before and after, the table is read by a reader that is not
-Spark, and DuckDB counts.
+Spark (``compactor_spark/measure_maintenance.py``) creates each table on a local S3 and maintains it
+while a writer appends; before and after, another reader than Spark reads the table, and DuckDB
+counts its rows.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _Rows = Callable[[], tuple[pa.Table, int]]
 
 
 class Read(NamedTuple):
-    """What a reader that is not Spark finds."""
+    """The table as a reader other than Spark sees it."""
 
     rows: int
     distinct: int
@@ -62,14 +62,16 @@ class Read(NamedTuple):
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add this scenario's options."""
-    parser.add_argument("--files", type=int, default=2_000, help="(%(default)s)")
-    parser.add_argument("--rows", type=int, default=500, help="in each file (%(default)s)")
-    parser.add_argument("--turns", type=int, default=3, help="of each scan (%(default)s)")
+    parser.add_argument("--files", type=int, default=2_000, help="number of files (%(default)s)")
+    parser.add_argument("--rows", type=int, default=500, help="rows per file (%(default)s)")
+    parser.add_argument(
+        "--turns", type=int, default=3, help="repetitions of each scan (%(default)s)"
+    )
     parser.add_argument("--format", nargs="+", default=["iceberg", "delta"])
 
 
 def main(args: argparse.Namespace, directory: Path) -> int:
-    """Measure; 1 when a row was lost or doubled, or a run failed."""
+    """Measure; returns 1 if a row was lost or duplicated, or a run failed."""
     lines, sound = [], True
     for kind in args.format:
         with tempfile.TemporaryDirectory() as scratch, embedded_s3() as server:
@@ -77,7 +79,7 @@ def main(args: argparse.Namespace, directory: Path) -> int:
             line, fine = _measured(server, kind, Path(scratch), args)
         lines.append(line)
         sound &= fine
-    title = f"{args.files:,} files of {args.rows:,} rows in 4 partitions, beside a writer"
+    title = f"{args.files:,} files of {args.rows:,} rows in 4 partitions, while a writer appends"
     print_table(title, _HEADS, lines)
     return int(not sound)
 
@@ -140,18 +142,18 @@ def _started(
 
 
 def _next(job: subprocess.Popen[str]) -> dict[str, Any]:
-    """What the job reports next; all else that it prints is shown."""
+    """Return the job's next report; its other output is shown."""
     assert job.stdout is not None  # noqa: S101 - it was asked for
     for line in job.stdout:
         if line.startswith("{"):
             found: dict[str, Any] = json.loads(line)
             return found
         sys.stderr.write(line)
-    raise SystemExit("Spark has ended; what it printed is above")
+    raise SystemExit("Spark has exited; see its output above")
 
 
 def _timed(read: _Rows, turns: int) -> Read:
-    """Read all ids, and let DuckDB count them; the median of the seconds."""
+    """Read all ids and count them with DuckDB; returns the median of the seconds."""
     found = [_turn(read) for _ in range(max(1, turns))]
     return found[-1]._replace(seconds=Spread.of(one.seconds for one in found).median)
 

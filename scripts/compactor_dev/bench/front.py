@@ -1,10 +1,10 @@
 """An S3 with latency: ``bench.front UPSTREAM LATENCY_MS LOG CERTIFICATE BUCKET …``.
 
-Objects of the named buckets, to which no client writes, are read into memory once and answered from
-there: the embedded S3 upstream would be measured rather than its clients. All other requests are
-passed upstream. Each answer waits for the latency. With the certificate in the directory it also
-serves TLS. Prints its ports and serves until standard input closes; each GET, HEAD and LIST of
-these buckets is a line of the log (see :func:`requests_of`).
+The objects of the named buckets, which must not change, are read into memory once and served from
+there, so that the clients are measured and not the embedded S3 upstream. All other requests are
+passed upstream. Each response is delayed by the latency. With the certificate in the directory, TLS
+is served too. Prints its ports and serves until standard input closes; each GET, HEAD and LIST of
+these buckets is a line in the log (see :func:`requests_of`).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from compactor_dev.bench import certificate
 _END = b"\r\n\r\n"
 _LAST_CHUNK = b"\r\n0\r\n\r\n"
 _THREADS = 16
-# What a client gets of an object beside its length.
+# Response headers that are kept, besides the length.
 _KEPT = ("etag", "last-modified", "content-type", "accept-ranges")
 
 
 class Requests(NamedTuple):
-    """What was asked: how many of each, bytes of GETs' answers, and the most GETs in flight."""
+    """Counts of requests, bytes of responses to GETs, and the maximum of GETs in flight."""
 
     gets: int = 0
     heads: int = 0
@@ -43,9 +43,9 @@ class Requests(NamedTuple):
 
 
 def requests_of(lines: list[str]) -> Requests:
-    """Count lines of the log: ``kind, begun, ended, bytes`` with tabs between."""
+    """Count the lines of the log: ``kind, begun, ended, bytes``, separated by tabs."""
     counts = {"GET": 0, "HEAD": 0, "LIST": 0}
-    size = under_way = most = 0
+    size = in_flight = most = 0
     moments: list[tuple[float, int]] = []
     for line in lines:
         kind, begun, ended, sent = line.split("\t")
@@ -54,20 +54,20 @@ def requests_of(lines: list[str]) -> Requests:
         if kind == "GET":
             moments += [(float(begun), 1), (float(ended), -1)]
     for _, step in sorted(moments):
-        under_way += step
-        most = max(most, under_way)
+        in_flight += step
+        most = max(most, in_flight)
     return Requests(counts["GET"], counts["HEAD"], counts["LIST"], size, most)
 
 
 class Kept(NamedTuple):
-    """An object in memory: the lines of its answer's head, and its body."""
+    """An object in memory: the headers of its response, and its body."""
 
     head: bytes
     body: bytes
 
 
 class _Front:
-    """What all connections share."""
+    """State shared by all connections."""
 
     def __init__(self, upstream: str, latency_ms: float, log: Path) -> None:
         self.host, _, port = upstream.partition("://")[2].partition(":")
@@ -92,7 +92,7 @@ class _Front:
                 answer = http.request("GET", f"{self.upstream}/{bucket}/{key}")
                 headers, body = answer.headers, answer.data
                 if answer.status != 200:
-                    # Requests are signed for objects with a checksum alone: boto3 is slow.
+                    # Only objects with a checksum need signed requests; boto3 is slow.
                     found = client.get_object(Bucket=bucket, Key=key)
                     headers = found["ResponseMetadata"]["HTTPHeaders"]
                     body = found["Body"].read()
@@ -105,7 +105,7 @@ class _Front:
                     list(pool.map(read, [bucket] * len(keys), keys))
 
     def answer(self, method: str, target: str, headers: bytes) -> tuple[str, bytes] | None:
-        """Kind and bytes of an answer from memory; None where the upstream knows it alone."""
+        """Return kind and bytes of a response from memory; None to pass the request upstream."""
         path, _, query = target.partition("?")
         path = unquote(path)
         kept = self.objects.get(path)
@@ -119,7 +119,7 @@ class _Front:
         return "GET", _ranged(kept, headers[place + 15 :].partition(b"\r\n")[0].decode())
 
     def note(self, kind: str, begun: float, sent: int) -> None:
-        """Log an answer that was sent just now."""
+        """Log a response that was just sent."""
         self._log.write(f"{kind}\t{begun:.6f}\t{time.monotonic():.6f}\t{sent}\n")
 
 
@@ -136,18 +136,20 @@ def _ranged(kept: Kept, wanted: str) -> bytes:
     end = min(size, int(last) + 1) if first and last else size
     part = kept.body[begin:end]
     head = kept.head.rpartition(b"Content-Length:")[0]
-    lines = f"Content-Range: bytes {begin}-{end - 1}/{size}\r\nContent-Length: {len(part)}\r\n\r\n"
-    return b"HTTP/1.1 206 Partial Content\r\n" + head + lines.encode() + part
+    range_lines = (
+        f"Content-Range: bytes {begin}-{end - 1}/{size}\r\nContent-Length: {len(part)}\r\n\r\n"
+    )
+    return b"HTTP/1.1 206 Partial Content\r\n" + head + range_lines.encode() + part
 
 
 class _Connection(asyncio.Protocol):
-    """One client: requests from memory, or passed to a connection upstream of its own."""
+    """A client's connection: answers from memory, or passes requests to its own upstream one."""
 
     def __init__(self, front: _Front) -> None:
         self._front = front
         self._loop = asyncio.get_running_loop()
         self._buffer = b""
-        # Of a request that is passed upstream: bytes that are still to come; -1 while chunks do.
+        # Remaining bytes of a request that is passed upstream; -1 for a chunked one.
         self._missing = 0
         self._upstream: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -155,16 +157,16 @@ class _Connection(asyncio.Protocol):
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """Keep the transport of a new client."""
         self._transport = transport
 
     def connection_lost(self, _: Exception | None) -> None:
-        """The client has gone."""
+        """Close the upstream connection when the client disconnects."""
         if self._upstream is not None:
             self._upstream.close()
 
     def data_received(self, data: bytes) -> None:
-        """Requests, or the rest of one."""
+        """Handle requests, or the rest of one."""
         if self._missing:
             self._pass(data)
             return
@@ -228,11 +230,11 @@ class _Connection(asyncio.Protocol):
         self._unsent, self._opening = [], None
 
     def answered(self, data: bytes) -> None:
-        """Some bytes of an answer from upstream."""
+        """Forward bytes of a response from upstream."""
         self._later(self._transport.write, data)
 
     def ended(self) -> None:
-        """The connection upstream has ended, which may be how its answer ends."""
+        """Close the client's connection after upstream closed, which may end its response."""
         self._later(self._transport.close)
 
 

@@ -1,11 +1,11 @@
-"""What the worker is compared with: ``python -m compactor_dev.bench.loops NAME TASK``.
+"""Loops that the worker is compared with: ``python -m compactor_dev.bench.loops NAME TASK``.
 
-``naive`` is what people write first, one object at a time. ``loop`` is the fastest plain client,
-obstore in threads: no ETag, no checksum, no commit. ``proving`` is that loop with the work that
-proofs and encoding take, by none of the worker's code: what TLS does not protect is compared with
-its ETag, gzip is inflated, each record is parsed once, all is counted and summed, and gzip outputs
-are encoded at the worker's level. It has no order of writes, no limit of memory, no retry, no
-commit and no second reading: what lies between it and the worker is theirs.
+``naive`` is the straightforward solution, one object at a time. ``loop`` is the fastest plain
+client, obstore in threads: no ETag, no checksum, no commit. ``proving`` adds the cost of
+verification and encoding, without any of the worker's code: without TLS bodies are compared with
+their ETags, gzip is decompressed, each record is parsed once, everything is counted and
+checksummed, and gzip outputs are encoded at the worker's level. It has no order of writes, memory
+limit, retries, commit or second read: the remaining difference to the worker is the cost of these.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from zlib_ng import zlib_ng
 from compactor_dev.bench.either import peak_bytes, since_the_start
 
 _THREADS = 256
-# Neighbours in one task of a thread.
+# Consecutive objects per task of a thread.
 _RUN = 8
 _RUNS_AHEAD = 512
 _GZIP = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
 _LEVEL = 6
-# Blocks that wait for the encoder.
+# Maximum blocks waiting for the encoder.
 _AHEAD = 4
 _BLOCK_BYTES = 1 << 20
 _Task = Mapping[str, Any]
 
 
 class _Object(msgspec.Struct):
-    """Any JSON object, parsed and not kept."""
+    """Any JSON object; parsed, but not kept."""
 
 
 class _Trail(msgspec.Struct):
@@ -56,7 +56,7 @@ _trail = msgspec.json.Decoder(_Trail)
 
 
 def naive(task: _Task) -> None:
-    """The loop of the pattern that this project implements: GET, append, and at the end upload."""
+    """GET and append one object after the other, then upload the file."""
     client: Any = boto3.client("s3", endpoint_url=task["endpoint_url"])
     pages = client.get_paginator("list_objects_v2").paginate(
         Bucket=task["source_bucket"], Prefix=task["source_prefix"]
@@ -71,7 +71,7 @@ def naive(task: _Task) -> None:
 
 
 def loop(task: _Task) -> None:
-    """GET everything in key order into one local object, then upload that."""
+    """GET everything in key order into one local file, then upload it."""
     joined = Path(task["scratch"]) / "joined"
     with joined.open("wb") as sink:
         sink.writelines(_bodies(task, lambda key, answer: answer.bytes()))
@@ -79,7 +79,7 @@ def loop(task: _Task) -> None:
 
 
 def proving(task: _Task) -> None:
-    """The same, proved and encoded."""
+    """As :func:`loop`, with verification and encoding."""
     read = _proved if task["endpoint_url"].startswith("http://") else _whole
     joined, proof = Path(task["scratch"]) / "joined", Proof()
     with joined.open("wb") as file:
@@ -104,12 +104,12 @@ def _proved(key: str, answer: Any) -> bytes:
     body = bytes(answer.bytes())
     named = str(answer.meta["e_tag"]).strip('"')
     if hashlib.md5(body, usedforsecurity=False).hexdigest() != named:
-        raise ValueError(f"{key} is not what its ETag says")
+        raise ValueError(f"{key} does not match its ETag")
     return body
 
 
 def _bodies(task: _Task, read: Callable[[str, Any], Any]) -> Iterator[Any]:
-    """The bodies of all sources in key order, read by many threads."""
+    """Yield the bodies of all sources in key order, read by many threads."""
     source = _store(task, task["source_bucket"])
 
     def read_run(keys: list[str]) -> list[Any]:
@@ -140,17 +140,17 @@ def _store(task: _Task, bucket: str) -> S3Store:
 
 
 class Proof:
-    """Records, counted and summed: lines as they are, those of CloudTrail as one document."""
+    """Counts and checksums records: lines unchanged, CloudTrail records as one document."""
 
     def __init__(self) -> None:
         self.records = self.crc32 = 0
         self.closing = b""
 
     def take(self, content: bytes) -> bytes:
-        """What a source adds to the output.
+        """Return what a source adds to the output.
 
         Raises:
-            ValueError: a record is not whole.
+            ValueError: a record is incomplete.
         """
         text = content.decode()
         added = self._of_trail(text) if content.startswith(b'{"Records"') else self._lines(content)
@@ -160,7 +160,7 @@ class Proof:
     def _lines(self, content: bytes) -> bytes:
         found = _objects.decode(b"[%b]" % content.removesuffix(b"\n").replace(b"\n", b","))
         if len(found) != content.count(b"\n"):
-            raise ValueError("a line is no whole record")
+            raise ValueError("a line is not a complete record")
         self.records += len(found)
         return content
 
@@ -174,7 +174,7 @@ class Proof:
 
 
 class Sink:
-    """A local file, encoded by a thread of its own."""
+    """A local file, encoded in a separate thread."""
 
     def __init__(self, file: IO[bytes], *, encoded: bool) -> None:
         self._file = file
@@ -185,14 +185,14 @@ class Sink:
         self._bytes = 0
 
     def write(self, data: bytes) -> None:
-        """Take some bytes."""
+        """Add bytes."""
         self._block.append(data)
         self._bytes += len(data)
         if self._bytes >= _BLOCK_BYTES:
             self._pass_on()
 
     def close(self) -> None:
-        """Write what is left."""
+        """Write the remaining bytes."""
         self._pass_on()
         while self._waiting:
             self._waiting.popleft().result()
@@ -215,12 +215,12 @@ LOOPS: Mapping[str, Callable[[_Task], None]] = {"naive": naive, "loop": loop, "p
 
 
 def main() -> None:
-    """Do the task, and say what the start took."""
+    """Carry out the task; the result has the time of the start."""
     begun = since_the_start()
     task = json.loads(sys.argv[2])
     LOOPS[sys.argv[1]](task)
-    found = {**begun, "peak_bytes": peak_bytes()}
-    Path(task["answer"]).write_text(json.dumps(found), encoding="utf-8")
+    result = {**begun, "peak_bytes": peak_bytes()}
+    Path(task["answer"]).write_text(json.dumps(result), encoding="utf-8")
 
 
 if __name__ == "__main__":

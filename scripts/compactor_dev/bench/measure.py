@@ -1,4 +1,4 @@
-"""What every scenario shares: processes that are measured, rounds, ratios, and tables."""
+"""Shared by all scenarios: measured processes, rounds, ratios and tables."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _Candidate = TypeVar("_Candidate")
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What one process, with all it started and waited for, took from its start to its end.
+    """The resources of one process, including the children it waited for.
 
     Attributes:
         seconds: wall time.
-        user_seconds, kernel_seconds: CPU time. The kernel knows their sum exactly, and splits it
-            by samples.
-        load: the machine's load average of the last minute, at the end.
+        user_seconds, kernel_seconds: CPU time. The kernel knows their sum exactly, but splits it
+            by sampling.
+        load: the machine's one-minute load average at the end.
     """
 
     seconds: float
@@ -47,13 +47,13 @@ def run(
     """Run a process to its end.
 
     Args:
-        command: what to run.
+        command: the command.
         environment: its whole environment.
         log: receives what it prints.
-        limit_seconds: it is killed, with all it started, after so long.
+        limit_seconds: after this time it is killed with all its children.
 
     Raises:
-        TransientStoreError: it failed, or took too long; says what it printed last.
+        TransientStoreError: it failed, or took too long; the message has its last output.
     """
     with log.open("wb") as sink:
         started = time.monotonic()
@@ -89,13 +89,13 @@ def _kill(pid: int) -> None:
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     said = [line.strip() for line in lines if line.strip()]
-    return said[-1][-300:] if said else "it printed nothing"
+    return said[-1][-300:] if said else "no output"
 
 
 def in_turn(candidates: Sequence[_Candidate], number: int) -> list[_Candidate]:
-    """The order of one round, from 1: forwards, then backwards (ABBA), then from the next one on.
+    """Return the order of one round, numbered from 1: forwards, backwards (ABBA), then rotated.
 
-    So none is always the first, or always after the same one, and of two each is as often first.
+    So no candidate is always first, or always after the same one; of two, each is as often first.
     """
     turns, backwards = divmod(number - 1, 2)
     first = turns % len(candidates)
@@ -104,7 +104,7 @@ def in_turn(candidates: Sequence[_Candidate], number: int) -> list[_Candidate]:
 
 
 def chosen(option: str, names: str, known: Mapping[str, _Candidate]) -> list[_Candidate]:
-    """What a comma-separated list names.
+    """Return the candidates that a comma-separated list names.
 
     Raises:
         InvalidInput: a name is unknown.
@@ -118,7 +118,7 @@ def chosen(option: str, names: str, known: Mapping[str, _Candidate]) -> list[_Ca
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Median, smallest and largest of some rounds."""
+    """Median, minimum and maximum of some rounds."""
 
     median: float
     low: float
@@ -126,34 +126,34 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
-        """The spread of at least one value."""
+        """Return the spread of at least one value."""
         ordered = sorted(values)
         return cls(median(ordered), ordered[0], ordered[-1])
 
     def __str__(self) -> str:
-        """``0.210 (0.198 to 0.221)``; of one round the figure alone."""
+        """``0.210 (0.198 to 0.221)``; for one round only the figure."""
         if self.low == self.high:
             return figure(self.median)
         return f"{figure(self.median)} ({figure(self.low)} to {figure(self.high)})"
 
 
 def ratios(ones: Mapping[int, float], others: Mapping[int, float]) -> Spread | None:
-    """Ratios within the rounds that both have, by their numbers; None when there is no such round.
+    """Return the ratios within the rounds that both have; None if there is no such round.
 
-    A slow minute of the machine meets both candidates of a round; a ratio of medians may set one's
-    slow minute against another's quiet one.
+    A slow minute of the machine affects both candidates of a round, whereas a ratio of medians may
+    compare one's slow minute with the other's fast one.
     """
     both = [ones[number] / others[number] for number in ones if number in others]
     return Spread.of(both) if both else None
 
 
 def figure(value: float) -> str:
-    """Three significant digits, thousands apart: 5,230, 34.1, 0.169."""
+    """Format with three significant digits: 5,230, 34.1, 0.169."""
     return _rounded(value, 2 - _magnitude(value))
 
 
 def parts(one: float, other: float) -> str:
-    """``0.255 + 0.096``: as exact as :func:`figure` of their sum."""
+    """``0.255 + 0.096``: as precise as :func:`figure` of their sum."""
     places = 2 - _magnitude(one + other)
     return f"{_rounded(one, places)} + {_rounded(other, places)}"
 
@@ -167,13 +167,13 @@ def _magnitude(value: float) -> int:
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
-    """A table as documents have it; the first ``texts`` columns are texts, the others numbers."""
+    """Return a Markdown table; the first ``texts`` columns are text, the others numbers."""
     rule = [":---" if place < texts else "---:" for place in range(len(heads))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
 
 
 def write_between(file: Path, begin: str, end: str, made: str) -> bool:
-    """Put text between the markers of a file; False when it stands there already.
+    """Replace the text between the markers of a file; returns False if it is unchanged.
 
     Raises:
         OSError: there is no such file.

@@ -1,8 +1,8 @@
 """Query engines on the same records, before and after compaction: ``make bench ARGS="queries …"``.
 
-2,000 objects of 3 KB (36 gzip JSON lines each; ``--records 2070`` makes them 120 KB) over five days
-lie in the embedded S3 as they arrived, and as ``compactor run`` makes each layout of them. Every
-answer is compared with what the generator counted.
+2,000 objects of 3 KB (36 gzip JSON lines each; ``--records 2070`` makes 120 KB) over five days are
+in the embedded S3 as they arrived, and in each layout that ``compactor run`` makes of them. Every
+answer is compared with counts of the generator.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DAYS = 5
 _GZIP = 31  # zlib's wbits of a gzip container
 _LOCK = Path(__file__).with_name("requirements.txt")
 _RAW, _DATA = "raw", "data/"
-# Options of the run that makes a layout, and the end of its keys.
+# Options of the run that makes a layout, and the suffix of its keys.
 _LAYOUTS = {
     _RAW: ((), ".json.gz"),
     "same": (("--compression", "same"), ".json.gz"),
@@ -63,7 +63,7 @@ _events = msgspec.json.Decoder(_Event)
 
 @dataclass(slots=True)
 class Answers:
-    """What each query must answer, counted while the objects are made."""
+    """The expected answer to each query, counted while the objects are generated."""
 
     records: int = 0
     services: dict[str, Counter[str]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Answers:
                 self.needle = (one.event_id, one.service, one.level)
 
     def of(self, query: str) -> list[list[Any]]:
-        """The rows of one query."""
+        """Return the rows of one query."""
         if query == "count":
             return [[self.records]]
         if query == "needle":
@@ -91,7 +91,7 @@ class Answers:
 
 
 class Candidate(NamedTuple):
-    """An engine with so many threads (0: its default), on a layout."""
+    """An engine with a number of threads (0: its default), on a layout."""
 
     engine: str
     threads: int
@@ -99,7 +99,7 @@ class Candidate(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A candidate, once: seconds of the query by the engine's clock, CPU seconds of its process."""
+    """One measurement: seconds of the query by the engine's clock, CPU seconds of its process."""
 
     round: int
     seconds: float
@@ -109,8 +109,10 @@ class Turn(NamedTuple):
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add this scenario's options."""
-    parser.add_argument("--objects", type=int, default=2_000, help="(%(default)s)")
-    parser.add_argument("--records", type=int, default=36, help="of an object (%(default)s)")
+    parser.add_argument(
+        "--objects", type=int, default=2_000, help="number of objects (%(default)s)"
+    )
+    parser.add_argument("--records", type=int, default=36, help="records per object (%(default)s)")
     parser.add_argument(
         "--engines", default="duckdb,chdb,polars", help=f"of {','.join(engines.ENGINES)}"
     )
@@ -120,7 +122,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--latency-ms", type=float, default=25.0, help="(%(default)s)")
     parser.add_argument(
-        "--slow-seconds", type=float, default=20.0, help="what takes longer is asked once"
+        "--slow-seconds", type=float, default=20.0, help="slower queries are measured once"
     )
 
 
@@ -128,7 +130,7 @@ def main(args: argparse.Namespace, directory: Path) -> int:
     """Measure.
 
     Raises:
-        IntegrityError: an engine answered otherwise than the objects have it.
+        IntegrityError: an engine's answer is wrong.
         CompactorError: an option is wrong, or a server, a run or an engine failed.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -160,7 +162,7 @@ def main(args: argparse.Namespace, directory: Path) -> int:
         [_row(one, turns, len(counts[one.layout])) for one in candidates],
         texts=(0, 1),
     )
-    print_line("Gain: within rounds, how many times as long the raw objects took.")
+    print_line("Gain: time on the raw objects divided by time on the layout, within rounds.")
     return 0
 
 
@@ -190,7 +192,7 @@ def _make(embedded: EmbeddedS3, layout: str, log: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Session:
-    """Asks, each time in a fresh process, and compares every answer."""
+    """Runs each query in a new process, and compares every answer."""
 
     args: argparse.Namespace
     directory: Path
@@ -199,7 +201,7 @@ class _Session:
     pythons: dict[str, str]
 
     def measure(self, candidates: Sequence[Candidate]) -> dict[Candidate, list[Turn]]:
-        """All rounds; what was too slow is asked once."""
+        """Run all rounds; slow queries run once."""
         found: dict[Candidate, list[Turn]] = {one: [] for one in candidates}
         for number in range(1, self.args.rounds + 1):
             for one in in_turn(candidates, number):
@@ -222,20 +224,20 @@ class _Session:
             ],
             "answer": str(answer),
         }
-        # -I: nothing of this project is for the engine's Python to import.
+        # -I: the engine's Python must not import anything of this project.
         command = [self.pythons[one.engine], "-I", engines.__file__, one.engine, str(one.threads)]
         jars = ",".join(map(str, spark_jars.s3a())) if one.engine == "spark" else ""
         around = environment({"BENCH_JARS": jars, "AWS_EC2_METADATA_DISABLED": "true"}, ())
         with self.lane.counted() as requests:
             taken = run([*command, json.dumps(order)], around, self.directory / "engine.log")
-        found = json.loads(answer.read_bytes())
+        result = json.loads(answer.read_bytes())
         expected = self.answers.of(self.args.query)
-        if found["rows"] != expected:
+        if result["rows"] != expected:
             raise IntegrityError(
-                f"{', '.join(map(str, one))}: {found['rows'][:3]}, not {expected[:3]}"
+                f"{', '.join(map(str, one))}: {result['rows'][:3]}, not {expected[:3]}"
             )
         cpu_seconds = taken.user_seconds + taken.kernel_seconds
-        return Turn(number, found["seconds"], cpu_seconds, requests[0])
+        return Turn(number, result["seconds"], cpu_seconds, requests[0])
 
 
 def _row(one: Candidate, turns: dict[Candidate, list[Turn]], count: int) -> list[str]:
@@ -249,10 +251,10 @@ def _row(one: Candidate, turns: dict[Candidate, list[Turn]], count: int) -> list
 
 
 def python_of(name: str, directory: Path) -> str:
-    """A Python that has the engine; those of the lock are installed below ``directory``, once.
+    """Return a Python with the engine; engines of the lock are installed once in ``directory``.
 
     Raises:
-        InvalidInput: they cannot be installed, or Spark does not run here.
+        InvalidInput: the engines cannot be installed, or Spark cannot run.
     """
     if name == "spark":
         try:

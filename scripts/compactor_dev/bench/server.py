@@ -1,4 +1,4 @@
-"""The embedded S3, and before it a front that adds latency, for the length of a block."""
+"""Runs a front that adds latency to the embedded S3."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from compactor_local.embedded import EmbeddedS3
 from compactor_machine.child import python_environment
 
 LATENCY_MS = 25.0
-# Sources that have settled, in a partition that receives no more.
+# Age of sources that have settled, in a closed partition.
 AGE_SECONDS = 30 * 86_400
-# The front writes a line when it has sent an answer, a little before the client has it.
+# The front logs a response after sending it, which may be later than the client's receipt.
 _LATE_SECONDS = 0.1
 
 
 class Lane(NamedTuple):
-    """One way to the server.
+    """A connection type of the server.
 
     Attributes:
-        name: how results call it.
-        tls: over TLS, by a certificate made for this front.
+        name: its name in results.
+        tls: whether it uses TLS, with the front's certificate.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Front:
         plain: the lane without TLS.
         over_tls: the lane with it.
         endpoints: URL of each lane.
-        trust: variables by which clients trust its certificate.
+        trust: variables that make clients trust its certificate.
     """
 
     plain: Lane
@@ -57,13 +57,13 @@ class Front:
     log: Path
 
     def environment(self, embedded: EmbeddedS3, lane: Lane) -> dict[str, str]:
-        """Environment of a candidate that reads through a lane."""
+        """Return the environment of a candidate that reads through a lane."""
         own = {"AWS_ENDPOINT_URL_S3": self.endpoints[lane], **(self.trust if lane.tls else {})}
         return environment({**embedded.environment, **own})
 
     @contextlib.contextmanager
     def counted(self) -> Iterator[list[Requests]]:
-        """What is asked within the block, in the list afterwards."""
+        """Count the requests within the block; the list has them afterwards."""
         found: list[Requests] = []
         before = self.log.stat().st_size
         yield found
@@ -74,7 +74,7 @@ class Front:
 
 
 def environment(more: Mapping[str, str], paths: Sequence[str] = IMPORT_ROOTS) -> dict[str, str]:
-    """Environment of a process of the bench: this one's with more, and what it may import."""
+    """Return the environment of a benchmark process: this one's, extended."""
     base = {**os.environ, "PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "", **more}
     return python_environment(base, *paths)
 
@@ -83,13 +83,13 @@ def environment(more: Mapping[str, str], paths: Sequence[str] = IMPORT_ROOTS) ->
 def front(
     embedded: EmbeddedS3, directory: Path, buckets: Sequence[str], latency_ms: float = LATENCY_MS
 ) -> Iterator[Front]:
-    """Run a front for the length of the block.
+    """Run a front within the block.
 
     Args:
         embedded: the S3 upstream.
         directory: for its log and its certificate.
-        buckets: answered from memory; they are not written any more.
-        latency_ms: before the first byte of each answer.
+        buckets: served from memory; must not change.
+        latency_ms: delay before each response.
 
     Raises:
         TransientStoreError: it did not start.
@@ -110,7 +110,7 @@ def front(
         assert process.stdout is not None  # noqa: S101 - it was asked for
         line = process.stdout.readline()
         if not line:
-            raise TransientStoreError("the front did not start; it says above why")
+            raise TransientStoreError("the front did not start; see its output above")
         plain, tls = json.loads(line)
         name = f"{latency_ms:g} ms"
         lanes = (Lane(name), Lane(f"{name}, TLS", tls=True))
@@ -122,7 +122,7 @@ def front(
 
 
 def listed(client: Any, bucket: str, prefix: str = "") -> list[tuple[str, int]]:
-    """Keys and sizes of all objects below a prefix."""
+    """Return keys and sizes of all objects below a prefix."""
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
     return [(one["Key"], int(one["Size"])) for page in pages for one in page.get("Contents", ())]
 

@@ -1,8 +1,8 @@
-"""The way into a table that is often described, so that its faults can be counted.
+"""The commonly described method of ingesting into a table, to count its faults.
 
-An event becomes an item with an id of its own; a worker scans what is pending, reads the objects,
-appends their rows to the table, tries again when the commit conflicts, and marks the items. Taking
-more care, each worker has a prefix of its own, and an object has one item.
+An event becomes an item with a random id; a worker scans pending items, reads the objects, appends
+their rows to the table, retries when the commit conflicts, and marks the items. In the careful
+form, each worker has its own prefix, and each object a single item.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sketch:
         bucket: of the objects.
         catalog: of the table.
         table: its name, with the database; it exists, and pyiceberg does not retry its commits.
-        kill_share: of the batches after whose append the worker dies before it marks them.
+        kill_share: share of batches after whose append the worker dies before marking them.
         careful: the more careful form.
     """
 
@@ -61,7 +61,7 @@ class Sketch:
         )
 
     def on_event(self, key: str) -> None:
-        """What the function does that is sent the event."""
+        """Handle an event, as the function would."""
         name = key if self._careful else str(uuid.uuid4())
         item = {"id": {"S": name}, "key": {"S": key}, "status": {"S": "PENDING"}}
         condition = "attribute_not_exists(id)"
@@ -71,11 +71,11 @@ class Sketch:
             return
 
     def work(self, prefix: str, written: threading.Event) -> None:
-        """One worker, until everything is written and nothing is pending.
+        """Run a worker until everything is written and nothing is pending.
 
         Args:
-            prefix: of its objects, in the form where each worker has its own.
-            written: set when nothing more comes.
+            prefix: of its objects, in the careful form.
+            written: set when all objects are written.
         """
         prefix = prefix if self._careful else ""
         while True:

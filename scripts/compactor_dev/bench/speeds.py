@@ -1,4 +1,4 @@
-"""From measurements of the worker to the table of :mod:`compactor.discovery.speed`."""
+"""Converts measurements of the worker to the table of :mod:`compactor.discovery.speed`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compactor.discovery.speed import CLOUDTRAIL_GZIP, GB, LINES, LINES_GZIP, Wo
 from compactor_dev.bench.measure import Spread, write_between
 from compactor_dev.bench.worker_results import WORKER, Measurement, Results
 
-#: Kind -> a set of small objects and one of larger ones, alike in all else.
+#: Kind -> a set of small objects and one of larger ones, otherwise alike.
 PAIRS: Mapping[str, tuple[str, str]] = {
     LINES: ("json-4k-many", "json-100k"),
     LINES_GZIP: ("json-4k-gzip", "json-100k-gzip"),
@@ -20,7 +20,7 @@ _NAMES = {LINES: "LINES", LINES_GZIP: "LINES_GZIP", CLOUDTRAIL_GZIP: "CLOUDTRAIL
 
 
 def solve(known: Results) -> dict[str, WorkerSpeed]:
-    """The speed of each kind both of whose sets were measured at 25 ms."""
+    """Return the speed of each kind whose two sets were measured at 25 ms."""
     speeds = {}
     for kind, names in PAIRS.items():
         points = [point for name in names if (point := _point(known.get(name, [])))]
@@ -33,7 +33,7 @@ def solve(known: Results) -> dict[str, WorkerSpeed]:
 
 
 def _point(found: Sequence[Measurement]) -> tuple[float, float] | None:
-    """Bytes and seconds of one object; the start of the process is left out."""
+    """Return bytes and seconds per object, without the start of the process."""
     rounds = [one for one in found if (one.candidate, one.lane) == (WORKER, "25 ms")]
     if not rounds:
         return None
@@ -42,7 +42,7 @@ def _point(found: Sequence[Measurement]) -> tuple[float, float] | None:
 
 
 def write_speeds(module: Path, speeds: Mapping[str, WorkerSpeed]) -> bool:
-    """Rewrite the module's table; False when it says the same already.
+    """Rewrite the module's table; returns False if it is unchanged.
 
     Raises:
         ValueError: it has no markers.

@@ -1,4 +1,4 @@
-"""One worker beside other loops, or two versions of it: ``make bench ARGS="worker …"``."""
+"""A worker compared with plain loops, or with another version: ``make bench ARGS="worker …"``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from compactor_dev.bench.worker_results import (
 from compactor_local.embedded import SeedObject, embedded_s3
 
 SOURCES, OUTPUTS = "bench-source", "bench-output"
-# It reads so few a second that it gets the first objects only; figures are scaled.
+# So slow that it gets only the first objects; figures are scaled.
 _SAMPLES = {"naive": 300}
 _QUICK_OBJECTS = 2_000
 _PAGE = REPOSITORY / "docs" / "performance.md"
@@ -47,25 +47,27 @@ _SPEEDS = REPOSITORY / "functions" / "compactor" / "discovery" / "speed.py"
 
 def options(parser: argparse.ArgumentParser) -> None:
     """Add this scenario's options."""
-    parser.add_argument("--sets", default=",".join(SETS), help="with commas (%(default)s)")
+    parser.add_argument("--sets", default=",".join(SETS), help="comma-separated (%(default)s)")
     parser.add_argument("--candidates", default=",".join(TITLES), help="(%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--latency-ms", type=float, default=25.0, help="(%(default)s)")
     parser.add_argument("--tls", action="store_true", help="over TLS as well")
     parser.add_argument("--settings", type=json.loads, default={}, help="of the runs, as JSON")
     parser.add_argument(
-        "--against", metavar="COMMIT", help="its worker and today's in turn, and the ratios"
+        "--against", metavar="COMMIT", help="compare the worker of this commit with the present one"
     )
     parser.add_argument(
-        "--objects", type=int, default=sys.maxsize, help="at most so many of each set"
+        "--objects", type=int, default=sys.maxsize, help="maximum number of objects per set"
     )
     parser.add_argument(
-        "--write", action="store_true", help="docs/performance.md, and the table of speeds"
+        "--write",
+        action="store_true",
+        help="rewrite the tables in docs/performance.md and of speeds",
     )
 
 
 def main(args: argparse.Namespace, directory: Path) -> int:
-    """Measure; 1 when an output does not hold the records of its sources.
+    """Measure; returns 1 if an output does not contain exactly the records of its sources.
 
     Raises:
         CompactorError: an option is wrong, or a server or a candidate failed.
@@ -107,7 +109,7 @@ def _load(file: Path) -> Results:
 
 @contextlib.contextmanager
 def _trees(commit: str | None) -> Iterator[dict[str, Path]]:
-    """The ``functions`` of each version that is measured, by its name."""
+    """Yield the ``functions`` directory of each measured version, by its name."""
     today = REPOSITORY / "functions"
     if commit is None:
         yield {WORKER: today}
@@ -123,7 +125,7 @@ def _trees(commit: str | None) -> Iterator[dict[str, Path]]:
 
 
 def _git(*words: str) -> str:
-    # No hooks: a benchmark runs nothing but workers. No interrupt of a terminal: git cleans up.
+    # No hooks. In a session of its own, so that an interrupt does not stop git's clean-up.
     done = subprocess.run(
         ["git", "-c", "core.hooksPath=/dev/null", *words],  # noqa: S607 - git of the user
         cwd=REPOSITORY,
@@ -168,7 +170,7 @@ def _measured(
 
 @dataclass(slots=True)
 class _Stored:
-    """The first so many objects of a set, below a prefix."""
+    """The first objects of a set, below a prefix."""
 
     prefix: str
     objects: int = 0
@@ -189,7 +191,7 @@ def _seeded(data_set: DataSet, stored: Mapping[int, _Stored]) -> Iterator[SeedOb
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """Runs one candidate after the other against a filled server."""
+    """Runs candidates sequentially against a seeded server."""
 
     running: Front
     embedded: Any
@@ -199,7 +201,7 @@ class _Bench:
     directory: Path
 
     def measurement(self, name: str, lane: Lane, number: int, sources: _Stored) -> Measurement:
-        """Run a candidate once, read back what it left, and delete that."""
+        """Run a candidate once, check its outputs, and delete them."""
         scratch, answer = self.directory / "scratch", self.directory / "answer.json"
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
@@ -219,15 +221,15 @@ class _Bench:
         second_run: Mapping[str, int] = {}
         log = self.directory / f"{name}.log"
         if name in self.trees:
-            # Without the script's own directory, whose modules have names that others may import.
+            # -P: modules in the script's directory could shadow others.
             command = [sys.executable, "-P", either.__file__, json.dumps(task)]
             run([*command, either.ASK], lead, log)
             lead = environment(lead, [str(self.trees[name])])
         taken = run(command, lead, log)
-        found = json.loads(answer.read_bytes())
+        result = json.loads(answer.read_bytes())
         if name in self.trees:
-            self._require_own(name, found.pop("handler"))
-            del found["requests"]
+            self._require_own(name, result.pop("handler"))
+            del result["requests"]
             # Over unchanged data: it must find nothing to do.
             run(command, lead, log)
             second_run = json.loads(answer.read_bytes())["requests"]
@@ -248,11 +250,11 @@ class _Bench:
             equal=left == sources.records,
             second_run=second_run,
             **asdict(taken),
-            **found,
+            **result,
         )
 
     def _require_own(self, name: str, handler: str) -> None:
-        # An installed version would be taken for a commit that lacks the module.
+        # If the commit lacks the module, an installed version would be imported instead.
         if not handler.startswith(os.path.realpath(self.trees[name]) + os.sep):
             raise IntegrityError(f"the worker of {name} was imported from {handler}")
 
@@ -266,7 +268,7 @@ def _show(data_set: DataSet, found: Sequence[Measurement], base: str) -> None:
 
 def _write(known: Results) -> None:
     if write_between(_PAGE, "<!-- bench -->", "<!-- /bench -->", f"\n{page(known)}\n"):
-        print_line("docs/performance.md: the table between its markers is rewritten")
+        print_line("docs/performance.md: rewrote the table between its markers")
     speeds = solve(known)
     if set(speeds) == set(PAIRS) and write_speeds(_SPEEDS, speeds):
-        print_line("discovery/speed.py: its measured table is rewritten")
+        print_line("discovery/speed.py: rewrote its measured table")

