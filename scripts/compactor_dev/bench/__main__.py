@@ -1,4 +1,4 @@
-"""``python -m compactor_dev.bench``: the command behind ``make bench``."""
+"""``python -m compactor_dev.bench``: the command that ``make bench`` runs."""
 
 from __future__ import annotations
 
