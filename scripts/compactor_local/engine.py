@@ -124,7 +124,7 @@ def run_workflow(
         ExtraMissing: the extra ``local`` is not installed.
         EngineError: the engine did not start, or exited.
     """
-    # Before any process is started, so that mistakes are reported at once.
+    # Before any process is started, so that mistakes are reported immediately.
     order = _order(execution_input, run_name, workers, handler_modules, options or EngineOptions())
     with Engine(options, endpoint_url=endpoint_url) as engine:
         return engine._carry_out(order, on_progress)

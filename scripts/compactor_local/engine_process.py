@@ -4,7 +4,7 @@ Started by :mod:`compactor_local.engine` as ``python -m compactor_local.engine_p
 arrive on standard input; progress and results are written to the original standard output. Loading
 the interpreter takes seconds, so this process only loads it, and forks a process for each order
 that patches it, starts the handler processes, and ends with the execution. When standard input
-closes, the caller is gone: both processes end at once, and the handlers with them.
+closes, the caller is gone: both processes end immediately, and the handlers with them.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Started by :mod:`compactor_local.kept_spark` as ``python -m compactor_local.spark_host SCRIPT``.
 Arguments for the script arrive on standard input; its progress lines and exit code are written to
-the original standard output. The JVM is started at once, before the first job, and ends with this
-process.
+the original standard output. The JVM is started immediately, before the first job, and ends with
+this process.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Started by :mod:`compactor_machine.partition_workers`. The first message on standard input describes
 the run; orders follow. Answers are written to the original standard output; what is printed goes to
 standard error, which is the log. When standard input closes, the parent is gone and this process
-exits at once, which the order of writes makes safe at any instant.
+exits immediately, which the order of writes makes safe at any instant.
 """
 
 from __future__ import annotations

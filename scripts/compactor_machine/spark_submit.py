@@ -1,7 +1,7 @@
 """Adapts the command line of a Spark step to this machine.
 
 Removes arguments that only apply to a cluster: the master, the size of its machines, and shipped
-archives.
+zip files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MASTER_VARIABLE = "COMPACTOR_SPARK_MASTER"
 _JAVAS = range(17, 23)
 _FLAGS = frozenset({"--verbose", "-v", "--supervise"})
 _NOT_HERE = frozenset({"--deploy-mode", "--master", "--archives", "--py-files"})
-# Settings of a cluster's machines, archives and environments. An executor of local-cluster that
+# Settings of a cluster's machines, zip files and environments. An executor of local-cluster that
 # requests more memory than its worker has would never start.
 _CLUSTER_CONF = re.compile(
     r"spark\.(executor\.|executorEnv\.|dynamicAllocation\.|driver\.(cores|memoryOverhead)|yarn\."

@@ -91,7 +91,7 @@ class WorkerPool:
     Args:
         slots: maximum number of concurrent invocations.
         start: starts one process.
-        at_once: start all processes now.
+        eager: start all processes now.
     """
 
     def __init__(self, slots: int, start: Callable[[], Child], *, eager: bool = True) -> None:
