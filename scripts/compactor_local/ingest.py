@@ -27,7 +27,7 @@ _QUEUE, _DEAD_LETTERS = "events", "events-dead-letters"
 _MOST_RECEIVES = 5
 _VISIBILITY_SECONDS = 60
 # Maximum messages per SQS request; Lambda's event source joins several.
-_MOST_RECEIVED = 10
+_RECEIVED = 10
 _BATCH = 1_000
 _BATCH_SECONDS = 0.5
 _FUNCTION_SECONDS = 60.0
@@ -237,7 +237,7 @@ class Ingest:
         while len(found) < _BATCH and time.monotonic() < until and not self._stopped.is_set():
             got = self._sqs.receive_message(
                 QueueUrl=self._queue_url,
-                MaxNumberOfMessages=_MOST_RECEIVED,
+                MaxNumberOfMessages=_RECEIVED,
                 AttributeNames=["All"],
             ).get("Messages", [])
             found += got
@@ -253,10 +253,10 @@ class Ingest:
             self._sqs.send_message(QueueUrl=self._queue_url, MessageBody=one["Body"])
 
     def _delete(self, messages: Sequence[Mapping[str, Any]]) -> None:
-        for start in range(0, len(messages), _MOST_RECEIVED):
+        for start in range(0, len(messages), _RECEIVED):
             entries = [
                 {"Id": str(number), "ReceiptHandle": one["ReceiptHandle"]}
-                for number, one in enumerate(messages[start : start + _MOST_RECEIVED])
+                for number, one in enumerate(messages[start : start + _RECEIVED])
             ]
             self._sqs.delete_message_batch(QueueUrl=self._queue_url, Entries=entries)
 

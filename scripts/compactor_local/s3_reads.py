@@ -139,7 +139,7 @@ def _plain_key(key: Any, environ: Mapping[str, Any]) -> bool:
 
 
 def _asks_for_head(environ: Mapping[str, Any], bucket: Any, key: Any | None) -> bool:
-    """Return whether a HEAD is plain, of a plain object or no object."""
+    """Return whether a HEAD is plain, of a plain object or a missing one."""
     if "HTTP_IF_MATCH" in environ or bucket.policy is not None:
         return False
     return key is None or _plain_key(key, environ)

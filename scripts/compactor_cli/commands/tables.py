@@ -43,7 +43,7 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "undo": Action(
         "compactor_cli.commands.tables_undo",
-        "return a table to its state before the last rewrite",
+        "return a table to what it was before the last rewrite",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""``python -m compactor_dev.bench``: the command that ``make bench`` runs."""
+"""``python -m compactor_dev.bench``: the entry point of ``make bench``."""
 
 from __future__ import annotations
 
