@@ -157,7 +157,7 @@ def test_no_state_of_the_protocol_is_wrong(name, proof_directory):
 def test_without_a_guard_there_is_a_trace_to_a_fault(guard, proof_directory):
     start, steps, others = NEEDED[guard]
     found = explored(start, guard, *others, all_may_die=False)
-    print(f"\nWithout {guard}: {GUARDS[guard]}.\n\n{found.table}")  # noqa: T201
+    print(f"\nWithout {guard}: {GUARDS[guard]}.\n\n{found.table}")  # noqa: T201 - pytest -s shows the counterexample
     assert found.fault
     assert len(found.trace) == steps
     keep_figures(proof_directory, f"without {guard}", 0)

@@ -155,7 +155,7 @@ def test_without_a_guard_there_is_a_trace_to_a_fault(guard, proof_directory):
     # A void commit that is passed alone does no harm before the next publisher comes.
     all_may_die = guard.startswith("void")
     found = explored(start, guard, *others, all_may_die=all_may_die)
-    print(f"\nWithout {guard}: {GUARDS[guard]}.\n\n{found.table}")  # noqa: T201
+    print(f"\nWithout {guard}: {GUARDS[guard]}.\n\n{found.table}")  # noqa: T201 - pytest -s shows the counterexample
     assert found.fault
     assert len(found.trace) == steps
     keep_figures(proof_directory, f"table: without {guard}", 0)
