@@ -34,7 +34,7 @@ from tests.support.real_servers import REAL_SERVERS
 
 REPOSITORY = Path(__file__).parents[1]
 BEGIN, END = "<!-- proof: made by make proof -->\n", "<!-- /proof -->"
-_TESTS = ("simulation", "contract", "faults", "hostile", "spark/test_table_schedules.py")
+_TESTS = ("model", "simulation", "contract", "faults", "hostile", "spark/test_table_schedules.py")
 # Schedules of a lake: the name of their figures, and what they are.
 _LAKE = {
     "simulation-tables": "outputs into a table that others write to and compact",
@@ -88,6 +88,7 @@ def run_tests(directory: Path) -> int:
 def table(directory: Path) -> str:
     """The figures that the tests left, in Markdown."""
     rows = [
+        *_model(_figures(directory, "model")),
         *_simulation(_figures(directory, "simulation")),
         *_lake(directory),
         *_mutations(directory),
@@ -102,6 +103,16 @@ def table(directory: Path) -> str:
 def _figures(directory: Path, name: str) -> Mapping[str, Any]:
     path = directory / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def _model(found: Mapping[str, int]) -> list[tuple[str, str]]:
+    searched = {name: states for name, states in found.items() if states}
+    starts = f"{sum(searched.values()):,} from {len(searched)} starts"
+    guards = f"{len(found) - len(searched)}, each with the shortest trace to a fault"
+    return [
+        ("states of the models of the protocols, all that there are", starts),
+        ("guards of the models without which a state is wrong", guards),
+    ]
 
 
 def _simulation(found: Mapping[str, Any]) -> list[tuple[str, str]]:

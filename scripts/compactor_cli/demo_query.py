@@ -22,18 +22,8 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.commit_logs import all_logs
 from compactor_cli.demo_engines import PARQUET, DuckDb, Row, Unread
-from compactor_cli.queried import JSON, LINES, Staged, Staging
+from compactor_cli.queried import JSON, JSON_ARRAY, KINDS, LINES, Staged, Staging
 from compactor_machine.extras import ExtraMissing
-
-_JSON_FORMATS = frozenset(
-    {
-        Format.JSON_LINES,
-        Format.UNDELIMITED_JSON,
-        Format.CLOUDTRAIL,
-        Format.JSON_ARRAY,
-        Format.JSON_LIST,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +135,8 @@ def _named(settings: Settings, store: ObjectStore) -> _Objects:
 
 
 def _kind(known: Format | None) -> str:
-    if known in _JSON_FORMATS:
+    kind = KINDS[known] if known is not None else LINES
+    if kind in (JSON, JSON_ARRAY):
         return JSON
     return PARQUET if known is Format.PARQUET else LINES
 

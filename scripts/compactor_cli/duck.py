@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
-from compactor_cli.queried import JSON, LINES, Staged
+from compactor_cli.queried import COMMENTED, FLOW, JSON, JSON_ARRAY, LINES, Staged
 
 #: The view that a query reads from.
 VIEW = "records"
 _PLACES = "__objects"
 _PARTITION, _SOURCE_KEY = "partition", "source_key"
+_DELIMITERS = {"tsv": ", delim='\\t'", FLOW: ", delim=' ', header=true, nullstr='-'"}
 # DuckDB reserves twice the maximum size of a JSON value, for each file.
 _LONGEST_JSON, _SHORTEST_JSON = 64 << 20, 1 << 20
 
@@ -131,13 +132,17 @@ def _reader(kind: str, files: Sequence[str]) -> str:
     whole = f"{usual}, union_by_name=true, sample_size=-1"
     if kind == "parquet":
         return f"read_parquet({listed}, union_by_name=true, {usual})"
-    if kind == JSON:
-        return f"read_json({listed}, {whole}, maximum_object_size={_longest_json(files)})"
-    if kind == LINES:
+    if kind in (JSON, JSON_ARRAY):
+        form = "array" if kind == JSON_ARRAY else "auto"
+        longest = f"maximum_object_size={_longest_json(files)}"
+        return f"read_json({listed}, {whole}, format='{form}', {longest})"
+    if kind in (LINES, COMMENTED):
         one = "columns={'line': 'VARCHAR'}, auto_detect=false, header=false, delim='\\x01'"
-        return f"read_csv({listed}, {usual}, {one}, quote='', escape='', null_padding=true)"
-    delimiter = ", delim='\\t'" if kind == "tsv" else ""
-    return f"read_csv({listed}, {whole}{delimiter})"
+        comments = ", comment='#'" if kind == COMMENTED else ""
+        return (
+            f"read_csv({listed}, {usual}, {one}, quote='', escape='', null_padding=true{comments})"
+        )
+    return f"read_csv({listed}, {whole}{_DELIMITERS.get(kind, '')})"
 
 
 def _longest_json(files: Sequence[str]) -> int:

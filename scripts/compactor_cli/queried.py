@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +23,22 @@ from compactor.settings.uris import S3Uri
 
 _ENDS = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
 _NAMED = re.compile(r"\.(parquet|csv|tsv)(?:\.(?:gz|gzip|zst|zstd))?\Z", re.IGNORECASE)
-_TABLES = {Format.CSV: "csv", Format.TSV: "tsv", Format.PARQUET: "parquet"}
 _HIVE = re.compile(r"([^/=]+)=([^/]*)")
-LINES = "lines"
-JSON = "json"
-#: Formats whose records are JSON values, one per line or concatenated.
-_JSON_FORMATS = frozenset({Format.JSON_LINES, Format.UNDELIMITED_JSON, Format.CLOUDTRAIL})
+LINES, JSON, JSON_ARRAY, FLOW, COMMENTED = "lines", "json", "json_array", "flow", "commented"
+#: How DuckDB reads each format.
+KINDS: Mapping[Format, str] = {
+    Format.JSON_LINES: JSON,
+    Format.UNDELIMITED_JSON: JSON,
+    Format.CLOUDTRAIL: JSON,
+    Format.JSON_LIST: JSON,
+    Format.JSON_ARRAY: JSON_ARRAY,
+    Format.CSV: "csv",
+    Format.TSV: "tsv",
+    Format.PARQUET: "parquet",
+    Format.VPC_FLOW: FLOW,
+    Format.CLOUDFRONT: COMMENTED,
+    Format.TEXT: LINES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +47,8 @@ class Staged:
 
     Attributes:
         file: where its bytes are.
-        kind: ``json``, ``csv``, ``tsv``, ``parquet``, or ``lines`` for all other text.
+        kind: ``csv``, ``tsv``, ``parquet``, ``json``, ``json_array``, ``flow`` for VPC flow logs,
+            ``commented`` for lines with comments, or ``lines`` for all other text.
         path: of the partition.
         source_key: of the source of these records; None for an output.
     """
@@ -77,8 +88,7 @@ class Staging:
             output = commit.output
             if output is None:
                 continue
-            kind = _TABLES.get(output.format) if output.format is not None else None
-            kind = kind or _kind_of(output.key, output.format)
+            kind = _kind_of(output.key, output.format)
             file = self._new(kind, _ENDS[output.compression] if kind != "parquet" else "")
             self._write(file, self._checked(output))
             yield Staged(file, kind, log.path)
@@ -93,8 +103,7 @@ class Staging:
         for commit in commits:
             format = commit.output.format if commit.output is not None else None
             for row, pieces in restore(Found(commit, commit.rows), self._store):
-                kind = _TABLES.get(format) if format is not None else None
-                kind = kind or _kind_of(row.source.key, format)
+                kind = _kind_of(row.source.key, format)
                 content = iter(pieces)
                 head = next(content, b"")
                 file = self._new(kind, _end_of(head))
@@ -166,14 +175,12 @@ def _after(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _kind_of(key: str, format: Format | None) -> str:
+    if format is not None:
+        return KINDS[format]
     named = _NAMED.search(key)
-    if format in _JSON_FORMATS:
-        return JSON
-    if format is None and named:
+    if named:
         return named[1].lower()
-    if format is None and re.search(r"\.(?:json|jsonl|ndjson)\b", key, re.IGNORECASE):
-        return JSON
-    return LINES
+    return JSON if re.search(r"\.(?:json|jsonl|ndjson)\b", key, re.IGNORECASE) else LINES
 
 
 def _end_of(head: bytes) -> str:

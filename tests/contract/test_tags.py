@@ -1,4 +1,4 @@
-"""Tags: what an object has is told, and replaced as a whole."""
+"""Tags: what an object has is returned, and replaced as a whole."""
 
 from __future__ import annotations
 

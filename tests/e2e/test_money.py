@@ -1,4 +1,4 @@
-"""What a plan reckons, and what its run then asks: requests within 2 %, dollars within 5 %."""
+"""What a plan estimates, and what its run then asks: requests within 2 %, dollars within 5 %."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Trino reads the table that the product made, while real runs are at work and clean up.
 
-It asks Glue and S3 itself, as Athena does: nothing of the product tells it what to read.
+It asks Glue and S3 itself, as Athena does: nothing of the product says what it reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Processes: the one behind a connection, and the command line as a person uses it."""
+"""Processes: the one that serves a connection, and the command line as a person uses it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs of many partitions through each kind of fault and through all, workers killed among them.
 
-COMPACTOR_FAULT_SEEDS=n goes through all kinds at once with n seeds instead of one.
+COMPACTOR_FAULT_SEEDS=n goes through all types together with n seeds instead of one.
 """
 
 from __future__ import annotations

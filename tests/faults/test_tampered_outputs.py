@@ -1,4 +1,4 @@
-"""Outputs that somebody changed, cut off or deleted: ``compactor verify`` says which, and fails."""
+"""Outputs changed, cut off or deleted by hand: ``compactor verify`` says which, and fails."""
 
 from __future__ import annotations
 

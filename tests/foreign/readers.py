@@ -1,4 +1,4 @@
-"""Other people's readers of CSV, told what is true: header, delimiter and line end.
+"""Other people's readers of CSV, given what is true: header, delimiter and line end.
 
 Each gives the rows below the header, as wide as the widest of them, nothing for NULL. DuckDB reads
 many objects in one statement, which is a tenth of the time.

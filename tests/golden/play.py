@@ -1,9 +1,9 @@
 """A few sources of every format, and what becomes of them: keys, bytes and requests.
 
     python -m tests.golden.play            what differs from golden.json; 1 when anything does
-    python -m tests.golden.play --write    write golden.json anew, on purpose
+    python -m tests.golden.play --write    write golden.json again, on purpose
 
-Whatever hangs on the version or the processor of a compressing library is left out: sources are
+Whatever depends on the version or the processor of a compressing library is left out: sources are
 stored in gzip and zstd without being compressed, and of compressed outputs the content counts.
 """
 

@@ -2,7 +2,7 @@
 
     python -m tests.hostile.fuzz [SECONDS] [PARSER ...]
 
-Each parser gets an equal share of the seconds (60 in all, unless told; with 0 it gets a thousand
+Each parser gets an equal share of the seconds (60 in all, by default; with 0 it gets a thousand
 inputs, however long they take), in a process of its own, because a fuzzer ends its process. With
 atheris installed the coverage of our code guides it; without, bytes of sound documents are changed
 at random. What fails is shown with its traceback and its input, and makes the exit code 1. The last

@@ -1,4 +1,4 @@
-"""gzip and zstd as nobody should write them: exact content, or quarantine with a reason."""
+"""Malformed and unusual gzip and zstd: exact content, or quarantine with a reason."""
 
 from __future__ import annotations
 

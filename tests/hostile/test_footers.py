@@ -1,4 +1,4 @@
-"""Parquet footers made to exhaust whoever reads them."""
+"""Parquet footers made to exhaust their readers."""
 
 from __future__ import annotations
 

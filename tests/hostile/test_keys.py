@@ -1,4 +1,4 @@
-"""Keys that nobody expects: compacted, remembered and given back exactly like any other."""
+"""Unexpected keys: compacted, remembered and given back exactly like any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deployments worth telling apart, by name: each is a context as cdk.json or ``-c`` gives it."""
+"""Distinct deployments, by name: each is a context as cdk.json or ``-c`` gives it."""
 
 from __future__ import annotations
 

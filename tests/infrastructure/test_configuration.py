@@ -1,4 +1,4 @@
-"""Every mistake in the configuration is one clear error, told before anything is made."""
+"""Every mistake in the configuration is one clear error, before anything is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: what S3 tells gets into the registry, and whoever touches that may do no more."""
+"""Events: what S3 notifies gets into the registry, by roles that may do no more."""
 
 from __future__ import annotations
 

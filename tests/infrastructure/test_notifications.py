@@ -1,4 +1,4 @@
-"""A bucket that is there already tells EventBridge of its objects, and others what it told them."""
+"""An existing bucket notifies EventBridge of its objects, and keeps its other notifications."""
 
 from __future__ import annotations
 

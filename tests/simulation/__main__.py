@@ -2,9 +2,9 @@
 
     python -m tests.simulation --seconds 600
     python -m tests.simulation --schedules 20000 --first 1000000
-    python -m tests.simulation --story 1234        one schedule, told line by line
+    python -m tests.simulation --story 1234        one schedule, printed line by line
 
-Ends with 1 when a promise was broken, after telling the shortest story of how.
+Ends with 1 when a promise was broken, after printing the shortest story of how.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Schedules of events: registrations doubled, late, lost and in any order; whoever works may die.
+"""Schedules of events: registrations doubled, late, lost and in any order; any process may die.
 
 A schedule is drawn from a seed. Producers write, overwrite and delete; messages are delivered as a
 queue with at-least-once delivery may, or never; sweeps and runs come at any time, within each
 other's requests too, and die before or after any of them. Then all that is left is delivered, what
-was lost is found by reconciling (where nothing was, nobody does), and runs go on until nothing is
+was lost is found by reconciling (where nothing was, none is run), and runs go on until nothing is
 due. Each record is to be readable
 exactly once, and nothing is pending.
 

@@ -1,11 +1,11 @@
 """Schedules with a table that has a key: of each key the last record, however records came.
 
 Workers, drivers that merge, and clean-ups go on as in :mod:`tests.simulation.tables`; drivers are
-killed between the table log, both merges and the mark, two of them work at once, others write to
-the table, compact it and expire its snapshots, and those of its table of keys. In some schedules
-the table, or what is known of its keys, is taken back behind everybody's back.
+killed between the table log, both merges and the mark, two of them work concurrently, others write
+to the table, compact it and expire its snapshots, and those of its table of keys. In some schedules
+the table, or what is known of its keys, is taken back by others unseen.
 
-What must be in the table is told from all records that were ever put, and nothing else: no log, no
+What must be in the table follows from all records that were ever put, and nothing else: no log, no
 output, no order of merges. At any time no row of a key is older than one that was seen before. In
 the end the table is what the records say; older ones that come still change nothing.
 

@@ -1,8 +1,8 @@
-"""Schedules of a lake's entrance: events come as they like, and what they tell of into a table.
+"""Schedules of a lake's entrance: events come as they like, and their objects into a table.
 
-One story holds all of it: producers write, overwrite, delete and write once more; messages come
+One story holds all of it: producers write, overwrite, delete and write again; messages come
 twice, late, in any order, or never; sweeps, runs, workers, publishers, clean-ups and reconcilers
-go on at once, may fail or die at any request to the store, the registry, what starts executions
+run concurrently, may fail or die at any request to the store, the registry, what starts executions
 or the catalog, and are called again; others append to the table, compact it and expire its
 snapshots. What a query of the table finds is looked at after each write. In the end each record
 is in the table once, nothing is pending, sources are gone, and a further run changes nothing.

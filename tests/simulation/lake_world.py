@@ -1,6 +1,6 @@
 """All of a lake's entrance: producers, a queue, the registry, runs that were started, and a table.
 
-Whoever works here asks before each request, whatever it goes to: the store, the registry, what
+Each process here asks before each request, whatever it goes to: the store, the registry, what
 starts executions, the table's catalog. Who died asks for nothing any more.
 """
 

@@ -1,4 +1,4 @@
-"""What must be true after every step, told from what S3 shows alone.
+"""What must be true after every step, by what S3 shows alone.
 
 Every record has a number of its own, and every version of a source (key and ETag) its own
 records. The ledger knows what producers wrote, overwrote and deleted; where a record is now it

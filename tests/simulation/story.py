@@ -1,4 +1,4 @@
-"""A schedule told so that a person can follow it."""
+"""A schedule as a story that a person can follow."""
 
 from __future__ import annotations
 

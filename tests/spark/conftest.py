@@ -1,4 +1,4 @@
-"""One embedded S3 and, where executors must be told apart, one small cluster for all tests."""
+"""One embedded S3 and, where executors must be distinguished, one small cluster for all tests."""
 
 from __future__ import annotations
 

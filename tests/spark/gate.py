@@ -1,6 +1,6 @@
 """A proxy before the embedded S3, so that a test can hold back or refuse single requests.
 
-What is under test knows nothing of it: it is told the proxy's address as its endpoint.
+What is under test knows nothing of it: its endpoint is the proxy's address.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ about to commit, another publisher, or Spark, is first. Spark appends, rewrites 
 (``rewrite_data_files``, ``OPTIMIZE``), deletes rows (of Iceberg also by delete files), overwrites
 the table, and snapshots expire (Iceberg's own call, ``VACUUM``). Rows are counted by pyiceberg, or
 delta-rs, after each step, and what our catalog says of each output is compared with them: an output
-is proven only while all its rows are there, and always while nobody removed any or took the
+is proven only while all its rows are there, and always while no rows were removed or took the
 history away.
 """
 

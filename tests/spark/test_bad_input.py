@@ -1,4 +1,4 @@
-"""What is wrong with a run is told in one clear line, and stops nothing else."""
+"""What is wrong with a run is reported in one clear line, and stops nothing else."""
 
 from __future__ import annotations
 

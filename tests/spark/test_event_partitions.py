@@ -1,4 +1,4 @@
-"""The driver takes what events told, and marks it, as a worker does: no Spark is needed."""
+"""The driver takes what events named, and marks it, as a worker does: no Spark is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a destination's outputs are found out once, whoever comes first."""
+"""The columns of a destination's outputs are found out once, whichever run comes first."""
 
 from __future__ import annotations
 

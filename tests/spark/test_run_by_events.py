@@ -1,4 +1,4 @@
-"""``compactor run`` over what events told, with rows by the real Spark: taken, written, marked."""
+"""``compactor run`` over what events named, with rows by the real Spark: taken, written, marked."""
 
 from __future__ import annotations
 

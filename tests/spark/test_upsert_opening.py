@@ -1,4 +1,4 @@
-"""What Spark is told for a table with a key, and how a job ends whose table is not merged."""
+"""Spark's settings for a table with a key, and how a job ends whose table is not merged."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Stand-ins for EMR that end as a test wants; the execution's history tells their calls.
+"""Stand-ins for EMR that end as a test wants; the execution's history has their calls.
 
-A run's engine process is new, so what a stand-in counts starts anew with each run.
+A run's engine process is new, so what a stand-in counts restarts with each run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every way of the oversized branch, with stand-ins for EMR; the history tells what was called."""
+"""Every way of the oversized branch, with stand-ins for EMR; the history has what was called."""
 
 from __future__ import annotations
 

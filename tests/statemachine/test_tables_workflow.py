@@ -196,8 +196,7 @@ def test_what_is_left_says_why(good: tuple[Ran, list[str]]) -> None:
 
     assert whys[NOT_WORTH_IT] == "it does not pay"
     assert whys[ANOTHERS] == (
-        f"run another works on {ANOTHERS} with spark; if it has ended, --name another goes on"
-        " with it"
+        f"run another works on {ANOTHERS} with spark; if it has ended, --name another resumes it"
     )
     assert whys[OWNED].startswith("Glue owns it: its optimizers compaction are on")
 

@@ -1,4 +1,4 @@
-"""What a run leaves behind, for tests of its report; and the report's page, taken apart."""
+"""The documents that a run leaves, for tests of its report; and the report's page, taken apart."""
 
 from __future__ import annotations
 

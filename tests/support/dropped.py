@@ -1,6 +1,6 @@
 """Conditions that something between a client and its S3 server takes out of requests.
 
-A signature covers most headers and the body, so what is left is signed anew, with the credentials
+A signature covers most headers and the body, so what is left is signed again, with the credentials
 of the tests: the server sees a request that is in order, and asks for no condition.
 """
 

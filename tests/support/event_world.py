@@ -1,4 +1,4 @@
-"""A world whose runs take what events told: sources, a queue, the table, and runs by name.
+"""A world whose runs take what events named: sources, a queue, the table, and runs by name.
 
 Every record carries a number of its own, as in :mod:`tests.support.world`; whoever writes an object
 gets the messages that S3 would send, and delivers them as it likes.

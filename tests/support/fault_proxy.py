@@ -1,6 +1,6 @@
 """A proxy before an S3 server that does to requests what networks and servers do to them.
 
-Whoever asks knows nothing of it: the proxy's address is its endpoint, and the signature, which
+The client knows nothing of it: the proxy's address is its endpoint, and the signature, which
 covers the host, is passed on as it came. Which request meets which fault is drawn from the seed
 and from what the request is (operation, place, and how many of the same came before), so the
 draw is the same however the threads and processes of a run take turns.

@@ -2,9 +2,9 @@
 
     python -m tests.support.java      Spark's classes, loaded and checked once, below build/spark
 
-Compiling anew what has been compiled, to make it faster in the long run, and the threads of a
+Compiling again what has been compiled, to make it faster in the long run, and the threads of a
 garbage collector for large heaps take half of such a process's time; loading Spark's classes takes
-a third of the other half. Whenever there are more classes than it was told to reckon with, Java
+a third of the other half. Whenever there are more classes than its settings allow for, Java
 collects the whole heap: a twentieth. It leaves a file alone that it cannot use.
 """
 

@@ -1,4 +1,4 @@
-"""Tables that somebody else writes, with files of many sizes: real ones, of the real libraries."""
+"""Tables of other writers, with files of many sizes: real ones, of the real libraries."""
 
 from __future__ import annotations
 

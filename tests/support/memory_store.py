@@ -1,7 +1,7 @@
 """A strict in-memory S3: what the protocol tests stand on.
 
 It honours every condition that :mod:`compactor.ports` speaks of (servers on PyPI ignore some),
-shows no upload before it is completed, answers 409 to two completions of one key at once, checks
+shows no upload before it is completed, answers 409 to two concurrent completions of one key, checks
 part sizes, ETags and checksums, puts delete markers in versioned buckets, and answers a mistake in
 the caller with AssertionError, as S3 would with a 400.
 

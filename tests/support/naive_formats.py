@@ -1,9 +1,9 @@
 """Detection and framing without any rule for what is not certain.
 
-Every guard of the formats is taken out at once: what starts like JSON is JSON lines, a first
+All guards of the formats are taken out together: what starts like JSON is JSON lines, a first
 line of a ``.csv`` is a header unless a field in it is a number or an ISO date, everything else
 is text. What is recorded as decided of a table stays right. Sums and manifests are right, as they
-were when records were lost this way: only who reads the outputs as others do can tell.
+were when records were lost this way: only a reader of the outputs as others read them shows it.
 """
 
 from __future__ import annotations

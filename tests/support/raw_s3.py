@@ -1,4 +1,4 @@
-"""A server that sends whatever bytes a test makes up, in pieces and at times that it tells."""
+"""A server that sends whatever bytes a test makes up, in pieces and at times that the test sets."""
 
 from __future__ import annotations
 

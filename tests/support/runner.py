@@ -1,6 +1,6 @@
-"""Runs pytest and leaves no process behind, however it ends: ``python -m tests.support.runner …``.
+"""Runs pytest and ends all its processes, however it ends: ``python -m tests.support.runner …``.
 
-On Linux this process adopts whatever its descendants leave behind: servers, Java and workers in
+On Linux this process adopts whatever its descendants leave: servers, Java and workers in
 sessions of their own, which an interrupt of the terminal does not reach.
 """
 

@@ -1,4 +1,4 @@
-"""Which part of many generated cases ``make test`` plays; ``make proof`` plays all.
+"""Which part of many generated cases ``make test`` runs; ``make proof`` runs all.
 
 Always the same one, so that a red build is red again, and a green one says something of the change.
 """

@@ -1,4 +1,4 @@
-"""An HTTP server that answers what a test tells it to, and remembers what it was asked."""
+"""An HTTP server that answers as a test scripts it, and remembers what it was asked."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
     python -m tests.support.server_builds      all of them, before the tests need them
 
-Each version is pinned: Python packages and Java archives by hash in servers/*.txt, those of a
+Each version is pinned: Python packages and jars by hash in servers/*.txt, those of a
 server in servers/*.sha256, Go modules by the checksum database of Go. What is there is not fetched
 again; a new version gets a new directory.
 """

@@ -1,6 +1,6 @@
 """A small world of sources, workers and a reader who checks after every request.
 
-Every record carries a number of its own, so that a reader can tell a lost one from a doubled
+Every record carries a number of its own, so that a reader can distinguish a lost one from a doubled
 one. The reader looks at what S3 shows, never at the commit log.
 """
 

@@ -1,4 +1,4 @@
-"""A real S3 store on a server that answers what the test tells it to."""
+"""A real S3 store on a server that answers as the test scripts it."""
 
 from __future__ import annotations
 

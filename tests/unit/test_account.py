@@ -1,4 +1,4 @@
-"""What Lambda tells of the account, asked of a server that answers as Lambda does."""
+"""What Lambda says of the account, asked of a server that answers as Lambda does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log that is gone, built anew: what is proven, what is known to be older, and what is left."""
+"""A log that is gone, rebuilt: what is proven, what is known to be older, and what is left."""
 
 from __future__ import annotations
 

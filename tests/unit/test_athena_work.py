@@ -1,4 +1,4 @@
-"""Athena's part of an order: sent, repeated, compared, checked, and told in the receipt."""
+"""Athena's part of an order: sent, repeated, compared, checked, and recorded in the receipt."""
 
 from __future__ import annotations
 

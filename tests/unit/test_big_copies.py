@@ -1,4 +1,4 @@
-"""A source that takes many parts to copy: several go at once, in any order, or none is left."""
+"""A source of many copied parts: several run concurrently, in any order, or none is left."""
 
 from __future__ import annotations
 

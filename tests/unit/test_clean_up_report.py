@@ -1,4 +1,4 @@
-"""Clean-up's part of a report: every due partition is accounted for, every kept source told."""
+"""Clean-up's part of a report: every due partition is accounted for, every kept source named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody answers: told soon, in one line, and before anything else is begun."""
+"""No server answers: said soon, in one line, and before anything else is begun."""
 
 from __future__ import annotations
 

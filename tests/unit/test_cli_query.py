@@ -16,11 +16,12 @@ import pytest
 
 from compactor import layout
 from compactor.log.columnar import Rejects
+from compactor.model import Format
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_cli.commands import main
 from compactor_cli.duck import ask as ask_duckdb
-from compactor_cli.queried import Staged
+from compactor_cli.queried import KINDS, Staged
 from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3
 from tests.support.embedded import find_embedded
 from tests.support.parquet_outputs import commit_rows
@@ -230,6 +231,30 @@ def test_types_depend_on_all_records_not_on_the_first(tmp_path: Path) -> None:
     body = b'{"n": 1}\n' * 30_000 + b'{"n": "x"}\n'
     found = ask_duckdb("SELECT count(n) FROM records", [staged(tmp_path, "a.json", body)])
     assert found.rows == [(30_001,)]
+
+
+FLOW_LOG = b"version account-id start bytes\n2 123456789012 17 40\n2 123456789012 18 -\n"
+ARRAYS = b'[{"n": 1},{"n": 2},\n{"n": 3}]\n'
+CDN_LOG = b"#Version: 1.0\n#Fields: date time sc-bytes\n2026-01-01\t00:00:01\t7\n"
+
+
+def test_every_format_has_a_way_to_be_queried() -> None:
+    assert set(KINDS) == set(Format)
+
+
+def test_a_header_is_no_record_and_an_array_is_its_elements(tmp_path: Path) -> None:
+    given = [
+        staged(tmp_path, f"f.{KINDS[Format.VPC_FLOW]}", FLOW_LOG, "flow/"),
+        staged(tmp_path, f"g.{KINDS[Format.VPC_FLOW]}", FLOW_LOG, "flow/"),
+        staged(tmp_path, f"c.{KINDS[Format.CLOUDFRONT]}", CDN_LOG, "cdn/"),
+        staged(tmp_path, f"d.{KINDS[Format.CLOUDFRONT]}.gz", gzip.compress(CDN_LOG), "cdn/"),
+        staged(tmp_path, f"a.{KINDS[Format.JSON_ARRAY]}", ARRAYS, "array/"),
+        staged(tmp_path, f"l.{KINDS[Format.JSON_LINES]}", b'{"n": 4}\n{"n": 5}\n', "lines/"),
+    ]
+    counts = "SELECT partition, count(*) FROM records GROUP BY ALL ORDER BY ALL"
+    expected = [("array/", 3), ("cdn/", 2), ("flow/", 4), ("lines/", 2)]
+    assert ask_duckdb(counts, given).rows == expected
+    assert ask_duckdb("SELECT sum(n), sum(bytes) FROM records", given).rows == [(15, 80)]
 
 
 def test_hundreds_of_small_objects_fit_into_memory(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``compactor verify`` goes through everything and tells each case by name."""
+"""``compactor verify`` goes through everything and names each case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The count of one partition: listed once, left between two pages, and gone on with."""
+"""The count of one partition: listed once, left between two pages, and resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that decode for the first time, all at once; the type's first use crashed the process."""
+"""Threads that first decode concurrently; the type's first use crashed the process."""
 
 from __future__ import annotations
 

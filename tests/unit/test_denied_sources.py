@@ -1,4 +1,4 @@
-"""Sources that this role may not read, or not now: one stops nobody, a whole prefix is one line."""
+"""Sources that this role may not read, or not now: one stops nothing, a prefix is one line."""
 
 from __future__ import annotations
 

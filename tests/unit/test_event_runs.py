@@ -1,4 +1,4 @@
-"""Runs that take what events told: once each, marked after the commit, and nothing forgotten."""
+"""Runs that take what events named: once each, marked after the commit, and nothing forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What S3 says of an object, out of a message: every way of delivery, and what is none of S3's."""
+"""What S3 says of an object, out of a message: every way of delivery, and what is not from S3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker asks at once may be answered in any order: each of them comes to the same."""
+"""What a worker asks concurrently may be answered in any order: each of them comes to the same."""
 
 from __future__ import annotations
 

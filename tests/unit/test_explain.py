@@ -89,6 +89,15 @@ def test_the_setting_that_decides_is_named(
     assert decides in found["lines"]["candidate"]
 
 
+def test_a_partition_that_no_worker_may_take_leaves_its_sources(asked: Command) -> None:
+    fields = {"depth": 3, "min_objects": 1, "lambda_max_seconds": 0}
+    for engine, reason in (("none", "oversized"), ("emr", None)):
+        world = with_report(World(**fields, spark_engine=engine))
+        found = asked(world, put(world, "a.json", LINE, DAY))
+        assert (found["candidate"], found["reason"]) == (reason is None, reason)
+        assert ("spark_engine is none" in found["lines"]["candidate"]) is (reason is not None)
+
+
 def test_a_candidate_is_what_the_next_run_compacts(asked: Command) -> None:
     world = with_report(World(min_objects=1, depth=3))
     key = put(world, "a.json", LINE, DAY)

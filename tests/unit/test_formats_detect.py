@@ -1,4 +1,4 @@
-"""What a source's first bytes and its key tell of its format."""
+"""What a source's first bytes and its key show of its format."""
 
 from __future__ import annotations
 

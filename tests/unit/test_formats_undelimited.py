@@ -1,4 +1,4 @@
-"""JSON objects without a newline between them: told apart, put on lines, given back."""
+"""JSON objects without a newline between them: separated, put on lines, given back."""
 
 from __future__ import annotations
 

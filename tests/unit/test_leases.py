@@ -1,4 +1,4 @@
-"""One run a table at a time; what died keeps nobody out for ever."""
+"""One run a table at a time; a dead run blocks no other for ever."""
 
 from __future__ import annotations
 

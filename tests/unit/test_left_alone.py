@@ -1,4 +1,4 @@
-"""Sources that are not certain: left alone, told of, and tried again under other settings."""
+"""Sources that are not certain: left alone, reported, and tried again under other settings."""
 
 from __future__ import annotations
 

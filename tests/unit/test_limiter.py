@@ -1,4 +1,4 @@
-"""How many reads run at once, as the answers come in."""
+"""How many reads run concurrently, as the answers come in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a maintenance run is asked, what it orders and what it is told are read back as written."""
+"""What a maintenance run is asked, what it orders and what it returns are read back as written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history of a table: one small document a look, bounded, whoever sums it up meanwhile."""
+"""The history of a table: one small document a look, bounded, also while it is summed up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Athena's loop killed around each of its writes, and begun again: nothing is sent or told twice.
+"""Athena's loop killed around each of its writes, and begun again: nothing is done twice.
 
-Right behind a write, and right before the next: in between Athena may have done what it was sent.
+Right after a write, and right before the next: in between Athena may have done what it was sent.
 """
 
 from __future__ import annotations

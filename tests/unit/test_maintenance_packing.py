@@ -1,4 +1,4 @@
-"""What a rewrite of a table would take: the rules of the engines, told by example."""
+"""What a rewrite of a table would take: the rules of the engines, by example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done to a table, by whom, and why: told by example."""
+"""What is done to a table, by whom, and why: by example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of who may touch what: the first that matches counts, and what makes no sense is told."""
+"""Rules of who may touch what: the first that matches counts, and nonsense is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small sources, hundreds at once, by one thread: bodies and errors as of one at a time."""
+"""Small sources, hundreds concurrently, by one thread: bodies and errors as of one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever bytes answer the GET of a small source: what was listed is read, or an error told."""
+"""Whatever bytes answer the GET of a small source: what was listed is read, or an error raised."""
 
 from __future__ import annotations
 

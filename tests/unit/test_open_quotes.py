@@ -1,4 +1,4 @@
-"""Whether a source ends within a quoted field, told by a reader of one byte after the other."""
+"""Whether a source ends within a quoted field, by a reader of one byte after the other."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Glue's optimizers: set up as an order wants them, watched, and told of."""
+"""Glue's optimizers: set up as an order wants them, watched, and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Footers are read as far as they go, and anything that is none is refused, not misread."""
+"""Footers are read as far as they go, and anything else is refused, not misread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading ahead: in order, within a budget of bytes, and without a thread left behind."""
+"""Reading ahead: in order, within a budget of bytes, and no thread is left."""
 
 from __future__ import annotations
 

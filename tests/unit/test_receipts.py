@@ -1,4 +1,4 @@
-"""Receipts add up over the calls of a run, and tell why a call failed."""
+"""Receipts add up over the calls of a run, and say why a call failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reconcile: what no event told of is registered, and nothing else."""
+"""Reconcile: what no event named is registered, and nothing else."""
 
 from __future__ import annotations
 

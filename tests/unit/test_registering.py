@@ -1,4 +1,4 @@
-"""Registering: a message is done with when all it tells is stored, and its partition woken."""
+"""Registering: a message is done with when all it names is stored, and its partition woken."""
 
 from __future__ import annotations
 

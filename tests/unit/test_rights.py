@@ -1,4 +1,4 @@
-"""Where a right is missing, all that are missing are told at once, and asking leaves nothing."""
+"""Where a right is missing, all that are missing are named together, and asking writes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make test` and `make test-fast` leave no process behind."""
+"""`make test` and `make test-fast` end all their processes."""
 
 from __future__ import annotations
 

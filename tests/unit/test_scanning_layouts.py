@@ -1,4 +1,4 @@
-"""The layout of keys: what fits it, and that what is not clear is told as such."""
+"""The layout of keys: what fits it, and that what is not clear is shown as such."""
 
 from __future__ import annotations
 

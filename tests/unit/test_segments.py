@@ -1,4 +1,4 @@
-"""Outputs of segments that several threads encode: whoever does, the same bytes, one member."""
+"""Outputs of segments that several threads encode: whichever does, the same bytes, one member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told by one search is what a closer look tells."""
+"""What one search finds is what a closer look finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archives that a deployment ships are the ones that everything else merges with."""
+"""The jars that a deployment ships are the ones that everything else merges with."""
 
 from __future__ import annotations
 

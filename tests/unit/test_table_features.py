@@ -1,7 +1,7 @@
 """Which features of a table a run keeps, and which it refuses before it compacts anything.
 
 Each row here is a row of docs/tables.md. Tables have their features by hand where no library at
-hand makes them, and what is supported is counted by readers that are none of ours.
+hand makes them, and what is supported is counted by readers that are not ours.
 """
 
 from __future__ import annotations

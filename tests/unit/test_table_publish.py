@@ -1,4 +1,4 @@
-"""Outputs go into a table, each once, whatever is lost on the way and whoever else is at work."""
+"""Outputs go into a table, each once, whatever is lost on the way and whatever else is at work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was compared with a log in vain is compared anew once another entry is there."""
+"""What was compared with a log in vain is compared again once another entry is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources that are large, damaged, archived or change meanwhile: nothing is lost or left behind."""
+"""Sources that are large, damaged, archived or change meanwhile: nothing is lost or left over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each document of the state tells its version, and a later one is refused by one clear line."""
+"""Each document of the state names its version, and a later one is refused by one clear line."""
 
 from __future__ import annotations
 

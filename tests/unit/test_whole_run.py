@@ -1,4 +1,4 @@
-"""A whole run on workers that do as they are told: what is tried again, left, stopped, reported."""
+"""A whole run on scripted workers: what is tried again, left, stopped, reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The witness of an entry: a number of a log is given once, whoever deletes what had it."""
+"""The witness of an entry: a number of a log is given once, even if its entry is deleted."""
 
 from __future__ import annotations
 

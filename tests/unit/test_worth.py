@@ -1,4 +1,4 @@
-"""Partitions whose compaction does not pay back are left as they are, told, and judged again."""
+"""Partitions whose compaction does not pay back are left, reported, and judged again."""
 
 from __future__ import annotations
 

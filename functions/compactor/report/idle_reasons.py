@@ -43,7 +43,7 @@ def nothing_to_do(
         waiting: of the objects that are left for their age; None where that is not known.
         typed: settings are shown as options of the command line.
     """
-    parts = [_too_large(oversized)] if oversized else []
+    parts = [too_large(oversized)] if oversized else []
     reasons = sorted(
         map(SkipReason, skipped), key=lambda one: (one in _LAST, -skipped[one].objects)
     )
@@ -77,7 +77,8 @@ def _when(reason: SkipReason, waiting: Waiting) -> str:
     return f"the {which} is {age} old, so a run from {at} on takes them"
 
 
-def _too_large(partitions: int) -> str:
+def too_large(partitions: int) -> str:
+    """Why partitions are left that no worker may take, and the way out."""
     which = "1 partition is" if partitions == 1 else f"{partitions:,} partitions are"
     return (
         f"{which} larger than one worker may take, and spark_engine is none; give another engine,"

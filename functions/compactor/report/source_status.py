@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from compactor.discovery.counting import Count
+from compactor.discovery.fleet import Fleet
 from compactor.discovery.forecast import Forecast
 from compactor.discovery.search import dates_of
 from compactor.log.entries import Commit
@@ -21,7 +23,7 @@ from compactor.planning.dialects import Dialects
 from compactor.planning.plan import Knowledge
 from compactor.ports import ObjectStore
 from compactor.registry.streams import PartitionScheme
-from compactor.report.idle_reasons import moment_text
+from compactor.report.idle_reasons import moment_text, too_large
 from compactor.report.object_status import (
     UNKNOWN_SETTINGS,
     Inquiry,
@@ -190,9 +192,20 @@ def _planned(
     if outside := _outside(settings, partition, inquiry.clock.now()):
         return outside, "outside_of_the_window"
     reason, when = _reason(inquiry, settings, present, partition)
+    if reason is None and _is_left_for_size(inquiry, settings, partition):
+        return f"no, oversized: its partition: {too_large(1)}", "oversized"
     if reason is None:
         return f"yes: a run over {partition.path or '(root)'} compacts it now", ""
     return _no(reason, settings, when, known)
+
+
+def _is_left_for_size(inquiry: Inquiry, settings: Settings, partition: Partition) -> bool:
+    """Whether no worker may take the partition, and there is no Spark for it."""
+    if settings.spark_engine != "none":
+        return False
+    log = CommitLog(inquiry.store, settings, partition)
+    count = Count(settings, inquiry.store, lambda _: log.load().committed, Fleet())
+    return count((partition, None))[1].oversized
 
 
 def _no(
@@ -247,7 +260,8 @@ def _reason(
         return None, ""
     ready = "" if forecast.waiting is None else moment_text(forecast.waiting.ready_at, now)
     when = f"a run from {ready} on takes it" if ready else ""
-    return next((one for one in _BY_PARTITION if one in planned.skipped), None), when
+    reasons = (one for one in (*_BY_PARTITION, *planned.skipped) if one in planned.skipped)
+    return next(reasons, SkipReason.TOO_FEW), when
 
 
 # What became of it

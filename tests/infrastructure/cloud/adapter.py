@@ -1,6 +1,6 @@
 """A handler for the local engine that passes every event on to the deployed function it is for.
 
-What is deployed is told by the file that :data:`FUNCTIONS` names: for each function its handler,
+What is deployed is in the file that :data:`FUNCTIONS` names: for each function its handler,
 its code's directory and the variables of its environment.
 """
 

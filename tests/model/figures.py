@@ -1,0 +1,18 @@
+"""What the searches leave for the table of ``make proof``."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+#: Larger starts are searched as well.
+IN_PROOF = "S3_COMPACTOR_PROOF_DIR" in os.environ
+
+
+def keep_figures(directory: Path | None, name: str, states: int) -> None:
+    """Add a search to the figures: its states, 0 for one that ends at a fault by intention."""
+    if directory is not None:
+        path = directory / "model.json"
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        path.write_text(json.dumps(known | {name: states}), encoding="utf-8")

@@ -1,0 +1,265 @@
+"""One partition on S3: what is stored, how requests are answered, and what happens to it by itself.
+
+S3 is strongly consistent, and answers one request at a time: that is all that the protocol has to
+rely on, besides ``If-Match``, ``If-None-Match: *`` and the checksum of a completed upload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from tests.model.processes import NOTHING, Service, plain, request
+
+GONE, TAKEN, WRONG, DONE = "gone", "taken", "wrong bytes", "done"
+FLIPPED, FOREIGN = "flipped bytes", "another's"
+
+
+class Entry(NamedTuple):
+    """An entry of the commit log; one without a key has no output.
+
+    Attributes:
+        commit: its random id, which is that of its upload, too.
+        key: of its output.
+        sources: what is compacted in it.
+        records: what its output holds.
+        replaces: number of the entry that it makes void.
+        again: what came again, and an earlier entry has the content of.
+    """
+
+    commit: str
+    key: str = ""
+    sources: frozenset[str] = NOTHING
+    records: frozenset[str] = NOTHING
+    replaces: int = 0
+    again: frozenset[str] = NOTHING
+
+    def __str__(self) -> str:
+        void = f" replaces {self.replaces}" if self.replaces else ""
+        again = f" again {plain(self.again)}" if self.again else ""
+        return f"{self.commit} of {plain(self.sources)}{again}{void}"
+
+
+HOLE = Entry("")
+
+
+@cache
+def replaced_in(log: tuple[Entry, ...]) -> frozenset[int]:
+    return frozenset(entry.replaces for entry in log if entry.replaces)
+
+
+@cache
+def committed_in(log: tuple[Entry, ...]) -> frozenset[str]:
+    """Sources that valid entries name."""
+    return frozenset().union(*(one.sources | one.again for one in valid_in(log).values()))
+
+
+@cache
+def contents_in(log: tuple[Entry, ...]) -> frozenset[str]:
+    """Records that valid entries have."""
+    return frozenset().union(*(one.records for one in valid_in(log).values()))
+
+
+def valid_in(log: tuple[Entry, ...]) -> dict[int, Entry]:
+    """Entries that no later one makes void, by number."""
+    return {n: one for n, one in enumerate(log, 1) if n not in replaced_in(log)}
+
+
+def record_of(version: str) -> str:
+    """The content of a source: a1' is a1, delivered again with another ETag."""
+    return version.rstrip("'")
+
+
+class World(NamedTuple):
+    """What is stored, and what the model remembers of it.
+
+    Attributes:
+        sources: what stands, by the letter of its key and its version: "a1" or "a2". The version
+            is its ETag, and its one record, too; but "a1'" has the record of "a1".
+        written: every record that ever arrived.
+        taken_back: records that their producer wrote over.
+        log: entries by number, from 1; None for one that is not there.
+        witnesses: likewise, the commit that each names; empty where there is none.
+        uploads: those that are open: their commit, the key, and the bytes stored.
+        outputs: what can be read: the key, and the bytes.
+        aged: numbers of entries that are older than the retention, and so is what notes them.
+        committed: every commit that was ever written.
+        spoiled: something happened after which a worker may refuse to go on.
+        fault: what a request did that none may do.
+    """
+
+    sources: frozenset[str] = frozenset({"a1"})
+    written: frozenset[str] = frozenset({"a1"})
+    taken_back: frozenset[str] = NOTHING
+    log: tuple[Entry | None, ...] = ()
+    witnesses: tuple[str, ...] = ()
+    uploads: frozenset[tuple[str, str, frozenset[str]]] = NOTHING
+    outputs: frozenset[tuple[str, frozenset[str]]] = NOTHING
+    aged: frozenset[int] = NOTHING
+    committed: frozenset[str] = NOTHING
+    spoiled: bool = False
+    fault: str = ""
+
+
+class S3(Service):
+    """Answers requests as S3 does."""
+
+    world: World
+
+    @request
+    def list_log(self) -> tuple[tuple[Entry | None, ...], tuple[str, ...]]:
+        return self.world.log, self.world.witnesses
+
+    @request
+    def list_sources(self) -> frozenset[str]:
+        return self.world.sources
+
+    @request
+    def list_outputs(self) -> frozenset[str]:
+        return frozenset(key for key, _ in self.world.outputs)
+
+    @request
+    def read_outputs(self) -> frozenset[str]:
+        """What a query of the destination finds."""
+        return frozenset().union(*(records for _, records in self.world.outputs))
+
+    @request
+    def get_source(self, version: str) -> str:
+        """Its record; empty where it is gone or another one."""
+        if "If-Match on read" in self.without:
+            there = (record_of(one) for one in self.world.sources if one[0] == version[0])
+            return next(there, "")
+        return record_of(version) if version in self.world.sources else ""
+
+    @request
+    def head_output(self, key: str) -> frozenset[str] | None:
+        return dict(self.world.outputs).get(key)
+
+    @request
+    def store_upload(self, commit: str, key: str, records: frozenset[str]) -> None:
+        self.now(uploads=self.world.uploads | {(commit, key, records)})
+
+    @request
+    def abort_upload(self, commit: str) -> None:
+        self.now(uploads=frozenset(one for one in self.world.uploads if one[0] != commit))
+
+    @request
+    def create_entry(self, number: int, entry: Entry) -> str:
+        missing = number - len(self.world.log)
+        log = self.world.log + (None,) * missing
+        if log[number - 1] is not None and "If-None-Match on commit" not in self.without:
+            return TAKEN
+        self.now(
+            log=(*log[: number - 1], entry, *log[number:]),
+            witnesses=self.world.witnesses + ("",) * missing,
+            committed=self.world.committed | {entry.commit},
+        )
+        return DONE
+
+    @request
+    def create_witness(self, number: int, commit: str) -> str:
+        """Whose witness there is now."""
+        found = self.world.witnesses
+        if not found[number - 1]:
+            self.now(witnesses=(*found[: number - 1], commit, *found[number:]))
+        return found[number - 1] or commit
+
+    @request
+    def note_publication(self, number: int) -> None:
+        """Retention counts from here."""
+        self.now(aged=self.world.aged - {number})
+
+    @request
+    def head_note(self, number: int) -> bool:
+        """The entry, and the note of its publication where there is one, are old enough."""
+        return number in self.world.aged
+
+    @request
+    def complete_upload(self, entry: Entry) -> str:
+        stored = next((one for one in self.world.uploads if one[0] == entry.commit), None)
+        if stored is None:
+            return GONE
+        there = dict(self.world.outputs).get(entry.key)
+        if there is not None and "If-None-Match on publish" not in self.without:
+            return TAKEN
+        if stored[2] != entry.records and "checksum on publish" not in self.without:
+            return WRONG
+        kept = frozenset(one for one in self.world.outputs if one[0] != entry.key)
+        self.now(uploads=self.world.uploads - {stored}, outputs=kept | {(entry.key, stored[2])})
+        if there is not None:
+            self.now(fault=f"output {entry.key} is written over another object")
+        elif entry.commit not in self.world.committed:
+            self.now(fault=f"output {entry.key} can be read, and no commit names it")
+        elif stored[2] != entry.records:
+            self.now(fault=f"output {entry.key} has other bytes than were read")
+        return DONE
+
+    @request
+    def delete_source(self, version: str) -> None:
+        ignored = "ETag on delete" in self.without
+        kept = (
+            one
+            for one in self.world.sources
+            if not (one == version or (ignored and one[0] == version[0]))
+        )
+        self.now(sources=frozenset(kept))
+
+
+#: Requests that change what others see, and may arrive after their sender gave up.
+WRITES = frozenset(
+    {"abort_upload", "create_entry", "create_witness", "complete_upload", "delete_source"}
+    | {"note_publication"}
+)
+
+
+# What happens by itself. Each gives every way in which it may happen now: words, and the world.
+
+
+def arrives(world: World, version: str) -> Iterator[tuple[str, World]]:
+    """A producer puts a source, perhaps over another one."""
+    before = frozenset(one for one in world.sources if one[0] == version[0])
+    sources = world.sources - before | {version}
+    written = world.written | {record_of(version)}
+    taken_back = world.taken_back | set(map(record_of, before)) - {record_of(version)}
+    after = world._replace(sources=sources, written=written, taken_back=taken_back)
+    yield f"a producer puts {version}", after
+
+
+def upload_aborted(world: World) -> Iterator[tuple[str, World]]:
+    for one in world.uploads:
+        words = f"the lifecycle rule aborts the upload of {one[0]}"
+        yield words, world._replace(uploads=world.uploads - {one})
+
+
+def bytes_flipped(world: World) -> Iterator[tuple[str, World]]:
+    for one in world.uploads:
+        uploads = world.uploads - {one} | {(one[0], one[1], one[2] | {FLIPPED})}
+        words = f"bytes are flipped on their way to the upload of {one[0]}"
+        yield words, world._replace(uploads=uploads, spoiled=True)
+
+
+def key_taken(world: World) -> Iterator[tuple[str, World]]:
+    for _, key, _ in world.uploads:
+        if key not in dict(world.outputs):
+            outputs = world.outputs | {(key, frozenset({FOREIGN}))}
+            yield (
+                f"somebody puts an object at {key}",
+                world._replace(outputs=outputs, spoiled=True),
+            )
+
+
+def log_object_deleted(world: World) -> Iterator[tuple[str, World]]:
+    world = world._replace(spoiled=True)
+    for number, entry in enumerate(world.log, 1):
+        if entry is not None:
+            log = (*world.log[: number - 1], None, *world.log[number:])
+            yield f"somebody deletes entry {number}", world._replace(log=log)
+        if world.witnesses[number - 1]:
+            witnesses = (*world.witnesses[: number - 1], "", *world.witnesses[number:])
+            yield f"somebody deletes the witness of {number}", world._replace(witnesses=witnesses)
+
+
+EVENTS: dict[str, Callable[[World], Iterator[tuple[str, World]]]] = {
+    one.__name__: one for one in (upload_aborted, bytes_flipped, key_taken, log_object_deleted)
+}

@@ -1,0 +1,308 @@
+"""A table, its log and the commit log of one partition; and what happens to them by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from tests.model.processes import NOTHING, Service, request
+
+DONE, TAKEN = "done", "taken"
+
+
+class Commit(NamedTuple):
+    """An entry of the partition's commit log; one without an output makes another void."""
+
+    output: str
+    replaces: int = 0
+
+    def __str__(self) -> str:
+        return self.output + (f" replaces {self.replaces}" if self.replaces else "")
+
+
+class Entry(NamedTuple):
+    """An entry of the table log: outputs, and how far the commit log is gone through with them."""
+
+    name: str
+    outputs: tuple[str, ...]
+    reached: int
+
+    def __str__(self) -> str:
+        return f"{self.name} of {' '.join(self.outputs)}"
+
+
+class Snapshot(NamedTuple):
+    """Files by name with their records, what made it, and the one before."""
+
+    files: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    operation: str = "append"
+    parent: int = -1
+    expired: bool = False
+
+    @property
+    def records(self) -> list[str]:
+        return [record for _, records in self.files for record in records]
+
+
+class Table(NamedTuple):
+    """Snapshots and the current one; up to which entry it has all, and the snapshot that said so.
+
+    Attributes:
+        version: of the metadata; another one after each change.
+    """
+
+    snapshots: tuple[Snapshot, ...] = (Snapshot(),)
+    current: int = 0
+    last: int = 0
+    ours: int = 0
+    version: int = 0
+
+    def __str__(self) -> str:
+        files = " ".join(name for name, _ in self.now.files) or "no file"
+        return f"version {self.version} with {files}, everything up to {self.last}"
+
+    def changed(self, **changed: Any) -> Table:
+        return self._replace(version=self.version + 1, **changed)
+
+    @property
+    def now(self) -> Snapshot:
+        return self.snapshots[self.current]
+
+    @property
+    def is_rolled_back(self) -> bool:
+        at = self.current
+        while at > self.ours:
+            at = self.snapshots[at].parent
+        return self.last > 0 and at != self.ours
+
+    def with_snapshot(self, files: Any, operation: str, **said: int) -> Table:
+        made = Snapshot(tuple(sorted(files)), operation, self.current)
+        return self.changed(snapshots=(*self.snapshots, made), current=len(self.snapshots), **said)
+
+    def has_rows_of(self, file: str, *, any_change: bool) -> bool:
+        """The file is part of the table, or was rewritten into files that are."""
+        if file in dict(self.now.files):
+            return True
+        return any(
+            all(self.has_rows_of(one, any_change=any_change) for one in added)
+            for removed, added, is_rewrite in self._changes()
+            if file in removed and (is_rewrite or any_change)
+        )
+
+    def _changes(self) -> Iterator[tuple[set[str], set[str], bool]]:
+        for one in self.snapshots:
+            if one.parent >= 0 and not one.expired:
+                before, after = dict(self.snapshots[one.parent].files), dict(one.files)
+                added = after.keys() - before.keys()
+                yield before.keys() - after.keys(), added, one.operation == "replace"
+
+
+class World(NamedTuple):
+    """What is stored, and what the model remembers of it.
+
+    Attributes:
+        sources: records that their sources still have. Output "a" has the record "a".
+        commits: the partition's commit log.
+        uploads: numbers of commits whose upload is open.
+        outputs: those that can be read.
+        log: the table log; None for an entry that was deleted.
+        witnesses: the entry that each names; empty where there is none.
+        mark: the highest number that the table was seen with.
+        removed: records that users removed from the table.
+        foreign: records that others wrote.
+        spoiled: something happened after which a publisher may refuse to go on.
+    """
+
+    sources: frozenset[str] = NOTHING
+    commits: tuple[Commit, ...] = ()
+    uploads: frozenset[int] = NOTHING
+    outputs: frozenset[str] = NOTHING
+    log: tuple[Entry | None, ...] = ()
+    witnesses: tuple[str, ...] = ()
+    mark: int = 0
+    table: Table = Table()
+    removed: frozenset[str] = NOTHING
+    foreign: frozenset[str] = NOTHING
+    spoiled: bool = False
+    fault: str = ""
+
+
+class Services(Service):
+    """S3 and the catalog of the table."""
+
+    world: World
+
+    @request
+    def list_commits(self) -> tuple[Commit, ...]:
+        return self.world.commits
+
+    @request
+    def head_commit(self, number: int) -> Commit | None:
+        return self.world.commits[number - 1] if number <= len(self.world.commits) else None
+
+    @request
+    def head_output(self, output: str) -> bool:
+        return output in self.world.outputs
+
+    @request
+    def list_log(self) -> tuple[tuple[Entry | None, ...], tuple[str, ...], int]:
+        return self.world.log, self.world.witnesses, self.world.mark
+
+    @request
+    def create_entry(self, number: int, entry: Entry) -> str:
+        missing = number - len(self.world.log)
+        log, witnesses = self.world.log + (None,) * missing, self.world.witnesses + ("",) * missing
+        if log[number - 1] is not None and "create-if-absent of entries" not in self.without:
+            return TAKEN
+        self.now(log=(*log[: number - 1], entry, *log[number:]), witnesses=witnesses)
+        return DONE
+
+    @request
+    def create_witness(self, number: int, name: str) -> str:
+        """Whose witness there is now."""
+        found = self.world.witnesses
+        if not found[number - 1]:
+            self.now(witnesses=(*found[: number - 1], name, *found[number:]))
+        return found[number - 1] or name
+
+    @request
+    def create_mark(self, number: int) -> None:
+        self.now(mark=max(self.world.mark, number))
+
+    @request
+    def load_table(self) -> Table:
+        return self.world.table
+
+    @request
+    def swap_table(self, read: Table, outputs: tuple[str, ...], number: int) -> str:
+        """One commit: files, and the number; conditional on the metadata that was read."""
+        table = self.world.table
+        if "condition on metadata" in self.without:
+            is_same = table.current == read.current
+        else:
+            is_same = table.version == read.version
+        if not is_same and "condition of the table's commit" not in self.without:
+            return TAKEN
+        files = (*table.now.files, *((one, (one,)) for one in outputs))
+        made = len(table.snapshots)
+        self.now(table=table.with_snapshot(files, "append", last=number, ours=made))
+        return DONE
+
+    @request
+    def publish_output(self, number: int) -> bool:
+        """Whether the output of a commit can be read now."""
+        output = self.world.commits[number - 1].output
+        if number in self.world.uploads:
+            uploads = self.world.uploads - {number}
+            self.now(uploads=uploads, outputs=self.world.outputs | {output})
+        return output in self.world.outputs
+
+    @request
+    def rebuild_output(self, number: int) -> None:
+        """Commit an output once more in place of one that was lost; it is published later."""
+        output = self.world.commits[number - 1].output
+        if output in self.world.sources and number not in replaced_in(self.world.commits):
+            commits = (*self.world.commits, Commit(output, number))
+            self.now(commits=commits, uploads=self.world.uploads | {len(commits)})
+
+    @request
+    def delete_source(self, record: str) -> None:
+        self.now(sources=self.world.sources - {record})
+
+
+WRITES = frozenset({"create_entry", "create_witness", "create_mark", "swap_table", "delete_source"})
+
+
+def replaced_in(commits: tuple[Commit, ...]) -> dict[int, int]:
+    """By what a commit was replaced."""
+    return {one.replaces: number for number, one in enumerate(commits, 1) if one.replaces}
+
+
+# What happens by itself. Each gives every way in which it may: words, and what it changes.
+Ways = Iterator[tuple[str, dict[str, Any]]]
+
+
+def output_committed(world: World) -> Ways:
+    output = chr(ord("a") + len({one.output for one in world.commits}))
+    commits = (*world.commits, Commit(output))
+    changed = {"commits": commits, "uploads": world.uploads | {len(commits)}}
+    yield f"a worker commits output {output}", changed | {"sources": world.sources | {output}}
+
+
+def upload_aborted(world: World) -> Ways:
+    for number in world.uploads:
+        words = f"the lifecycle rule aborts the upload of commit {number}"
+        yield words, {"uploads": world.uploads - {number}}
+
+
+def others_append(world: World) -> Ways:
+    table, record = world.table, _next_foreign(world)
+    made = table.with_snapshot((*table.now.files, (record, (record,))), "append")
+    yield f"others append {record}", {"table": made, "foreign": world.foreign | {record}}
+
+
+def table_compacted(world: World) -> Ways:
+    table = world.table
+    if table.now.files:
+        files = [(f"file {len(table.snapshots)}", tuple(sorted(table.now.records)))]
+        yield "others compact the table", {"table": table.with_snapshot(files, "replace")}
+
+
+def file_overwritten(world: World) -> Ways:
+    """As many rows come in as go."""
+    table, record = world.table, _next_foreign(world)
+    for file in table.now.files:
+        files = [*(one for one in table.now.files if one != file), (record, (record,))]
+        changed = {"removed": world.removed | set(file[1]), "foreign": world.foreign | {record}}
+        made = table.with_snapshot(files, "overwrite")
+        yield f"a user overwrites {file[0]} with {record}", changed | {"table": made}
+
+
+def snapshots_expired(world: World) -> Ways:
+    """What no snapshot names any more is deleted, outputs as well: they are the table's own."""
+    table = world.table
+    snapshots = tuple(one._replace(expired=True) for one in table.snapshots)
+    snapshots = (*snapshots[: table.current], table.now, *snapshots[table.current + 1 :])
+    ever = {file for one in table.snapshots for file, _ in one.files}
+    outputs = world.outputs - (ever - dict(table.now.files).keys())
+    changed = {"table": table.changed(snapshots=snapshots), "outputs": outputs}
+    yield "the table's snapshots expire", changed
+
+
+def rolled_back(world: World) -> Ways:
+    """The snapshot before is the current one; the number stays as it is."""
+    table = world.table
+    if table.now.parent >= 0 and not table.snapshots[table.now.parent].expired:
+        made = table.changed(current=table.now.parent)
+        gone = set(table.now.records) - set(made.now.records)
+        changed = {"removed": world.removed | gone, "spoiled": True}
+        yield "a user rolls the table back", changed | {"table": made}
+
+
+def brought_back(world: World) -> Ways:
+    """All of it is as it was before we came, and the number, too."""
+    if world.table.last:
+        removed = world.removed | set(world.table.now.records)
+        made = world.table.changed(current=0, last=0, ours=0)
+        changed = {"removed": removed, "spoiled": True, "table": made}
+        yield "a user brings back the table of a week ago", changed
+
+
+def entry_deleted(world: World) -> Ways:
+    for number, entry in enumerate(world.log, 1):
+        if entry is not None:
+            log = (*world.log[: number - 1], None, *world.log[number:])
+            yield f"somebody deletes entry {number}", {"log": log, "spoiled": True}
+
+
+def _next_foreign(world: World) -> str:
+    return f"x{len(world.foreign) + 1}"
+
+
+EVENTS: dict[str, Callable[[World], Ways]] = {
+    one.__name__: one
+    for one in (
+        *(output_committed, upload_aborted, others_append, table_compacted, file_overwritten),
+        *(snapshots_expired, rolled_back, brought_back, entry_deleted),
+    )
+}
