@@ -162,9 +162,9 @@ def _compare_names(
     named: _Named, sources: Mapping[str, str | None], outputs: Mapping[str, str], proof: Proof
 ) -> None:
     gone = [key for key, _ in named.sources if key not in sources]
-    _find(proof, "sources named by commits are missing or changed", gone)
-    _find(proof, "outputs named by commits are missing", named.outputs - outputs.keys())
-    _find(proof, "objects are not named by any commit", outputs.keys() - named.outputs)
+    _find(proof, "missing or changed sources that commits name", gone)
+    _find(proof, "missing outputs that commits name", named.outputs - outputs.keys())
+    _find(proof, "objects without a commit", outputs.keys() - named.outputs)
 
 
 def _find(proof: Proof, what: str, keys: Iterable[str]) -> None:
