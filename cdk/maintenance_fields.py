@@ -55,15 +55,15 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
         _MAINTENANCE,
         None,
         or_null(MAINTENANCE),
-        "Which tables are maintained, and how: makes the second state machine, NAME-tables. It is"
-        " the input that its schedule starts runs with.",
+        "Which tables are maintained, and how. It creates the second state machine, NAME-tables,"
+        " and is the input of its scheduled runs.",
     ),
     FieldSpec(
         "maintenance_locations",
         _MAINTENANCE,
         (),
         LOCATIONS,
-        "Where these tables lie: roles that maintain them may read, write and delete there, and"
+        "Where these tables are. Roles of maintenance may read, write and delete there, and"
         " nowhere else.",
     ),
     FieldSpec(
@@ -71,16 +71,16 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
         _MAINTENANCE,
         None,
         or_null(SCHEDULE),
-        "When maintenance runs, in schedule_time_zone; null: when you start it. Give it once you"
-        " have seen one go well.",
+        "When maintenance runs, in schedule_time_zone. null: only when you start it. Set it once"
+        " you have seen a run succeed.",
     ),
     FieldSpec(
         "glue_optimizers",
         _MAINTENANCE,
         (),
         GLUE_TABLES,
-        "Tables whose optimizers the stack makes and keeps: compaction, retention and removal of"
-        " orphan files, as the first rule of maintenance that matches says.",
+        "Tables for which the stack configures Glue's optimizers (compaction, retention, orphan"
+        " files), by the first rule of maintenance that matches.",
     ),
 )
 

@@ -84,8 +84,8 @@ class RunFields:
             _WHERE,
             _REQUIRED,
             _SOURCE,
-            "Where the small objects are. The segments before the first wildcard are the source"
-            " root; what follows it names a partition in the destination.",
+            "Where the small objects are. The part before the first wildcard is the source root;"
+            " what follows it names partitions in the destination.",
         ),
     ]
     s3_destination_uri: Annotated[
@@ -94,8 +94,8 @@ class RunFields:
             _WHERE,
             _REQUIRED,
             _LOCATION,
-            "Where the outputs go, under the same paths. Source and destination must not contain"
-            " each other.",
+            "Where outputs are written, under the same paths. Source and destination must not"
+            " contain each other.",
         ),
     ]
     s3_state_uri: Annotated[
@@ -104,9 +104,8 @@ class RunFields:
             _WHERE,
             None,
             _LOCATION,
-            "Where the commit log, the work items and the reports go; outside source and"
-            " destination. By default _compactor/<destination prefix>/ in the destination's"
-            " bucket.",
+            "Where the commit log, work items and reports are stored, outside source and"
+            " destination. Default: _compactor/<destination prefix>/ in the destination's bucket.",
         ),
     ]
     date_format: Annotated[
@@ -116,7 +115,7 @@ class RunFields:
             None,
             _DATES,
             "How dates are written in the prefixes below the source. Partitions are the prefixes"
-            " of the window that duration, or start and end, give.",
+            " whose dates lie in the window given by duration, or by start and end.",
         ),
     ]
     duration: Annotated[
@@ -125,8 +124,8 @@ class RunFields:
             _PARTITIONS,
             None,
             whole_days(1, 36_500),
-            "How many whole days before today (UTC, today excluded) the window has. 1, which is"
-            " yesterday, when date_format is given without duration and start.",
+            "Length of the window in whole days before today (UTC; today is excluded). Default: 1,"
+            " yesterday, if date_format is given without duration and start.",
         ),
     ]
     start: Annotated[
@@ -135,8 +134,8 @@ class RunFields:
             _PARTITIONS,
             None,
             _MOMENT,
-            "Where the window starts, instead of duration. Every partition that overlaps the"
-            " window is taken.",
+            "Start of the window, instead of duration. Every partition that overlaps the window is"
+            " compacted.",
         ),
     ]
     end: Annotated[
@@ -145,8 +144,8 @@ class RunFields:
             _PARTITIONS,
             None,
             _MOMENT,
-            "Where the window that start begins ends: a date is its last day, a date and time is"
-            " excluded itself. By default the end of yesterday (UTC).",
+            "End of the window that start begins: a date is the last day included, a date and time"
+            " is excluded. By default the end of yesterday (UTC).",
         ),
     ]
     depth: Annotated[
@@ -155,8 +154,9 @@ class RunFields:
             _PARTITIONS,
             0,
             whole(0, 32),
-            "Without date_format: how many levels of / below the source name a partition. 0 makes"
-            " the source (or each prefix its wildcards match) one partition.",
+            "Without date_format: the number of prefix levels below the source that form a"
+            " partition. 0 makes the source, or each prefix that its wildcards match, one"
+            " partition.",
         ),
     ]
     listing: Annotated[
@@ -165,13 +165,11 @@ class RunFields:
             _WHICH,
             "list",
             _LISTING,
-            "Where the run learns which objects there are: LIST; the newest S3 Inventory of the"
-            " source's bucket below a prefix, or the one that is named, or the newest snapshot of"
-            " the live inventory table that S3 Metadata keeps, and then what is newer than that is"
-            " left for a later run, and ages are counted back from it; or the events that are kept"
-            " as a stream in a DynamoDB table, and then all is taken that is pending, without a"
-            " window. An inventory is in CSV, with Size, LastModifiedDate and ETag, and covers the"
-            " whole source.",
+            "How the run finds objects. list: LIST. inventory: the newest S3 Inventory below a"
+            " prefix, the one given, or the newest snapshot of an S3 Metadata live inventory table;"
+            " newer objects are left for a later run, and ages count back from it. An S3 Inventory"
+            " must be CSV, have Size, LastModifiedDate and ETag, and cover the whole source."
+            " events: the objects pending in a stream of a DynamoDB table, without a window.",
         ),
     ]
     include: Annotated[
@@ -180,16 +178,14 @@ class RunFields:
             _WHICH,
             (),
             globs(),
-            "Globs on the key below the source root; * matches / too. Only matching objects are"
-            " compacted; an empty list means all. Levels and names that begin with _ or . are"
-            " left alone unless a pattern spells each of them out, as _raw/* does.",
+            "Globs matched against the key below the source root; * also matches /. Only matching"
+            " objects are compacted; an empty list matches all. Names and levels that begin with _"
+            " or . are left alone unless a pattern spells them out, such as _raw/*.",
         ),
     ]
     exclude: Annotated[
         tuple[str, ...],
-        Declared(
-            _WHICH, (), globs(), "Globs like those of include; matching objects are left alone."
-        ),
+        Declared(_WHICH, (), globs(), "Globs as in include; matching objects are left alone."),
     ]
     policies: Annotated[
         tuple[Mapping[str, Any], ...],
@@ -197,9 +193,9 @@ class RunFields:
             _WHICH,
             (),
             Reader("a list of rules (docs/maintenance.md)", checked_policies),
-            "Rules by patterns of objects such as s3://logs/app/*, as those of tables: what the"
-            " first that matches says to leave is neither compacted nor deleted, and in its quiet"
-            " hours nothing is.",
+            "Rules by object patterns such as s3://logs/app/*. The first rule that matches"
+            " applies: objects it says to leave are neither compacted nor deleted, and nothing"
+            " happens in its quiet hours.",
         ),
     ]
     settle_seconds: Annotated[
@@ -208,7 +204,7 @@ class RunFields:
             _WHICH,
             600,
             _SECONDS,
-            "Objects that arrived less than this many seconds ago are left for a later run.",
+            "Objects younger than this are left for a later run.",
         ),
     ]
     open_partition_seconds: Annotated[
@@ -217,8 +213,8 @@ class RunFields:
             _WHICH,
             3_600,
             _SECONDS,
-            "While the newest object of a partition is younger than this many seconds, only full"
-            " outputs are written there.",
+            "While the newest object of a partition is younger than this, only full outputs are"
+            " written there.",
         ),
     ]
     min_objects: Annotated[
@@ -227,14 +223,12 @@ class RunFields:
             _WHICH,
             1,
             whole(1, 1_000_000),
-            "A partition with fewer candidates than this is left alone.",
+            "Partitions with fewer candidates are left alone.",
         ),
     ]
     retry_quarantined: Annotated[
         bool,
-        Declared(
-            _WHICH, False, flag(), "Try again the objects that an earlier run found unreadable."
-        ),
+        Declared(_WHICH, False, flag(), "Try objects again that an earlier run could not read."),
     ]
     bucket_copies: Annotated[
         str,
@@ -242,9 +236,9 @@ class RunFields:
             _WHICH,
             "refuse",
             one_of("refuse", "compact"),
-            "What becomes of a partition with objects that were compacted already from another"
-            " bucket, under the same key and with the same ETag, as after a bucket was copied:"
-            " refuse it, or compact them as well.",
+            "What to do with a partition whose objects were already compacted from another bucket,"
+            " under the same key and with the same ETag, as after copying a bucket: refuse the"
+            " partition, or compact them again.",
         ),
     ]
     target_bytes: Annotated[
@@ -253,8 +247,8 @@ class RunFields:
             _SIZES,
             None,
             size(5 * MIB, 4 * TIB),
-            "Aimed-at size of an output, in bytes. By default 128 MiB for compressed and 1 GiB"
-            " for uncompressed outputs.",
+            "Target size of an output, in bytes. By default 128 MiB for compressed and 1 GiB for"
+            " uncompressed outputs.",
         ),
     ]
     format: Annotated[
@@ -263,8 +257,8 @@ class RunFields:
             _FORMATS,
             "auto",
             one_of("auto", *Format),
-            "The format of all objects, when it shall not be found out from their keys and first"
-            " bytes. parquet merges Parquet objects, by Spark.",
+            "Format of all objects. auto detects it from keys and content. parquet merges Parquet"
+            " objects, by Spark.",
         ),
     ]
     encoding: Annotated[
@@ -273,9 +267,9 @@ class RunFields:
             _FORMATS,
             "utf-8",
             one_of("utf-8", "single_byte", "any_bytes"),
-            "How text is encoded. What is not UTF-8 is left alone; single_byte reads it as an"
-            " encoding with one byte a character, such as Latin-1 or Windows-1252. any_bytes also"
-            " accepts NUL bytes, as a crash leaves them in a log.",
+            "Character encoding of text. Text that is not UTF-8 is left alone, unless single_byte"
+            " declares an encoding with one byte per character, such as Latin-1 or Windows-1252."
+            " any_bytes also accepts NUL bytes, which a crash may leave in a log.",
         ),
     ]
     csv_header: Annotated[
@@ -284,8 +278,9 @@ class RunFields:
             _FORMATS,
             "auto",
             one_of("auto", "present", "absent"),
-            "Whether the first record of CSV and TSV objects names their columns. auto decides it"
-            " for a data set from many of its objects, and leaves alone what these do not decide.",
+            "Whether the first record of CSV and TSV objects names the columns. auto decides once"
+            " per data set from many of its objects, and leaves objects alone where these do not"
+            " decide.",
         ),
     ]
     compression: Annotated[
@@ -294,8 +289,8 @@ class RunFields:
             _FORMATS,
             "same",
             one_of("same", *Compression),
-            "The compression of the outputs; same is that of their sources (of JSON and CSV that"
-            " become Parquet: zstd).",
+            "Compression of the outputs. same keeps that of their sources (zstd for JSON and CSV"
+            " that become Parquet).",
         ),
     ]
     output_format: Annotated[
@@ -304,8 +299,8 @@ class RunFields:
             _FORMATS,
             "same",
             one_of("same", "parquet"),
-            "parquet makes rows of JSON records, CSV and TSV. The sources cannot be restored from"
-            " such outputs; records that do not fit the schema go to a rejects object.",
+            "parquet writes JSON records, CSV and TSV as Parquet rows. Sources cannot be restored"
+            " from such outputs; records that do not fit the schema are kept in a rejects object.",
         ),
     ]
     parquet_schema: Annotated[
@@ -314,8 +309,8 @@ class RunFields:
             _FORMATS,
             None,
             text(65_536, "a Spark DDL string such as 'id BIGINT, name STRING'"),
-            "The columns of output_format parquet. By default found out from the first records, and"
-            " kept for every later run of the destination.",
+            "Columns for output_format parquet. By default inferred from the first records, and"
+            " kept for all later runs of the destination.",
         ),
     ]
     documents: Annotated[
@@ -324,8 +319,8 @@ class RunFields:
             _FORMATS,
             "as_is",
             one_of("as_is", "lines"),
-            "JSON arrays of objects as one array and CloudTrail documents as one document with all"
-            " Records; or one record per line of both.",
+            "as_is joins JSON arrays of objects into one array, and CloudTrail documents into one"
+            " document with all Records. lines writes one record per line.",
         ),
     ]
     second_reading: Annotated[
@@ -334,10 +329,10 @@ class RunFields:
             _FORMATS,
             "sample",
             one_of("sample", "all", "none"),
-            "What of every output is read again before its commit, by readers that share no code"
-            " with what made it: of each group its first and last sources and one by its hash,"
-            " with their neighbours, up to 2 MiB each; all sources up to 8 MiB; or none. Of"
-            " sources that become rows the records are counted.",
+            "How much of each output is read again before its commit, by readers that share no"
+            " code with the writer. sample: the first two and last two sources of each group, one"
+            " chosen by its hash, and that one's neighbours, up to 2 MiB each. all: every source up"
+            " to 8 MiB. For sources that become rows, records are counted.",
         ),
     ]
     table: Annotated[
@@ -346,8 +341,8 @@ class RunFields:
             _TABLE,
             None,
             _ADDRESS,
-            "An Iceberg or Delta table that is given every output, each once, as a data file of"
-            " its own. Sets output_format to parquet. A destination has one table for good.",
+            "An Iceberg or Delta table that receives every output once, as a data file. Sets"
+            " output_format to parquet. It cannot be changed later for this destination.",
         ),
     ]
     schema_evolution: Annotated[
@@ -356,10 +351,10 @@ class RunFields:
             _TABLE,
             "refuse",
             one_of("refuse", "add_columns"),
-            "What becomes of outputs with columns that the table has not: none of them goes into"
-            " it, or the columns are added to it, optional ones, in the same commit. Outputs that"
-            " are converted to Parquet get columns for new fields, too, unless parquet_schema is"
-            " given.",
+            "What to do with outputs that have columns which the table lacks. refuse: they are not"
+            " added to the table. add_columns: the columns are added as optional ones, in the same"
+            " commit. Outputs converted to Parquet also get columns for new fields, unless"
+            " parquet_schema is given.",
         ),
     ]
     table_partitioning: Annotated[
@@ -368,8 +363,8 @@ class RunFields:
             _TABLE,
             (),
             _PARTITIONING,
-            "Columns, and transforms of columns, by which an Iceberg table that is made here is"
-            " partitioned. All rows of an output must lie in one partition.",
+            "Columns, or transforms of columns, that partition an Iceberg table created by a run."
+            " All rows of an output must lie in one partition.",
         ),
     ]
     upsert_key: Annotated[
@@ -378,8 +373,8 @@ class RunFields:
             _TABLE,
             (),
             names(),
-            "Columns that are the key of a row: the table has the last record of each key, which"
-            " Spark merges into it, instead of every output as a data file. For good.",
+            "Key columns: the table holds the last record of each key, merged by Spark, instead of"
+            " every output as a data file. It cannot be changed later.",
         ),
     ]
     order_by: Annotated[
@@ -388,9 +383,9 @@ class RunFields:
             _TABLE,
             (),
             names(),
-            "Columns by which the later of two records of a key has the greater values, the most"
-            " important first; what they leave open, the source's key and the place in the source"
-            " decide. Only with upsert_key, and for good.",
+            "Columns that order the records of a key, most important first: the record with the"
+            " greater values is the later one. Ties are decided by source key and position. Only"
+            " with upsert_key; it cannot be changed later.",
         ),
     ]
     delete_when: Annotated[
@@ -399,8 +394,8 @@ class RunFields:
             _TABLE,
             None,
             values_by_name(),
-            "A record deletes its key when one of these columns has, as text, one of its values."
-            " Only with upsert_key, and for good.",
+            "A record deletes its key if one of these columns, as text, has one of the given"
+            " values. Only with upsert_key; it cannot be changed later.",
         ),
     ]
     reader_table: Annotated[
@@ -409,9 +404,9 @@ class RunFields:
             _READERS,
             None,
             _READER_TABLE,
-            "The table in the Glue Data Catalog that shows query engines each record once, in a"
-            " source or in an output. It is made where it is not there, with columns that are found"
-            " in a sample, and every run switches the partitions that it worked on.",
+            "A table in the Glue Data Catalog that shows each record once, from its source or from"
+            " an output. A run creates it if it does not exist, with columns inferred from a"
+            " sample, and switches the partitions that it worked on.",
         ),
     ]
     reader_mode: Annotated[
@@ -420,8 +415,8 @@ class RunFields:
             _READERS,
             "exact",
             one_of("exact", "compacted"),
-            "What that table shows: every record, also those that no output has yet; or the"
-            " outputs alone.",
+            "What that table shows. exact: every record, including those in no output yet."
+            " compacted: outputs only.",
         ),
     ]
     reader_partitions: Annotated[
@@ -430,8 +425,8 @@ class RunFields:
             _READERS,
             (),
             names(),
-            "What its partition columns are called, one for each wildcard, level of depth and"
-            " segment of date_format. By default as the segments are (dt=…), year, month, day and"
+            "Names of its partition columns, one for each wildcard, level of depth and segment of"
+            " date_format. By default taken from the segments (dt=…), else year, month, day and"
             " hour, else level1, level2 and so on.",
         ),
     ]
@@ -441,9 +436,10 @@ class RunFields:
             _RUN,
             600,
             real_seconds(0, 7 * 86_400),
-            "A partition that one worker would take longer for goes to Spark, and one with more"
-            " than 1,000,000 candidates; estimated by objects, bytes and format from the measured"
-            " table in discovery/speed.py. A Lambda function may run for 900. With 0 all go.",
+            "Partitions that would take one worker longer go to Spark, as do those with more than"
+            " 1,000,000 candidates. Estimated from objects, bytes and format by the speeds in"
+            " discovery/speed.py. A Lambda function may run for 900 seconds. 0 sends everything to"
+            " Spark.",
         ),
     ]
     spark_engine: Annotated[
@@ -452,9 +448,9 @@ class RunFields:
             _RUN,
             "emr",
             _ENGINE,
-            "Where Spark runs: on an EMR cluster that is made for the run and terminated after it;"
-            " on EMR Serverless; as a step on a running cluster, by its id; or nowhere (none), and"
-            " what would go to Spark is left as it is and reported.",
+            "Where Spark runs. emr: on an EMR cluster created for the run and terminated after it."
+            " emr_serverless: on EMR Serverless. The id of a cluster: as a step on that running"
+            " cluster. none: nowhere; partitions that need Spark are left alone and reported.",
         ),
     ]
     max_concurrency: Annotated[
@@ -467,8 +463,8 @@ class RunFields:
             _AFTER,
             "keep",
             one_of("keep", "delete"),
-            "Keep the sources for ever, or delete them once retention has passed and their output"
-            " has been checked again.",
+            "keep: sources are never deleted. delete: they are deleted after retention, once their"
+            " output has been verified again.",
         ),
     ]
     retention_days: Annotated[
@@ -477,7 +473,7 @@ class RunFields:
             _AFTER,
             30,
             days(0, 36_500),
-            "Days from the commit until clean_up may delete its sources; fractions are accepted.",
+            "Days from the commit until clean_up may delete its sources. Fractions are accepted.",
         ),
     ]
     scans_per_month: Annotated[
@@ -486,8 +482,7 @@ class RunFields:
             _MONEY,
             30,
             number(0, 1_000_000),
-            "How often all of the data is read in a month, by which plans and reports estimate what"
-            " a run saves.",
+            "How often all data is read in a month. Plans and reports use it to estimate savings.",
         ),
     ]
     target_class: Annotated[
@@ -496,8 +491,8 @@ class RunFields:
             _MONEY,
             "STANDARD",
             one_of(*STORAGE_CLASSES),
-            "The storage class to which lifecycle rules move the outputs, by which plans and"
-            " reports estimate; nothing is moved by it.",
+            "Storage class to which lifecycle rules move the outputs. Plans and reports use it to"
+            " estimate; it moves nothing.",
         ),
     ]
     pays_back_within_days: Annotated[
@@ -506,9 +501,9 @@ class RunFields:
             _MONEY,
             None,
             days(0, 36_500),
-            "A partition whose compaction would not save what it costs within so many days is left"
-            " alone, and counted as skipped. Not when listing is events: what is left would start"
-            " run after run.",
+            "Partitions whose compaction would not pay back within so many days are left alone and"
+            " counted as skipped. Not with listing events, where objects left alone would start run"
+            " after run.",
         ),
     ]
 
