@@ -1,4 +1,4 @@
-"""The product uses no private or undocumented name of botocore, urllib3 or pyiceberg."""
+"""The product uses no private or undocumented name of a library that it uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ PRODUCT = (
     "spark",
     "cdk",
 )
-LIBRARIES = ("boto3", "botocore", "pyiceberg", "urllib3")
+LIBRARIES = (
+    "boto3",
+    "botocore",
+    "deltalake",
+    "duckdb",
+    "msgspec",
+    "pyarrow",
+    "pycurl",
+    "pyiceberg",
+    "urllib3",
+)
 # botocore's documentation (docs/source) has a page for each of these, its events among them, and
 # boto3's guides use the others. Of awsrequest it names what before-send gives and takes.
 DOCUMENTED = {
@@ -75,7 +85,7 @@ def private_attributes(source: str) -> list[str]:
         if isinstance(one, ast.Attribute)
         and one.attr.startswith("_")
         and not one.attr.startswith("__")
-        and one.attr not in {"_replace", "_asdict"}
+        and one.attr not in {"_replace", "_asdict", "_exit"}
         and one.attr not in own
         and not _is_self(one.value)
     ]

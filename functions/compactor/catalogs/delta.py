@@ -17,9 +17,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema, Transaction
-from deltalake._internal import RemoveAction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from compactor.catalogs.delta_columns import (
     delta_schema,
