@@ -46,7 +46,7 @@ _ENVIRONMENT = {
     "no_proxy": "*",
     "POWERTOOLS_METRICS_DISABLED": "true",
     "POWERTOOLS_TRACE_DISABLED": "true",
-    "COMPACTOR_SPARK": "{}",
+    "COMPACTOR_SPARK": "emr",
     "COMPACTOR_WORKERS": json.dumps(
         {"memory_mb": FUNCTIONS["compact_partition"].memory_mb, "reserved": True}
     ),

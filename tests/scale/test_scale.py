@@ -126,7 +126,7 @@ def reality() -> Iterator[list[Counter[str]]]:
     runs = RealRuns()
     with ExitStack() as stack:
         # The names that discovery finds are the same, the environment of its account is not.
-        stack.enter_context(mock.patch.dict("os.environ", {"COMPACTOR_SPARK": "{}"}))
+        stack.enter_context(mock.patch.dict("os.environ", {"COMPACTOR_SPARK": "emr"}))
         yield [runs.run(fresh) for fresh in (0, 20, 20)]
 
 

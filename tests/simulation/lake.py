@@ -105,6 +105,8 @@ class _Schedule(DisturbedCommits):
         # Where no message is lost, nobody reconciles.
         self._loses = choices.chance(0.4)
         self._lost = False
+        # The sweep starts a run of its own again, and nothing a run that a person started.
+        self._failed_by_hand = False
 
     def _begin(self) -> None:
         for _ in range(2 + self._choices.below(3)):
@@ -264,6 +266,8 @@ class _Schedule(DisturbedCommits):
         self._runs.pop(run.name, None)
         if run.name in self.world.executions.running:
             self.world.executions.end(run.name, failed=run.failed)
+        else:
+            self._failed_by_hand = run.failed or self._failed_by_hand
         self.tell(f"{run.name} has {'failed' if run.failed else 'come to its end'}")
 
     def _step_ended(self, run: _Run, process: Process) -> None:
@@ -324,6 +328,9 @@ class _Schedule(DisturbedCommits):
         if self._lost:
             self._finish(self.world.reconciler())
         self._until_nothing_is_due()
+        if self._failed_by_hand:
+            # What the alarms RunFailed and RunAborted tell an operator to do.
+            self._by_hand_to_its_end()
         self.world.must_be_in_the_table()
         if self._choices.chance(0.5):
             self.tell(self.world.rewrite_and_expire())
