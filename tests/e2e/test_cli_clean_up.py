@@ -50,7 +50,7 @@ def test_sources_are_deleted_but_for_those_of_an_output_that_was_tampered_with(
     lake.client.put_object(Bucket=lake.bucket, Key=spoiled, Body=b"x" * size)
     done = clean_up(lake, "--yes", "--json")
     assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 2, "what happened, and what follows"
     document = json.loads(done.stdout)
     (line,) = (line for one in document["partitions"] for line in one["unsafe"])
     assert spoiled in line

@@ -43,7 +43,7 @@ def test_an_object_is_followed_from_its_arrival_to_its_deletion(
         "--clean-up",
         "delete",
         "--retention-days",
-        "0.00001",
+        "1",
     )
     assert main(["run", *lake.uris, *options, "--workers", "1"]) == 0
     lake.write("logs/p0/young.json", b"{}\n")
@@ -56,11 +56,12 @@ def test_an_object_is_followed_from_its_arrival_to_its_deletion(
     start = int(line.rpartition("from byte ")[2].split()[0].replace(",", ""))
     plain = lake.plain["logs/p0/0.json"]
     assert lake.read(output)[start : start + len(plain)] == plain
-    assert old["lines"]["clean-up"].endswith("the next clean-up deletes its sources")
+    assert old["lines"]["clean-up"].startswith("due from ")
+    assert old["lines"]["clean-up"].endswith("by retention_days (1)")
     of_output = explain(output)
     assert of_output["verified"] is True
     assert of_output["sequence"] == old["sequence"]
-    fields = (*lake.endpoint, "--retention-days", "0.00001", "--yes", "--json")
+    fields = (*lake.endpoint, "--retention-days", "0", "--yes", "--json")
     assert main(["clean-up", *lake.uris, *fields]) == 0
     gone = explain("p0/0.json")
     assert (gone["exists"], gone["reason"]) == (False, "gone")

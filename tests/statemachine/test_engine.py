@@ -205,7 +205,7 @@ def test_a_bridge_stands_in_for_a_service_the_interpreter_lacks(
 def test_a_bridge_that_is_not_there_is_refused(run: Run) -> None:
     bridges = {**BRIDGES, START_JOB_RUN: "compactor_local:nothing"}
 
-    with pytest.raises(EngineError, match="is not there"):
+    with pytest.raises(EngineError, match="cannot be imported"):
         run(partitions=0, options={"bridges": bridges})
 
 

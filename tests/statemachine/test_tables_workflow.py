@@ -314,4 +314,4 @@ def test_a_dry_run_touches_nothing_and_athena_is_not_here(
     services.new_world(world, store)
     ran = run({ATHENAS: "athena"}, bridges=TABLES_BRIDGES)
     assert ran.result.status == "FAILED"
-    assert "Athena is a service of AWS" in ran.report.tables[0].why
+    assert "Athena is only on AWS" in ran.report.tables[0].why

@@ -436,7 +436,7 @@ def test_a_table_that_was_dropped_and_made_again_is_reported(make):
     with pytest.raises(IntegrityError, match="is gone"):
         place.publish()
     place.catalog.create([place.put("x", pa.table({"id": [1]}))])
-    with pytest.raises(IntegrityError, match="made anew"):
+    with pytest.raises(IntegrityError, match="made again"):
         place.publish()
 
 

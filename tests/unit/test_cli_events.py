@@ -112,7 +112,7 @@ def test_reconcile_stops_at_its_limit_and_says_where_to_go_on(
     assert found["start_after"] == "logs/a/1.json"
     more = ["--start-after", found["start_after"]]
     assert main([one for one in words(deployed, "reconcile", *more) if one != "--json"]) == 0
-    assert "no event had named them: 2 objects" in capsys.readouterr().out
+    assert "registered without an event: 2 objects" in capsys.readouterr().out
     assert len(deployed.items()) == 3
     assert main(words(deployed, "reconcile", "--time-limit", "0")) == 2
     assert "seconds above 0" in capsys.readouterr().err

@@ -166,7 +166,7 @@ def test_a_wrong_number_of_workers_is_refused(workers: int, tmp_path: Path) -> N
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").write_bytes(b"")
-    with pytest.raises(InvalidInput, match="can be written"):
+    with pytest.raises(InvalidInput, match="a writable path"):
         write(generate(SPEC), str(tmp_path / "taken" / "out"))
 
 

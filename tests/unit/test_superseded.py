@@ -145,7 +145,7 @@ def test_a_restore_before_a_batch_leaves_its_files_out(
     lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(superseded, "_BATCH", 2)
-    monkeypatch.setattr(superseded, "_AT_ONCE", 1)
+    monkeypatch.setattr(superseded, "_CONCURRENT", 1)
     receipt = lake.rewrite()
     lake.store.hooks.after.append(once("put_tags", lambda: lake.restore(int(receipt.undo))))
     told = files_of(lake).tag(receipt)
