@@ -19,7 +19,7 @@ from cdk.readers import alarm_hours
 
 _SOON = Duration.minutes(5)
 _HOUR = Duration.hours(1)
-# Longer than all tries of a message take.
+# Longer than all attempts to deliver a message take.
 _LONG_SECONDS = 3_600
 _INTEGRITY = (
     "Something stored contradicts the commit log, and nothing was touched. Run compactor"
@@ -33,17 +33,17 @@ _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 
 
 class Alarms(Construct):
-    """A topic, and what is published there; each alarm's description says what to do.
+    """The alarms and the SNS topic they notify; each alarm's description says what to do.
 
     Attributes:
-        topic: where alarms go.
+        topic: receives the alarms.
     """
 
     def __init__(self, scope: Construct, config: Config) -> None:
         super().__init__(scope, "Alarms")
         self._config, self._metrics = config, Metrics(config)
         self.topic = sns.Topic(self, "Topic", enforce_ssl=True)
-        # A policy of its own takes the place of the default one, by which alarms may publish.
+        # Any topic policy replaces the default one, which lets alarms publish; so ours must do so.
         self.topic.add_to_resource_policy(
             iam.PolicyStatement(
                 principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
@@ -56,10 +56,10 @@ class Alarms(Construct):
             self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
 
     def add_failed(self, how: Mapping[str, cloudwatch.IMetric]) -> None:
-        """A run did not succeed: one alarm for each way in which that is counted.
+        """Add alarms for runs that did not succeed, one for each metric.
 
-        A sum of them in one alarm would depend on what CloudWatch makes of a metric that was never
-        published, of which its manual only says how missing *values* are treated.
+        One alarm over their sum would depend on how CloudWatch evaluates a metric that was never
+        published; its manual only describes missing *values*.
         """
         for name, metric in how.items():
             self._add(
@@ -70,19 +70,19 @@ class Alarms(Construct):
             )
 
     def add_missed(self, started: cloudwatch.Metric) -> None:
-        """No run started for too long, though there is a schedule.
+        """Add an alarm for a schedule that has started no run for too long.
 
-        The metric has values only where runs started, none below one. So this alarm has no data
-        until the first run, as on the day on which the schedule is deployed, and is reported by
-        the loss of data after that: an alarm begins as INSUFFICIENT_DATA, and acts when its state
-        changes alone ("Using Amazon CloudWatch alarms").
+        The metric only has values when runs start, and they are never below one. So the alarm has
+        no data until the first run, for example on the day on which the schedule is deployed, and
+        notifies when the data stops after that: an alarm starts as INSUFFICIENT_DATA, and acts
+        only when its state changes ("Using Amazon CloudWatch alarms").
         """
         self._add_seldom("NoRun", "run", started, self._config.schedule)
 
     def add_tables(self, how: Mapping[str, cloudwatch.IMetric], started: cloudwatch.Metric) -> None:
-        """A maintenance run did not succeed, or none started for two days though it should.
+        """Add alarms for maintenance runs that did not succeed, or did not start on schedule.
 
-        As :meth:`add_failed` and :meth:`add_missed` do for compaction.
+        They work as those of :meth:`add_failed` and :meth:`add_missed` do for compaction.
         """
         for name, metric in how.items():
             self._add(
@@ -96,7 +96,7 @@ class Alarms(Construct):
         )
 
     def add_readers(self) -> None:
-        """Query engines are not shown what a run has compacted."""
+        """Add an alarm for partitions of the readers' table that are out of date."""
         self._add(
             "Unshown",
             self._metrics.count("UnshownPartitions", period=_HOUR),
@@ -112,13 +112,13 @@ class Alarms(Construct):
         dead_letters: cloudwatch.IMetric,
         sweep_errors: cloudwatch.IMetric,
     ) -> None:
-        """Events are registered, and what they name is compacted in time.
+        """Add alarms for events that are not registered, or not compacted in time.
 
         Args:
-            register_errors: of the function.
-            waiting: seconds that the oldest message is in the queue.
-            dead_letters: how many there are.
-            sweep_errors: of the function, which are watched where it takes an inventory.
+            register_errors: errors of the function ``register``.
+            waiting: age in seconds of the oldest message in the queue.
+            dead_letters: the number of dead letters.
+            sweep_errors: errors of the function ``sweep``; only used if it reads an inventory.
         """
         self._add(
             "RegisterErrors",
@@ -170,7 +170,7 @@ class Alarms(Construct):
         )
 
     def add_failed_start(self, waiting: cloudwatch.IMetric) -> None:
-        """A schedule could not start what it should."""
+        """Add an alarm for scheduled starts that failed."""
         self._add(
             "FailedStart",
             waiting,
@@ -178,7 +178,7 @@ class Alarms(Construct):
         )
 
     def add_integrity(self, log_groups: Mapping[str, logs.LogGroup]) -> None:
-        """A function logged that something stored contradicts itself."""
+        """Add an alarm for functions that log an IntegrityError."""
         for name, log in log_groups.items():
             logs.MetricFilter(
                 self,
@@ -188,7 +188,7 @@ class Alarms(Construct):
                 metric_name="IntegrityErrors",
                 filter_pattern=logs.FilterPattern.any_term("IntegrityError"),
             )
-        # One alarm for the functions of compaction and of maintenance.
+        # The functions of compaction and of maintenance share one alarm.
         if self.node.try_find_child("IntegrityError") is None:
             self._add(
                 "IntegrityError",
@@ -197,7 +197,7 @@ class Alarms(Construct):
             )
 
     def add_compaction(self) -> None:
-        """What is watched of compaction in any mode: quarantine, and what clean-up kept."""
+        """Add the alarms of compaction in any mode: quarantine, and sources that clean-up kept."""
         self._add(
             "Quarantine",
             self._metrics.count("QuarantinedObjects", period=_HOUR),
@@ -221,7 +221,7 @@ class Alarms(Construct):
     def _add_seldom(
         self, name: str, what: str, started: cloudwatch.Metric, schedule: str | None
     ) -> None:
-        """For a metric that has values only where something started."""
+        """Add an alarm on a metric that only has values when something starts."""
         hours = None if schedule is None else alarm_hours(schedule)
         if hours is None:
             return

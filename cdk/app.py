@@ -1,4 +1,4 @@
-"""What `cdk synth` and `cdk deploy` start; ``synthesize`` does the same within a program."""
+"""The entry point of `cdk synth` and `cdk deploy`; ``synthesize`` does the same in a program."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _NO_BUNDLING: Mapping[str, Any] = {"aws:cdk:bundling-stacks": []}
 
 
 def read_flags() -> dict[str, Any]:
-    """The CDK's feature flags: not beside the deployment's own keys, which a person writes."""
+    """Return the CDK's feature flags, kept apart from the deployment's own keys."""
     flags: dict[str, Any] = json.loads(_FLAGS.read_text(encoding="utf-8"))
     return flags
 
 
 def read_context() -> dict[str, Any]:
-    """The flags and the context of cdk.json, which only the command line reads by itself."""
+    """Return the flags and the context of cdk.json, which only the CDK's command line reads."""
     document = json.loads((REPOSITORY / "cdk.json").read_text(encoding="utf-8"))
     return {**read_flags(), **document["context"]}
 
 
 def build(context: Mapping[str, Any], outdir: Path | None = None) -> cdk.App:
-    """An app ready for ``synth()``, which then fails on what the checks find.
+    """Return an app whose ``synth()`` fails on any finding of the checks.
 
     Args:
-        context: keys of the configuration, over the context of cdk.json.
-        outdir: where the assembly goes; a directory of its own by default.
+        context: keys of the configuration; they override the context of cdk.json.
+        outdir: where the assembly is written; a new directory by default.
 
     Raises:
         InvalidInput: a key or value is not accepted.
@@ -53,11 +53,11 @@ def build(context: Mapping[str, Any], outdir: Path | None = None) -> cdk.App:
 
 
 def synthesize(context: Mapping[str, Any]) -> dict[str, Any]:
-    """The template for a configuration; nothing is bundled, and every check passed.
+    """Return the template of a configuration, checked but without building bundles.
 
     Raises:
         InvalidInput: a key or value is not accepted.
-        RuntimeError: a check found something.
+        RuntimeError: a check has findings.
     """
     outdir = Path(tempfile.mkdtemp(prefix="compactor-synth-"))
     try:
@@ -69,8 +69,8 @@ def synthesize(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Synthesize for the CDK's command line, which gives the context; returns the exit code."""
-    # What the command line gives, by -c or of cdk.json, is over these.
+    """Synthesize with the context of the CDK's command line; return the exit code."""
+    # The context of the command line (-c, cdk.json) overrides these.
     app = cdk.App(context=read_flags(), analytics_reporting=False)
     try:
         _filled(app)

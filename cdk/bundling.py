@@ -1,7 +1,7 @@
-"""What the functions and the Spark job are made of: libraries of the lock, and our packages.
+"""Bundles of the functions and the Spark job: libraries of the lock, and our packages.
 
-Built without Docker, for the machine that will run it. The name of an asset is a hash of what
-goes into it, so that an unchanged one is neither built nor uploaded again.
+They are built without Docker, for the machine that will run them. An asset is named by a hash of
+its inputs, so an unchanged one is neither built nor uploaded again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from compactor_dev.spark_jars import digest_of, put_jar
 
 # The newest runtime of Lambda that all libraries have wheels for.
 LAMBDA_PYTHON = "3.14"
-# What our packages import. Lambda brings boto3, which is not imported; its botocore may be another
-# one than the locks have.
+# What our packages import. Lambda provides boto3, which they do not import; its botocore may be
+# another version than the locks have, so ours is bundled.
 LAMBDA_REQUIREMENTS = (
     "aws-lambda-powertools",
     "aws-xray-sdk",
@@ -50,7 +50,7 @@ LAMBDA_HAS = ("boto3",)
 _CORE = REPOSITORY / "functions" / "compactor"
 LAMBDA_PACKAGES = (_CORE, REPOSITORY / "functions" / "compactor_handlers")
 MAINTENANCE_PACKAGES = (_CORE, REPOSITORY / "functions" / "compactor_tables")
-# Packages of the core that maintenance does not import, as pyproject.toml has it for the linter.
+# Packages of the core that maintenance does not import; the linter enforces it (pyproject.toml).
 ONLY_COMPACTION = tuple(
     _CORE / name
     for name in (
@@ -77,15 +77,15 @@ ONLY_COMPACTION = tuple(
 )
 # "Deployment package (.zip file archive) size" unzipped, layers included (Lambda quotas).
 _LAMBDA_BYTES = 250 * MIB
-# The lock that has the extras for tables; where another lock has a library, too, it is the same.
+# The lock with the extras for tables; versions are the same in all locks.
 TABLES_LOCK = REPOSITORY / "requirements-dev.txt"
-# What the functions import that know a table, beside the others' libraries. Only Iceberg's fit:
-# deltalake and the pyarrow that goes with it are larger than Lambda takes.
+# Additional libraries of the functions that use a table. Only Iceberg's fit: deltalake with the
+# pyarrow that it needs exceeds Lambda's limit.
 _TABLE_REQUIREMENTS = ("pyarrow", "pyiceberg")
-# Of a catalog in a file, which no function reaches.
+# For catalogs in a database, which no function uses.
 _OTHER_CATALOGS = ("sqlalchemy", "greenlet")
-# Of pyarrow: a protocol that is not spoken, what C++ is compiled against, the same library under
-# the names that a linker would look for, and tests: 53 MiB. Without them a bundle fits.
+# Parts of pyarrow: Flight, headers for C++, copies of a library under the names that linkers look
+# for, and tests: 53 MiB. Without them the bundle fits.
 _NOT_IMPORTED = (
     "pyarrow/libarrow_flight.so*",
     "pyarrow/libarrow_python_flight.so*",
@@ -109,17 +109,17 @@ def bundle_functions(
     maintenance: bool = False,
     lock: Path | None = None,
 ) -> None:
-    """Everything the Lambda functions import, into an empty directory.
+    """Put everything that the Lambda functions import into an empty directory.
 
     Args:
         out: the directory.
-        machine: what runs them.
-        table: with the libraries that read and write tables.
-        maintenance: those of maintenance, instead of those of compaction.
-        lock: of the libraries; by default the one that has them.
+        machine: the platform that runs them.
+        table: include the libraries that read and write tables.
+        maintenance: bundle the functions of maintenance instead of those of compaction.
+        lock: the lock file of the libraries; by default the one that contains them.
 
     Raises:
-        BundleError: the libraries could not be had, or are larger than Lambda takes.
+        BundleError: the libraries could not be fetched, or exceed Lambda's size limit.
     """
     chosen = lock or (TABLES_LOCK if table else LOCK)
     build_dependencies(
@@ -131,7 +131,7 @@ def bundle_functions(
 
 
 def _packages(*, maintenance: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Our packages in a bundle, and what is left out of them."""
+    """Return our packages in a bundle, and the paths that are left out of them."""
     return (MAINTENANCE_PACKAGES, ONLY_COMPACTION) if maintenance else (LAMBDA_PACKAGES, ())
 
 
@@ -144,23 +144,23 @@ def _without(table: bool) -> tuple[str, ...]:
 
 
 def bundle_spark_libraries(out: Path, machine: Machine, lock: Path = LOCK) -> None:
-    """What ``--archives`` unpacks on the cluster, into an empty directory."""
+    """Put the libraries that ``--archives`` unpacks on the cluster into an empty directory."""
     build_dependencies(lock, out, machine, roots=REQUIREMENTS)
 
 
 def bundle_spark_application(out: Path) -> None:
-    """What ``--py-files`` has."""
+    """Put the packages for ``--py-files`` into an empty directory."""
     build_application(PACKAGES, out, WITHOUT)
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """How an asset is built, and what it depends on.
+    """How an asset is built, and a fingerprint of its inputs.
 
     Attributes:
-        build: puts it into an empty directory.
-        fingerprint: changes with what it depends on.
-        archived: what is built is one archive, and the asset itself.
+        build: builds it into an empty directory.
+        fingerprint: changes whenever an input changes.
+        archived: the build result is a single file, which is the asset itself.
     """
 
     build: Callable[[Path], None]
@@ -168,7 +168,7 @@ class Bundle:
     archived: bool = False
 
     def options(self) -> cdk.BundlingOptions:
-        """For a Lambda function's code or an asset; the image is never pulled."""
+        """Return the options for a Lambda function's code or an asset; no image is pulled."""
         output = cdk.BundlingOutput.ARCHIVED if self.archived else cdk.BundlingOutput.NOT_ARCHIVED
         return cdk.BundlingOptions(
             image=cdk.DockerImage.from_registry("not-used"),
@@ -178,12 +178,12 @@ class Bundle:
 
 
 def functions_bundle(machine: Machine, *, table: bool = False, maintenance: bool = False) -> Bundle:
-    """The bundle that functions share.
+    """Return the bundle that functions share.
 
     Args:
-        machine: what runs them.
-        table: with the libraries that read and write tables.
-        maintenance: of the functions of maintenance, instead of those of compaction.
+        machine: the platform that runs them.
+        table: include the libraries that read and write tables.
+        maintenance: bundle the functions of maintenance instead of those of compaction.
     """
     if not table:
         libraries = _libraries(machine, LAMBDA_REQUIREMENTS, LAMBDA_HAS)
@@ -198,7 +198,7 @@ def functions_bundle(machine: Machine, *, table: bool = False, maintenance: bool
 
 
 def spark_libraries(machine: Machine) -> Bundle:
-    """``deps.zip`` of the Spark job."""
+    """Return the bundle of the Spark job's ``deps.zip``."""
     return Bundle(
         lambda out: bundle_spark_libraries(out, machine),
         _hash(_libraries(machine, REQUIREMENTS, ()), ()),
@@ -206,12 +206,12 @@ def spark_libraries(machine: Machine) -> Bundle:
 
 
 def spark_application() -> Bundle:
-    """``app.zip`` of the Spark job."""
+    """Return the bundle of the Spark job's ``app.zip``."""
     return Bundle(bundle_spark_application, _hash("", PACKAGES, WITHOUT))
 
 
 def spark_jar(coordinate: str) -> Bundle:
-    """An archive for Spark's own class path, by its coordinate."""
+    """Return the bundle of a jar for Spark's class path, by its Maven coordinate."""
     return Bundle(lambda out: put_jar(coordinate, out), digest_of(coordinate), archived=True)
 
 
@@ -219,7 +219,7 @@ def _libraries(
     machine: Machine, roots: Collection[str], without: Collection[str], path: Path = LOCK
 ) -> str:
     lock = select(path.read_text(encoding="utf-8"), roots, without)
-    # How they are installed shapes them, too.
+    # The code that installs them is an input as well.
     how = Path(compactor_dev.bundling.__file__).read_text(encoding="utf-8")
     return f"{machine.architecture} {machine.python}\n{lock}{how}"
 
@@ -239,19 +239,19 @@ class _Local:
     def __init__(self, build: Callable[[Path], None]) -> None:
         self._build = build
 
-    # Called with the options as one object, whatever the declared signature says.
+    # jsii passes the options as one object, despite the declared signature.
     def try_bundle(self, output_dir: str, _options: Any = None, **_: Any) -> bool:
         self._build(Path(output_dir))
         return True
 
 
 def asset(scope: object, name: str, source: Path, bundle: Bundle) -> s3_assets.Asset:
-    """An asset on S3: a zip archive of a bundle, or the archive that it is.
+    """Return an S3 asset of a bundle, zipped unless the bundle is a single file.
 
     Args:
-        scope: the construct it belongs to.
+        scope: the construct that it belongs to.
         name: its id.
-        source: a directory of the repository, which stands for it where bundling is skipped.
+        source: a directory of the repository, used in its place when bundling is skipped.
         bundle: how it is built.
     """
     return s3_assets.Asset(

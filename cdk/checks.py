@@ -1,6 +1,6 @@
-"""What every synth checks: cdk-nag's AwsSolutions, CDK's own rules, and ours in Guard.
+"""The checks of every synth: cdk-nag's AwsSolutions, CDK's own rules, and ours in Guard.
 
-A finding that is meant is acknowledged beside its construct, with the reason.
+Intended findings are acknowledged next to their construct, with the reason.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ _DELETION = Path(__file__).with_name("deletion.guard")
 _STRICT = "@aws-cdk/core:validateAgainstDefaultRules"
 # What the Spark job writes before it becomes an upload.
 _STAGING = "/runs/*/staging/*"
-#: Below the state: what clean-up drops of it. A commit's name ends in its number and .json.gz, so
-#: that no partition's name opens a way to one.
+#: Objects of the state that clean-up may delete. A commit's name ends in its number and .json.gz,
+#: so these patterns match no commit, whatever a partition is called.
 OLD_STATE = ("runs/*", "partitions/*commits/*.checkpoint.json.gz")
-#: Looks at tables, which are summed up, and then dropped.
+#: Measurements of tables, which are summarized and then deleted.
 TABLES_HISTORY = "tables/*/history/*.json"
-#: Which files of a Delta table may have the tag, by run; dropped once none has.
+#: Which files of a Delta table may have the tag, by run; deleted once none has it.
 TABLES_SUPERSEDED = "tables/*/superseded/*.json"
 
 
 def attach(app: cdk.App, config: Config) -> None:
-    """Make every synth of an app fail on a finding that is not acknowledged.
+    """Make every synth of an app fail on findings that are not acknowledged.
 
     Raises:
-        InvalidInput: the app lacks the flag without which some findings only warn.
+        InvalidInput: the app lacks the feature flag without which some findings only warn.
     """
     if not app.node.try_get_context(_STRICT):
         raise InvalidInput(
@@ -47,7 +47,7 @@ def attach(app: cdk.App, config: Config) -> None:
     cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app), guard)
 
 
-# Each engine holds some 200 MB that the CDK never gives back.
+# Cached because each plugin holds some 200 MB that the CDK never frees.
 @cache
 def _guard(rules: tuple[tuple[str, str], ...]) -> cdk.CloudFormationValidatePlugin:
     sources = [cdk.ValidationRuleSource(name=name, content=text) for name, text in rules]
@@ -55,7 +55,7 @@ def _guard(rules: tuple[tuple[str, str], ...]) -> cdk.CloudFormationValidatePlug
 
 
 def guard_rules(config: Config) -> dict[str, str]:
-    """Our own rules for a configuration: name -> text in the language of Guard."""
+    """Return our own rules for a configuration: name -> text in the language of Guard."""
     allowed = [] if config.maintenance_alone else [_STAGING]
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
@@ -64,9 +64,9 @@ def guard_rules(config: Config) -> dict[str, str]:
         below = (TABLES_HISTORY, TABLES_SUPERSEDED)
         allowed += [f"/{config.run.state.prefix}{one}" for one in below]
     for uri in config.maintenance_locations:
-        # What nothing names any more, by other maintenance of the tables there.
+        # Maintenance deletes files of these tables that are no longer referenced.
         allowed.append(f"/{S3Uri.parse('maintenance_locations', uri).prefix}*")
-    # Guard has patterns between slashes, so those within are escaped as well.
+    # Guard delimits patterns by slashes, so slashes inside them must be escaped as well.
     patterns = [re.escape(end).replace("/", "\\/") for end in allowed]
     deletion = _DELETION.read_text(encoding="utf-8")
     return {
@@ -76,31 +76,31 @@ def guard_rules(config: Config) -> dict[str, str]:
 
 
 def acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
-    """Let one finding of a construct and what is in it pass.
+    """Accept one finding on a construct and its children.
 
     Args:
-        construct: where the finding is.
+        construct: the construct with the finding.
         rule: as the finding names it, such as ``AwsSolutions-S1`` or
             ``AwsSolutions-IAM5[Resource::*]``.
-        reason: why this is meant.
+        reason: why this is intended.
     """
     cdk.Validations.of(construct).acknowledge(cdk.Acknowledgment(id=rule, reason=reason))
 
 
 def acknowledge_wildcard(construct: IConstruct, resource: str, reason: str) -> None:
-    """Let a resource with a wildcard pass in the policies of a construct.
+    """Accept a resource with a wildcard in the policies of a construct.
 
     Args:
         construct: the role or policy.
-        resource: the resource as the statement has it, tokens included.
-        reason: why the wildcard is meant.
+        resource: the resource as in the statement, tokens included.
+        reason: why the wildcard is intended.
     """
     name = _as_found(cdk.Stack.of(construct).resolve(resource))
     acknowledge(construct, f"AwsSolutions-IAM5[Resource::{name}]", reason)
 
 
 def _as_found(value: Any) -> str:
-    # How cdk-nag writes what CloudFormation fills in: <LogicalId> and <LogicalId.Attribute>.
+    # cdk-nag writes tokens of CloudFormation as <LogicalId> and <LogicalId.Attribute>.
     if not isinstance(value, Mapping):
         return str(value)
     if "Ref" in value:

@@ -1,4 +1,4 @@
-"""The deployment's configuration: cdk.json's context and ``-c``, checked before anything else."""
+"""The deployment's configuration, read from cdk.json's context and ``-c`` and checked first."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from compactor.settings.uris import S3Uri
 from compactor_tables.measures import DELTA, ICEBERG
 from compactor_tables.request import MaintenanceRequest
 
-# Stand for the names that CloudFormation gives buckets without one. No bucket can be called so:
-# the suffix is reserved for access points.
+# Placeholders for the names that CloudFormation gives to unnamed buckets. They cannot be real
+# names: the suffix is reserved for access points.
 MADE_SOURCE = "made-by-the-stack-source-s3alias"
 MADE_DESTINATION = "made-by-the-stack-destination-s3alias"
-#: Stands for the name of the registry's table, which CloudFormation gives.
+#: Placeholder for the name that CloudFormation gives the registry's table.
 MADE_REGISTRY = "made-by-the-stack"
 
-#: Iceberg of the EMR release, of which "Using Apache Iceberg with EMR Serverless" and "Use an
-#: Iceberg cluster with Spark" give the place; its name there has the 3 of Spark 3. Spark resolves
-#: patterns, and whether something matches one, the job itself finds out.
+#: Iceberg jars of the EMR release. The path is from "Using Apache Iceberg with EMR Serverless" and
+#: "Use an Iceberg cluster with Spark", where the file name has the 3 of Spark 3, hence the pattern.
+#: Spark expands it; the job checks that something matches.
 RELEASE_JARS = "/usr/share/aws/iceberg/lib/iceberg-spark*runtime*.jar"
 
-# The same of Delta is "delta-spark.jar" in the guide of EMR 7; it was not looked at in later ones.
+# For Delta, the guide of EMR 7 names "delta-spark.jar"; not checked in later releases.
 _RELEASE_JARS = {
     ICEBERG: (RELEASE_JARS,),
     DELTA: (
@@ -43,13 +43,13 @@ _RELEASE_JARS = {
 
 _INSTANCES = {"arm64": "m6g.xlarge", "x86_64": "m6i.xlarge"}
 
-# Keys of the CDK's own tools that neither start with @ nor have a colon.
+# Keys of the CDK's own tools that neither start with @ nor contain a colon.
 _OTHERS = frozenset({"acknowledged-issue-numbers", "cli-telemetry"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What to deploy. Names of attributes are names of keys; those of a run are in ``run``.
+    """What to deploy. Attributes are named like their keys; the fields of a run are in ``run``.
 
     :data:`cdk.deployment_fields.DEPLOYMENT_KEYS` says what each key means and accepts.
     """
@@ -87,7 +87,7 @@ class Config:
 
     @classmethod
     def from_context(cls, context: Mapping[str, Any]) -> Self:
-        """Check a context; keys of the CDK itself (``@aws-cdk/…``, ``aws:cdk:…``) are left alone.
+        """Read and check a context, ignoring the CDK's own keys (``@aws-cdk/…``, ``aws:cdk:…``).
 
         Raises:
             InvalidInput: names the first key at fault, its value and what is accepted.
@@ -104,33 +104,33 @@ class Config:
 
     @property
     def standalone(self) -> bool:
-        """True when one function takes the place of the workflow."""
+        """True if one function replaces the workflow."""
         return self.mode == "standalone"
 
     @property
     def maintenance_alone(self) -> bool:
-        """True when nothing is compacted here."""
+        """True if this deployment only maintains tables and compacts nothing."""
         return self.mode == ALONE
 
     @property
     def events(self) -> bool:
-        """True when S3 notifies of objects, and runs start by what waits."""
+        """True if S3 notifies of objects, and pending objects start runs."""
         return self.ingest == "events"
 
     @property
     def sweep_minutes(self) -> int:
-        """How often the registry is asked whether an object waits too long."""
+        """Minutes between checks of the registry for objects that are due, from 1 to 5."""
         return max(1, min(5, self.events_seconds // 180))
 
     @property
     def inventory_uri(self) -> str | None:
-        """What S3 delivers the inventory to that something here takes; None where none does."""
+        """Where S3 delivers the inventory that runs or reconciles use; None if there is none."""
         uri = self.run.listing_source.manifest_uri or self.reconcile_inventory
         return uri if uri is not None and uri.startswith("s3://") else None
 
     @property
     def inventory_table(self) -> TableAddress | None:
-        """The live inventory table that something here takes; None where none does."""
+        """The live inventory table that runs or reconciles use; None if there is none."""
         if self.run.listing_source.table is not None:
             return self.run.listing_source.table
         given = self.reconcile_inventory
@@ -138,7 +138,7 @@ class Config:
 
     @property
     def table_locations(self) -> tuple[S3Uri, ...]:
-        """Where the table of the outputs lies, and that of its keys; none without."""
+        """Locations of the outputs' table and of its key table, if any; empty without a table."""
         address = self.run.table_address
         if address is None:
             return ()
@@ -146,7 +146,7 @@ class Config:
         if uri is None:
             uri = f"{self.run.s3_destination_uri.removesuffix('/')}.table/"
             if self.run.upsert_key:
-                # Iceberg's own rule on Spark, for a warehouse that has tables of several databases.
+                # Where Iceberg on Spark puts a table in a warehouse of several databases.
                 uri += f"{address.name[0]}.db/{address.name[1]}/"
         uris = [uri, f"{uri.removesuffix('/')}{KEYS_SUFFIX}/"]
         return tuple(
@@ -155,26 +155,26 @@ class Config:
 
     @property
     def emr_cluster_id(self) -> str | None:
-        """The running cluster that Spark runs on; None without one."""
+        """The id of the running cluster that Spark uses; None without one."""
         engine = self.run.spark_engine
         return engine if engine.startswith("j-") else None
 
     @property
     def emr_instance_type(self) -> str:
-        """Of the nodes of clusters that are made."""
+        """The instance type of the nodes of created clusters."""
         given = self.emr_cluster.instance_type if self.emr_cluster is not None else None
         return given or _INSTANCES[self.architecture]
 
     @property
     def jars(self) -> tuple[str, ...] | None:
-        """Jars for Spark's tables that are there already; None where the stack brings them."""
+        """Existing jars for the table that Spark merges into; None if the stack uploads its own."""
         if self.spark_jars == BUNDLED:
             return None
         return (RELEASE_JARS,) if self.spark_jars == RELEASE else tuple(self.spark_jars)
 
     @property
     def table_jars(self) -> tuple[str, ...] | None:
-        """Jars for maintenance that are there already; None where the stack brings them."""
+        """Existing jars for maintenance; None if the stack uploads its own."""
         if self.spark_jars == BUNDLED:
             return None
         if self.spark_jars != RELEASE:
@@ -183,45 +183,45 @@ class Config:
 
     @property
     def table_formats(self) -> list[str]:
-        """Formats of the tables that are maintained, where Spark does that."""
+        """Formats of the tables that Spark maintains; empty if Spark maintains none."""
         spark = tables.tables_spark(self.run) != "none"
         return sorted(tables.formats_of(self.tables_request)) if spark else []
 
     @property
     def tables_request(self) -> MaintenanceRequest | None:
-        """What a run of maintenance is asked; None where nothing is maintained."""
+        """The request of a maintenance run; None without maintenance."""
         return tables.tables_request(self.maintenance, self.run)
 
     @property
     def tags_superseded(self) -> bool:
-        """True when a rule wants files of Delta tables tagged that a rewrite replaced."""
+        """True if a rule tags the files of Delta tables that a rewrite replaced."""
         request = self.tables_request
         return request is not None and any(one.tag_superseded for one in request.policies.rules)
 
     @property
     def table_engines(self) -> list[str]:
-        """Which engines there are for tables."""
+        """The engines that can maintain tables."""
         return tables.table_engines(self.run)
 
     @property
     def deletes(self) -> bool:
-        """True when clean-up may delete sources."""
+        """True if clean-up may delete sources."""
         return self.run.clean_up == "delete"
 
     @property
     def made_source(self) -> bool:
-        """True when the stack makes the source's bucket."""
+        """True if the stack creates the source's bucket."""
         root = self.run.source.root
         shared = root.bucket == self.run.destination.bucket
         return root.bucket == MADE_SOURCE or (shared and self.create_destination_bucket)
 
     @property
     def made_destination(self) -> bool:
-        """True when the stack makes the destination's bucket."""
+        """True if the stack creates the destination's bucket."""
         return self.create_destination_bucket
 
     def run_input(self) -> dict[str, Any]:
-        """The run's input: URIs, and whatever differs from the defaults of FIELDS."""
+        """Return the input of a run: its URIs, and the values that differ from FIELDS' defaults."""
         values = self.run.to_dict()
         state_is_default = values["s3_state_uri"] == _default_state(self.run)
         return {
@@ -241,7 +241,7 @@ def _default_state(run: Settings) -> str:
     try:
         return Settings.from_input(given).s3_state_uri
     except InvalidInput:
-        # A destination that is a whole bucket has no default place for its state.
+        # If the destination is a whole bucket, there is no default location for the state.
         return ""
 
 
@@ -281,7 +281,7 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
 
 
 def _by_events(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a run that takes what waits in the registry of the stack."""
+    """Return the fields of a run that compacts the objects pending in the stack's registry."""
     if own["mode"] == "standalone":
         raise InvalidInput("ingest", "events", '"schedule" with mode standalone')
     made = f"events:{MADE_REGISTRY}/{own['name']}"

@@ -1,4 +1,4 @@
-"""What keys of the configuration must not say together; each check names the key at fault."""
+"""Checks of keys that depend on each other; each error names the key at fault."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from compactor.settings.tables import S3TABLES
 if TYPE_CHECKING:
     from cdk.config import Config
 
-# The only catalog whose tables a function can publish to.
+# The only catalog that functions can publish to.
 _CATALOG = "glue"
 
-# S3 moves nothing to IA earlier, and bills it for as long.
+# S3 moves no object to IA earlier than this, and bills each for at least as long.
 _DAYS_OF_A_CLASS = 30
-# Amazon's rules for a new one; dots, which it still allows, break TLS by host name.
+# Amazon's rules for new buckets, without dots: S3 allows them, but they break TLS by host name.
 _NEW_BUCKET = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 
 def require_sense(config: Config, given: Mapping[str, Any]) -> None:
-    """Refuse keys that contradict each other.
+    """Reject keys that contradict each other.
 
     Args:
-        config: all keys, read.
-        given: those that were given, as they were.
+        config: all keys, parsed.
+        given: the keys that were set, unparsed.
 
     Raises:
         InvalidInput: names the key at fault.
@@ -133,7 +133,7 @@ def _check_spark(config: Config, given: Mapping[str, Any]) -> None:
 
 
 def _check_instance(instance: str, architecture: str) -> None:
-    # m6g, c7gd, r8gn: the letter g after the generation says Graviton.
+    # m6g, c7gd, r8gn: a g right after the generation means Graviton.
     _, _, options = instance.split(".", maxsplit=1)[0].partition(_generation(instance))
     found = "arm64" if options.startswith("g") else "x86_64"
     if found != architecture:
@@ -174,7 +174,7 @@ def _check_readers(config: Config) -> None:
 
 
 def _check_queried(config: Config, by: str) -> None:
-    """Refuse a lifecycle that takes outputs away from engines that query them."""
+    """Reject a lifecycle that makes outputs unavailable to the engines that query them."""
     for name in (*RESTORED_FIRST, EXPIRE):
         if name in config.lifecycle:
             accepted = f"no {name} with {by}: engines read them at any time"

@@ -1,8 +1,8 @@
 """Every key of the deployment's configuration, described once.
 
-A run's fields (:data:`compactor.settings.fields.FIELDS`) are keys as well: they become the input of
-scheduled runs. The checks of :class:`cdk.config.Config` and the table in
-docs/deployment.md come from here.
+The fields of a run (:data:`compactor.settings.fields.FIELDS`) are keys as well: they become the
+input of scheduled runs. The checks of :class:`cdk.config.Config` and the table in
+docs/deployment.md are derived from this module.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ _DEPLOYMENT = (
     FieldSpec(
         "worker_memory_mb",
         _WORK,
-        # What an account that is new or little used is refused above.
+        # The limit of new or little used accounts.
         USUAL_WORKER_MB,
         whole(512, 10_240),
         "Memory of the compaction function, in MB. One processor comes with 1,769. New or little"
@@ -262,12 +262,12 @@ def _for_deployment(spec: FieldSpec) -> FieldSpec:
     return spec
 
 
-#: The fields of a run as keys of the configuration. Two have a default here that needs no VPC
-#: and no bucket: a run that is started by hand has others.
+#: The fields of a run as keys of the configuration. The URIs and spark_engine have other defaults
+#: here than in a run that is started by hand: a deployment needs no bucket and no VPC.
 RUN_KEYS: Mapping[str, FieldSpec] = MappingProxyType(
     {name: _for_deployment(spec) for name, spec in FIELDS.items()}
 )
-#: The other keys, in the order in which they are documented.
+#: All other keys, in the order in which they are documented.
 DEPLOYMENT_KEYS: Mapping[str, FieldSpec] = MappingProxyType(
     {spec.name: spec for spec in _DEPLOYMENT}
 )

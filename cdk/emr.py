@@ -1,7 +1,7 @@
 """The services that run the Spark job, and what the workflow may do with each.
 
-Which actions ``.sync`` needs is from the Step Functions manual; a definition that comes from its
-own document gets none of them by itself.
+The actions that ``.sync`` needs are from the Step Functions manual: CDK adds none of them for a
+definition that is loaded from a file.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _IDLE_MINUTES = 5
 _VCPUS_BY_DEFAULT = 16
 
 MayRun = Callable[[Role], None]
-#: What the rights of a job are for.
+#: The purposes of a job's rights.
 RUNS, MERGES, MAINTAINS = "runs", "merges", "maintains"
-# Of each a policy for a cluster that runs already.
+# For each purpose the managed policy for a running cluster: its id and what it is for.
 _POLICIES = {
     RUNS: ("NodesPolicy", "the Spark job"),
     MERGES: ("NodesTablePolicy", "the table of the Spark job"),
@@ -44,25 +44,25 @@ class Engine(Protocol):
 
     @property
     def substitutions(self) -> Mapping[str, str]:
-        """What of the definition it fills in."""
+        """The values that it substitutes in the workflow's definition."""
         ...
 
     def allow_workflow(self, policy: iam.Policy) -> None:
-        """Add the statements that the state machine needs for it."""
+        """Add the statements that the state machine needs to use it."""
         ...
 
 
 class NoEngine:
-    """Oversized partitions are left, and reported."""
+    """No Spark: oversized partitions are left as they are, and reported."""
 
     substitutions: Mapping[str, str] = {}
 
     def allow_workflow(self, policy: iam.Policy) -> None:
-        """Nothing to start, nothing to allow."""
+        """Add nothing: there is no job to start."""
 
 
 class Serverless:
-    """EMR Serverless: costs nothing while nothing runs, and needs no VPC."""
+    """EMR Serverless, which costs nothing while idle and needs no VPC."""
 
     def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
         self._role = own_role(
@@ -127,13 +127,13 @@ class Serverless:
 
 
 class AnyCluster:
-    """A cluster that runs already; its owner gives its nodes the policies made here."""
+    """A running cluster; its owner attaches the policies created here to its nodes' role."""
 
     substitutions: Mapping[str, str] = {}
 
     def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
         self._cluster_id = config.emr_cluster_id or ""
-        # A managed policy has room for 6,144 characters.
+        # One policy per purpose, because a managed policy is limited to 6,144 characters.
         for what, give in rights.items():
             name, about = _POLICIES[what]
             give(
@@ -180,7 +180,7 @@ class MadeClusters:
         self._security = emr.CfnSecurityConfiguration(
             scope,
             "SecurityConfiguration",
-            # Without a name of its own: it can only be replaced, and two cannot have one name.
+            # It is left unnamed: changes replace it, and old and new cannot share a name.
             security_configuration=_security(key_arn),
         )
 
@@ -206,7 +206,7 @@ class MadeClusters:
             wildcard="RunJobFlow knows no resources; the tag it must give bounds it.",
         )
         allow(policy, ["elasticmapreduce:AddTags"], [clusters], conditions=new, wildcard=_NEW_NAMES)
-        # Asked for while the cluster is made, and so before it has its tags.
+        # Checked while the cluster is created, before it has its tags.
         allow(
             policy,
             ["elasticmapreduce:PutAutoTerminationPolicy"],
@@ -250,8 +250,8 @@ def _security(key_arn: str | None) -> dict[str, object]:
         }
     return {
         "EncryptionConfiguration": {
-            # It needs certificates of your own. Sources and outputs travel by TLS in any case;
-            # between nodes go plans, manifests and, for Parquet, shuffled rows.
+            # This would need certificates of your own. Sources and outputs always travel by TLS;
+            # between nodes there are plans, manifests and, for Parquet, shuffled rows.
             "EnableInTransitEncryption": False,
             "EnableAtRestEncryption": True,
             "AtRestEncryptionConfiguration": at_rest,
@@ -292,9 +292,9 @@ def _may_add_steps(
 
 
 def _may_link_clean_up(policy: iam.Policy) -> None:
-    # EMR makes this role with the first cluster of an account, by the rights of who asks for that
-    # cluster ("Using service-linked roles for cleanup" in its management guide). In China the
-    # service's name ends in .cn, as URLs do.
+    # EMR creates this role with the first cluster of an account, using the rights of the caller
+    # ("Using service-linked roles for cleanup" in its management guide). In China the service's
+    # name ends in .cn, as URLs do.
     service = f"elasticmapreduce.{Aws.URL_SUFFIX}"
     role = Arn.format(
         ArnComponents(

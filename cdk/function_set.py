@@ -1,4 +1,4 @@
-"""Lambda functions of one bundle: for each its own role, memory and log."""
+"""Lambda functions that share a bundle, each with its own role, memory and log."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cdk.grants import allow, own_role
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
 
-# The workflow waits 920 seconds, so that no second invocation starts beside a living one.
+# The workflow waits 920 seconds, so a retry never starts while an invocation is still running.
 _TIMEOUT_SECONDS = 900
-# By whether a function belongs to maintenance.
+# Package of the handlers, by whether a function belongs to maintenance.
 _HANDLERS = {False: "compactor_handlers", True: "compactor_tables.handlers"}
 _ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 
@@ -46,17 +46,17 @@ _RETENTION = {
 
 
 def log_days(days: int) -> logs.RetentionDays:
-    """The retention as CloudWatch Logs names it."""
+    """Return the CDK's constant for a retention in days."""
     return _RETENTION[days]
 
 
 class FunctionSet(Construct):
-    """Functions that share their packages: those of compaction, or those of maintenance.
+    """The functions of compaction, or those of maintenance, which share their packages.
 
     Attributes:
         by_name: handler module (``discover``, …) -> function.
-        roles: handler module -> its role.
-        log_groups: handler module -> its log.
+        roles: handler module -> role of its function.
+        log_groups: handler module -> log group of its function.
     """
 
     def __init__(self, scope: Construct, config: Config, *, maintenance: bool = False) -> None:
@@ -69,14 +69,14 @@ class FunctionSet(Construct):
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Handler module -> name of the function."""
+        """Handler module -> name of its function."""
         return {name: self._full_name(name) for name in self.by_name}
 
     def _full_name(self, name: str) -> str:
         return f"{self._config.name}-{name.replace('_', '-')}"
 
     def _code_of(self, *, table: bool) -> lambda_.Code:
-        """One bundle for all functions that need the same; libraries of tables are large."""
+        """Return the bundle, with or without the table libraries, which are large."""
         if table not in self._codes:
             machine = Machine(self._config.architecture, LAMBDA_PYTHON)
             bundle = functions_bundle(machine, table=table, maintenance=self._maintenance)
@@ -96,17 +96,17 @@ class FunctionSet(Construct):
         timeout_seconds: int = _TIMEOUT_SECONDS,
         knows_table: bool = False,
     ) -> iam.Role:
-        """Make a function.
+        """Add a function.
 
         Args:
-            name: of its handler module.
-            memory_mb: as Lambda has it.
-            reserved: executions that are kept for it; None shares the account's.
-            timeout_seconds: of an invocation.
-            knows_table: with the libraries that read and write tables.
+            name: name of its handler module.
+            memory_mb: memory in MB, as Lambda counts it.
+            reserved: concurrent executions reserved for it; None shares the account's.
+            timeout_seconds: time limit of an invocation.
+            knows_table: include the libraries that read and write tables.
 
         Returns:
-            Its role.
+            The function's role.
         """
         ident = "".join(word.capitalize() for word in name.split("_"))
         full_name = self._full_name(name)

@@ -1,4 +1,4 @@
-"""The Lambda functions of compaction, and what each may do."""
+"""The Lambda functions of compaction, and the rights of each."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ from cdk.tables import Table, may_ask_table, may_publish, table_of
 from compactor.layout import RECONCILE, ROUND, RUNS
 from compactor.log.identity import marker_keys, states_around, states_of_source
 
-# A batch of a thousand messages takes some seconds.
+# A batch of a thousand messages takes a few seconds.
 REGISTER_TIMEOUT_SECONDS = 60
-# "New AWS accounts have reduced concurrency and memory quotas" (Lambda quotas); so much they have.
+# "New AWS accounts have reduced concurrency and memory quotas" (Lambda quotas): their limit.
 _NEW_ACCOUNTS_MB = 3_008
-# Discovery holds the listing of one partition and the list of all; a report a bounded part of all
-# receipts, but reads each, which takes a processor; the plan of a clean-up the list that it writes.
+# Discovery holds the listing of one partition and the list of all partitions. A report holds a
+# bounded part of the receipts, but parses all of them, which takes a whole processor. Planning a
+# clean-up holds the list that it writes.
 _DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_769, 1_024, 1_024
 _REGISTER_MB, _SWEEP_MB, _PUBLISH_MB = 1_024, 1_024, 1_024
 
 
 class Functions(FunctionSet):
-    """The functions of the workflow and of what starts it, or the one of standalone mode."""
+    """The functions of the workflow and its triggers, or the one of standalone mode."""
 
     def __init__(self, scope: Construct, config: Config, storage: Storage) -> None:
         super().__init__(scope, config)
@@ -84,23 +85,23 @@ class Functions(FunctionSet):
         workers = {"memory_mb": self._config.worker_memory_mb, "reserved": reserved}
         self.by_name["discover"].add_environment("COMPACTOR_WORKERS", json.dumps(workers))
         if not reserved:
-            # How many functions the account runs concurrently, the workers among them.
+            # The account's concurrency limit, which the workers share.
             allow(role, ["lambda:GetAccountSettings"], ["*"])
         may_list(role, self._storage.source)
         may_see_owners(role, self._storage.source)
-        # Whether there are outputs that another layout than the run's has put there.
+        # Discovery checks for outputs that were written with another layout than this run's.
         may_list(role, self._storage.destination)
         may_read(role, self._storage.state)
         may_write(role, self._storage.state)
         may_look_around(role, self._storage)
         self._may_take_inventory("discover", role)
         if self._table is not None:
-            # Whether outputs can come into it, before any are written.
+            # Discovery checks that the table can take the outputs before any are written.
             may_ask_table(role, self._table)
         may_note_discovery(role, self._storage.registry)
 
     def _takes_inventory(self, name: str) -> bool:
-        """The one function that takes the inventory, where there is one."""
+        """Return whether this function reads the inventory; at most one does."""
         if self._config.events:
             return name == "sweep" and self._config.reconcile_inventory is not None
         return name in {"discover", "standalone"} and self._config.run.listing_kind == "inventory"
@@ -126,7 +127,7 @@ class Functions(FunctionSet):
         )
         may_compact(role, self._storage)
         if self._config.events:
-            # Discovery leaves what is pending to it.
+            # With events, discovery leaves pending objects to this function.
             may_see_owners(role, self._storage.source)
         may_mark(role, self._storage.registry)
         self._may_switch(role)
@@ -140,22 +141,22 @@ class Functions(FunctionSet):
     def _add_clean_up(self) -> None:
         role = self.add("clean_up", _CLEAN_UP_MB, knows_table=self._table is not None)
         if self._table is not None:
-            # Whether an output that was published is in the table still.
+            # Clean-up checks that published outputs are still in the table.
             may_ask_table(role, self._table)
         if self._readers is not None:
             may_ask_readers(role, self._readers)
         self._may_clean_up(role)
         if self._config.deletes:
-            # A source that S3 did not delete is looked at: gone must be 404, not 403, and the
-            # checksum of an encrypted one is not returned without its key.
+            # Sources that S3 did not delete are checked by HEAD: a missing one must be 404, not
+            # 403, and S3 returns the checksum of an encrypted object only with its key.
             may_read(role, self._storage.source)
             may_read_tags(role, self._storage.source)
             may_see_owners(role, self._storage.source)
         may_read(role, self._storage.state)
         may_read(role, self._storage.destination)
         may_abort_uploads(role, self._storage.destination)
-        # Its records and receipts. Commits end in .json.gz, so that a partition that is called
-        # cleaned/ opens no way to them.
+        # Its records and receipts. Commits end in .json.gz, so these patterns do not match them
+        # even if a partition is called cleaned/.
         may_write(role, self._storage.state, "partitions/*cleaned/*.json")
         may_write(role, self._storage.state, "runs/*/clean-ups/*.json")
 
@@ -209,20 +210,20 @@ class Functions(FunctionSet):
         memory_mb = _DISCOVER_MB if takes else _SWEEP_MB
         role = self.add("sweep", memory_mb, knows_table=self._takes_table("sweep"))
         may_register(role, self._storage.registry)
-        # It looks for what no event named, and in the log whether that is compacted already.
+        # It looks for objects that no event announced, and in the log for those compacted already.
         may_read(role, self._storage.state)
-        # How far it is.
+        # Progress of the reconcile.
         may_write(role, self._storage.state, f"{RECONCILE}*.json")
         if takes:
             self._may_take_inventory("sweep", role)
-            # What it took of it; a stream is called as the deployment is.
+            # The listing that it takes from the inventory; the stream has the deployment's name.
             may_write(role, self._storage.state, f"{RUNS}{ROUND}{self._config.name}-*/listing/*")
         else:
             may_list(role, self._storage.source)
 
 
 def may_compact(role: Role, storage: Storage) -> None:
-    """Read sources and write outputs and state, without deleting anything."""
+    """Allow reading sources and writing outputs and state, without deleting anything."""
     may_read(role, storage.source)
     may_read_tags(role, storage.source)
     may_read(role, storage.destination)
@@ -232,7 +233,7 @@ def may_compact(role: Role, storage: Storage) -> None:
 
 
 def may_look_around(role: Role, storage: Storage) -> None:
-    """Ask whether the state lies in that of another destination, and the source in one."""
+    """Allow checking that neither the state nor the source lies in another destination's state."""
     source, state = storage.source, storage.state
     may_look_for(role, source, marker_keys(states_of_source(source.prefix)))
     may_look_for(role, state, marker_keys(states_around(state.prefix)))

@@ -1,4 +1,4 @@
-"""What a role may do: statements, each with the reason for its wildcards beside it."""
+"""IAM statements for roles, with the reason for each wildcard."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def allow(
     """Add one statement.
 
     Args:
-        role: a role, or a policy of its own.
-        actions: without wildcards.
+        role: a role, or a separate policy.
+        actions: names of actions, without wildcards.
         resources: ARNs.
-        conditions: as a policy has them.
-        wildcard: why a resource has a wildcard; cdk-nag refuses it without.
+        conditions: conditions in the form of a policy document.
+        wildcard: why resources have a wildcard; without a reason cdk-nag rejects it.
     """
     statement = iam.PolicyStatement(
         actions=list(actions), resources=list(resources), conditions=conditions
@@ -50,7 +50,7 @@ def allow(
 
 
 def may_list(role: Role, place: Place) -> None:
-    """List a prefix. S3 also asks for this before it says that a key is missing (404, not 403)."""
+    """Allow listing a prefix. S3 also needs this to answer 404, not 403, for a missing key."""
     allow(
         role,
         ["s3:ListBucket"],
@@ -60,7 +60,7 @@ def may_list(role: Role, place: Place) -> None:
 
 
 def may_see_owners(role: Role, place: Place) -> None:
-    """List the levels above a prefix, without what lies below them: a table there owns it."""
+    """Allow listing the levels above a prefix, one level each, to find a table that owns it."""
     above = places_above(place.prefix)
     if above:
         allow(
@@ -72,27 +72,28 @@ def may_see_owners(role: Role, place: Place) -> None:
 
 
 def may_read(role: Role, place: Place) -> None:
-    """List a prefix and read its objects."""
+    """Allow listing a prefix and reading its objects."""
     may_list(role, place)
     allow(role, ["s3:GetObject"], [place.objects()], wildcard=_UNKNOWN_KEYS)
     _may_use_key(role, place, ["kms:Decrypt"])
 
 
 def may_read_tags(role: Role, place: Place) -> None:
-    """Read the tags of objects."""
+    """Allow reading the tags of objects."""
     allow(role, ["s3:GetObjectTagging"], [place.objects()], wildcard=_UNKNOWN_KEYS)
 
 
 def may_read_inventory_table(role: Role, table: TableAddress, key: kms.IKey | None) -> None:
-    """Read one table of S3 Tables: where its metadata lies, and its files as objects.
+    """Allow reading one table of S3 Tables: the location of its metadata, and its files.
 
-    Two of the three rights of the Amazon S3 User Guide's "Permissions for querying metadata
-    tables": GetTable is not called. Both know these conditions (Service Authorization Reference).
+    These are two of the three rights in "Permissions for querying metadata tables" of the Amazon S3
+    User Guide; the third is for GetTable, which is not called. Both support these conditions
+    (Service Authorization Reference).
 
     Args:
-        role: whose.
-        table: in a table bucket.
-        key: that encrypts it; None for that of S3.
+        role: the role that reads it.
+        table: a table in a table bucket.
+        key: the KMS key that encrypts it; None for S3's own.
     """
     allow(
         role,
@@ -111,7 +112,7 @@ def may_read_inventory_table(role: Role, table: TableAddress, key: kms.IKey | No
 
 
 def may_look_for(role: Role, place: Place, keys: Sequence[str]) -> None:
-    """Ask whether these objects are in a place's bucket; S3 may answer 403 for one that is not."""
+    """Allow checking whether objects exist in a place's bucket; missing ones may still be 403."""
     if keys:
         allow(
             role,
@@ -120,49 +121,49 @@ def may_look_for(role: Role, place: Place, keys: Sequence[str]) -> None:
             conditions={"StringEquals": {"s3:prefix": list(keys)}},
         )
         allow(role, ["s3:GetObject"], [place.bucket.arn_for_objects(key) for key in keys])
-        # The checksum of an encrypted one is not returned without its key.
+        # S3 returns the checksum of an encrypted object only with its key.
         _may_use_key(role, place, ["kms:Decrypt"])
 
 
 def may_write(role: Role, place: Place, below: str = "*") -> None:
-    """Write objects, in parts too, and drop unfinished uploads; nothing can be deleted by this."""
+    """Allow writing objects, also in parts, and aborting uploads, but not deleting objects."""
     allow(
         role,
         ["s3:PutObject", "s3:AbortMultipartUpload"],
         [place.objects(below)],
         wildcard=_UNKNOWN_KEYS,
     )
-    # Decrypt too: S3 reads the parts of an upload again to put them together.
+    # Decrypt is needed because S3 reads the parts of an upload again to assemble them.
     _may_use_key(role, place, ["kms:GenerateDataKey", "kms:Decrypt"])
 
 
 def may_put(role: Role, place: Place, below: str) -> None:
-    """Write objects, each by one request; nothing can be deleted by this."""
+    """Allow writing objects by single requests, without deleting anything."""
     allow(role, ["s3:PutObject"], [place.objects(below)], wildcard=_UNKNOWN_KEYS)
     _may_use_key(role, place, ["kms:GenerateDataKey"])
 
 
 def may_list_uploads(role: Role, place: Place) -> None:
-    """List the unfinished uploads of the place's whole bucket.
+    """Allow listing the unfinished uploads of the place's whole bucket.
 
-    The action knows no ``s3:prefix``, so that no condition can bound it. It returns keys and upload
-    ids, no content; aborting one is bounded by the place.
+    The action does not support ``s3:prefix``, so it cannot be limited to the place. It returns keys
+    and upload ids, no content; the right to abort is limited to the place.
     """
     allow(role, ["s3:ListBucketMultipartUploads"], [place.bucket.bucket_arn])
 
 
 def may_abort_uploads(role: Role, place: Place) -> None:
-    """Drop unfinished uploads; nothing that anybody can read is deleted by this."""
+    """Allow aborting unfinished uploads, which deletes nothing that can be read."""
     allow(role, ["s3:AbortMultipartUpload"], [place.objects()], wildcard=_UNKNOWN_KEYS)
 
 
 def may_delete(role: Role, place: Place, below: str = "*") -> None:
-    """Delete objects; S3 asks for GetObject where the request names an ETag."""
+    """Allow deleting objects; S3 requires GetObject if the request has an ETag."""
     allow(role, ["s3:DeleteObject", "s3:GetObject"], [place.objects(below)], wildcard=_UNKNOWN_KEYS)
 
 
 def may_ask_registry(role: Role, registry: Registry | None) -> None:
-    """See which objects wait; nothing where there is no registry."""
+    """Allow reading pending objects from the registry, if there is one."""
     if registry is not None:
         arn = registry.table.table_arn
         allow(role, ["dynamodb:Query"], [arn, registry.index_arn])
@@ -172,7 +173,7 @@ def may_ask_registry(role: Role, registry: Registry | None) -> None:
 
 
 def may_register(role: Role, registry: Registry | None) -> None:
-    """Put objects into the registry, which marks them when they are taken back."""
+    """Allow registering objects, and marking those that were withdrawn."""
     may_ask_registry(role, registry)
     _may_change(
         role, registry, ["dynamodb:PartiQLInsert", "dynamodb:PutItem", "dynamodb:UpdateItem"]
@@ -180,13 +181,13 @@ def may_register(role: Role, registry: Registry | None) -> None:
 
 
 def may_note_discovery(role: Role, registry: Registry | None) -> None:
-    """Put down how far a run has read."""
+    """Allow recording how far a run has read the registry."""
     may_ask_registry(role, registry)
     _may_change(role, registry, ["dynamodb:PutItem"])
 
 
 def may_mark(role: Role, registry: Registry | None) -> None:
-    """Mark objects that were compacted."""
+    """Allow marking objects as compacted."""
     may_ask_registry(role, registry)
     _may_change(role, registry, ["dynamodb:UpdateItem"])
 
@@ -204,13 +205,14 @@ def _may_use_key(role: Role, place: Place, actions: Sequence[str]) -> None:
 def own_role(
     scope: Construct, name: str, service: str, *, of_this_account: bool = False
 ) -> iam.Role:
-    """A role for one service, with nothing allowed yet.
+    """Return a new role for one service, without any rights.
 
     Args:
-        scope: the construct it belongs to.
+        scope: the construct that it belongs to.
         name: its id.
-        service: who takes the role.
-        of_this_account: only for what is in this account; not every service says so.
+        service: the service that assumes the role.
+        of_this_account: only allow it for resources of this account; not every service sends
+            ``aws:SourceAccount``.
     """
     account = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
     principal = iam.ServicePrincipal(service, conditions=account if of_this_account else None)

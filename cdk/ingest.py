@@ -1,7 +1,7 @@
 """Events: S3 notifies EventBridge of each object, a rule fills a queue, a function registers them.
 
-What waits long enough, or is much enough, is compacted: the function that registered the last
-object starts the workflow, or the one that looks every few minutes.
+The workflow is started once enough objects are pending, by the function that registers them, or
+once one has been pending for long enough, by the function that checks every few minutes.
 """
 
 from __future__ import annotations
@@ -28,39 +28,39 @@ from cdk.notifications import Notifications
 from cdk.storage import Storage
 from compactor.errors import InvalidInput
 
-# A message's age counts from when it was sent first, also in the queue of dead letters: what
-# waited for a week has another one there.
+# A message keeps its age when it moves to the dead-letter queue: after a week in the first queue,
+# one more week is left there.
 _KEPT_DAYS, _DEAD_KEPT_DAYS = 7, 14
 # "Creating and configuring an Amazon SQS event source mapping": six times the function's time-out,
-# and five tries, so that an invocation that is throttled makes no dead letter.
+# and five attempts, so that throttled invocations do not create dead letters.
 _VISIBILITY = 6
 _TRIES = 5
 _BATCH, _WINDOW_SECONDS = 1_000, 5
-# Each registers some thousand objects a second.
+# Each registers about a thousand objects a second.
 _CONCURRENT = 10
-# Lambda takes 4 KB of all variables together; names of buckets are filled in later.
+# Lambda allows 4 KB for all variables together; CloudFormation fills in names of buckets later.
 _STREAMS_CHARACTERS = 3_000
-# The first follows from the table. A clean-up goes through all commit logs, too much for a run
-# every few minutes: it is for the runs of the schedule.
+# The listing follows from the registry's table. Clean-up goes through all commit logs, too much
+# for a run every few minutes; scheduled runs do it.
 _NOT_OF_STREAMS = ("listing", "clean_up")
 _KINDS = ("Object Created", "Object Deleted", "Object Restore Completed")
 
 
 class Ingest(Construct):
-    """What fills the registry, and starts runs by what is in it.
+    """Fills the registry from events, and starts runs for pending objects.
 
     Args:
         scope: the stack.
         config: what is deployed.
-        storage: has a registry.
-        functions: with ``register`` and ``sweep``.
-        machine: what they start.
-        run_input: of the runs, as the schedule starts them.
+        storage: the storage, with a registry.
+        functions: the functions, with ``register`` and ``sweep``.
+        machine: the state machine that they start.
+        run_input: the input of scheduled runs.
 
     Attributes:
-        queue: of S3's events.
-        dead_letters: those that could not be read, or delivered.
-        streams: what the functions get of the source, JSON.
+        queue: the queue of S3's events.
+        dead_letters: the queue of events that could not be parsed or delivered.
+        streams: the source's description for the functions, as JSON.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Ingest(Construct):
         return queue
 
     def _route(self) -> None:
-        """From the source's bucket into the queue."""
+        """Route the events of the source's bucket into the queue."""
         source = self._storage.source
         if not self._config.made_source and self._config.switch_on_notifications:
             Notifications(self, self._config, self._config.run.source.root.bucket)
@@ -185,7 +185,7 @@ class Ingest(Construct):
             "Versions and aliases of the one function, which CDK adds.",
         )
         often = Duration.minutes(config.sweep_minutes)
-        # The next one does what this one did not.
+        # No retries: the next invocation does what a failed one did not.
         function.configure_async_invoke(retry_attempts=0, max_event_age=often)
         for name, rate, given in (
             ("sweep", often, {}),

@@ -1,4 +1,4 @@
-"""The table of the deployment's keys in docs/deployment.md, made from the keys themselves.
+"""The table of the deployment's keys in docs/deployment.md, generated from the keys.
 
 ``python -m cdk.keys_table`` writes it between the markers.
 """
@@ -14,7 +14,7 @@ from compactor_dev.settings_table import DOCS, MadePage, heads, row
 
 
 def table() -> str:
-    """Markdown: a row for each key of its own, and what is said of a run's fields."""
+    """Return Markdown: a row for each deployment key, and the defaults of a run's fields."""
     lines = heads("Key")
     lines += [row(spec, f"`{_text(spec)}`") for spec in DEPLOYMENT_KEYS.values()]
     lines += [

@@ -1,4 +1,4 @@
-"""Whose run times show how slow a table has become: the rights to ask, by the rules."""
+"""Rights to read the run times of jobs and queries that show how slow a table has become."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RUNS = "Job runs of the one application; EMR Serverless names them."
 
 
 def may_read_latencies(role: Role, config: Config) -> None:
-    """Ask the services that rules name for the times of their jobs and queries."""
+    """Allow reading the run times of the jobs and queries that maintenance rules name."""
     request = config.tables_request
     named = {rule.latency for rule in request.policies.rules} if request is not None else set()
     for text in sorted(named):

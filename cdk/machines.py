@@ -1,4 +1,4 @@
-"""What every state machine has: its log, its Map Runs, and the rights that its tasks ask for."""
+"""What every state machine has: its log, its Map Runs, and the rights that its tasks need."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _RUN_IDS = "A run's records lie below its id, which is new each time."
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A state machine that is to be made.
+    """A state machine to create.
 
     Attributes:
-        name: its own, so that its policy can speak of its executions.
+        name: its name, fixed so that its policy can refer to its executions.
         comment: what it does.
-        definition: the file, in Amazon States Language.
+        definition: the file of its definition, in Amazon States Language.
     """
 
     name: str
@@ -39,19 +39,19 @@ class Machine:
 
     @property
     def log_group_name(self) -> str:
-        """Where its events are logged."""
-        # Only this prefix is not counted in the resource policy of CloudWatch Logs.
+        """The log group of its events."""
+        # Groups with this prefix do not count towards the size of CloudWatch Logs' resource policy.
         return f"/aws/vendedlogs/states/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class MapRuns:
-    """What the Distributed Maps of a machine read and write, below the state.
+    """The objects that the Distributed Maps of a machine read and write, below the state.
 
     Attributes:
-        labels: of the Maps, which are part of their executions' names.
-        lists: of work, patterns.
-        results: a pattern.
+        labels: labels of the Maps, which are part of the names of their executions.
+        lists: patterns of the work lists.
+        results: pattern of the results.
     """
 
     labels: Sequence[str]
@@ -67,14 +67,14 @@ def make_machine(
     *,
     log_retention_days: int,
 ) -> sfn.StateMachine:
-    """The machine and its log.
+    """Create a state machine and its log.
 
     Args:
-        scope: the construct they belong to.
-        machine: what to make.
-        role: with whose rights it works.
+        scope: the construct that they belong to.
+        machine: what to create.
+        role: the role that it runs with.
         substitutions: name in the definition -> value.
-        log_retention_days: as the configuration has them.
+        log_retention_days: retention of the log.
     """
     log = logs.LogGroup(
         scope,
@@ -98,7 +98,7 @@ def make_machine(
 
 
 def allow_managed_rules(policy: iam.Policy, machine: Machine) -> None:
-    """Let Step Functions make the rules by which it learns that a task has ended."""
+    """Allow Step Functions to create the rules that notify it when a task ends."""
     rules = managed_rules(json.loads(machine.definition.read_text(encoding="utf-8")))
     format_arn = Stack.of(policy).format_arn
     arns = [format_arn(service="events", resource="rule", resource_name=one) for one in rules]
@@ -106,7 +106,7 @@ def allow_managed_rules(policy: iam.Policy, machine: Machine) -> None:
 
 
 def allow_map_runs(policy: iam.Policy, machine: Machine, runs: MapRuns, state: Place) -> None:
-    """Let the machine start, end and redrive its own Map Runs, and these take their lists."""
+    """Allow the machine to start, stop and redrive its Map Runs, and these to use their objects."""
     name = machine.name
     allow(policy, ["states:StartExecution"], [_states(policy, "stateMachine", name)])
     allow(

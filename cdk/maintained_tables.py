@@ -1,4 +1,4 @@
-"""The tables that a deployment maintains: what of them a role must reach."""
+"""The tables that a deployment maintains: where they are, and the rights to them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _ANY = "*"
 
 @dataclass(frozen=True, slots=True)
 class MaintainedTables:
-    """What a deployment knows of the tables it maintains.
+    """Locations and Glue resources of the tables that a deployment maintains.
 
     Attributes:
-        places: where they lie.
-        catalog_arns: what Glue asks for where one is read or changed: catalog, databases, tables.
-        database_arns: what it asks for where tables are looked for.
+        places: where the tables are stored.
+        catalog_arns: resources for reading or changing a table: catalog, databases, tables.
+        database_arns: resources for searching for tables.
     """
 
     places: Sequence[Place]
@@ -38,7 +38,7 @@ class MaintainedTables:
 
     @classmethod
     def of(cls, scope: Construct, config: Config) -> MaintainedTables:
-        """The tables that a configuration names."""
+        """Return the tables that a configuration names."""
         stack = Stack.of(scope)
 
         def arn(resource: str, name: str | None = None) -> str:
@@ -57,7 +57,7 @@ class MaintainedTables:
         )
 
     def may_look(self, role: Role) -> None:
-        """See which tables there are in Glue, and below the prefixes of S3."""
+        """Allow finding tables in Glue, and below the prefixes on S3."""
         if self.database_arns:
             actions = ["glue:GetDatabases", "glue:GetTables"]
             allow(role, actions, self.database_arns, wildcard=_PATTERNS)
@@ -65,32 +65,32 @@ class MaintainedTables:
             may_list(role, place)
 
     def may_read_metadata(self, role: Role) -> None:
-        """Read what tables consist of. Data files lie beside it; no right separates them."""
+        """Allow reading the tables' metadata; this includes data files, stored next to it."""
         self._may_ask(role, ["glue:GetTable"])
         for place in self.places:
             may_read(role, place)
 
     def may_ask_optimizers(self, role: Role) -> None:
-        """See whether Glue's optimizers of a table are on."""
+        """Allow checking whether Glue's optimizers of a table are enabled."""
         self._may_ask(role, ["glue:GetTable", "glue:GetTableOptimizer"])
 
     def may_set_optimizers(self, role: Role) -> None:
-        """Make and change them, and see what they did."""
+        """Allow creating and changing Glue's optimizers, and listing their runs."""
         actions = ["GetTable", "GetTableOptimizer", "CreateTableOptimizer", "UpdateTableOptimizer"]
         names = [f"glue:{one}" for one in (*actions, "ListTableOptimizerRuns")]
         self._may_ask(role, names)
 
     def may_rewrite(self, role: Role) -> None:
-        """Commit to tables, write their files, and delete what nothing names any more."""
+        """Allow committing to tables, writing their files, and deleting unreferenced ones."""
         self._may_ask(role, ["glue:GetDatabase", "glue:GetTable", "glue:UpdateTable"])
         for place in self.places:
             may_read(role, place)
             may_write(role, place)
-            # VACUUM without it succeeds, and deletes nothing.
+            # Without this right VACUUM succeeds but deletes nothing.
             may_delete(role, place)
 
     def may_tag(self, role: Role) -> None:
-        """Read the log of Delta tables, and tag files: of data files nothing is read or written."""
+        """Allow reading the log of Delta tables and tagging their files."""
         actions = [f"s3:{one}ObjectTagging" for one in ("Get", "Put", "Delete")]
         for place in self.places:
             may_read(role, place)
@@ -102,7 +102,7 @@ class MaintainedTables:
 
 
 def place_of_reports(scope: Construct, config: Config) -> Place:
-    """Where runs write, in a deployment of maintenance alone: a bucket that is there already."""
+    """Return where runs write if only maintenance is deployed, in an existing bucket."""
     where, key = config.run.state, None
     if DESTINATION in config.kms_keys:
         key = kms.Key.from_key_arn(scope, "Key", config.kms_keys[DESTINATION])
@@ -110,7 +110,7 @@ def place_of_reports(scope: Construct, config: Config) -> Place:
 
 
 def _named(config: Config) -> Iterator[tuple[str, str]]:
-    """Database and table of each pattern; ``*`` stands for anything."""
+    """Yield the database and table of each pattern and address; ``*`` matches anything."""
     request = config.tables_request
     patterns = request.glue_tables if request is not None else ()
     for pattern in patterns:

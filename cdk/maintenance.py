@@ -1,4 +1,4 @@
-"""Maintenance of tables: the second state machine, what it may do, and when it runs."""
+"""Maintenance of tables: the second state machine, its rights, and its schedule."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _MAP_RUNS = MapRuns(
     lists=("runs/*/tables.json",),
     results="runs/*/tables.json.results/*",
 )
-# A plan holds what a table's metadata names, some 300 bytes a file.
+# Memory by function. A plan holds every file that a table's metadata names, some 300 bytes each.
 _TABLES_MB = {
     "list_tables": 512,
     "plan_table": 3_008,
     "begin_table": 512,
     "athena_step": 1_024,
     "optimizers": 512,
-    # It may replay the log of a Delta table.
+    # May replay the log of a Delta table.
     "end_table": 1_024,
     "report_tables": 1_024,
 }
 _ANSWERS = "athena-results/"
 _HISTORY = TABLES_HISTORY
-# What a run's documents are, by the function that writes them.
+# Documents of the state, by the function that writes them.
 _WRITES = {
     "list_tables": ("runs/*.json",),
     "plan_table": ("runs/*/tables/*.json", _HISTORY),
@@ -59,11 +59,11 @@ _WRITES = {
 
 
 class Maintenance(Construct):
-    """The state machine over tables, its functions, schedule, workgroup and optimizers.
+    """The state machine that maintains tables, its functions, schedule, workgroup and optimizers.
 
     Attributes:
-        machine: named as the deployment is, with ``-tables`` at its end.
-        functions: those that it invokes.
+        machine: the state machine, called after the deployment with the suffix ``-tables``.
+        functions: the functions that it invokes.
     """
 
     def __init__(
@@ -101,11 +101,11 @@ class Maintenance(Construct):
             },
             log_retention_days=config.log_retention_days,
         )
-        # Without its rights the machine would start and fail.
+        # A machine that starts before it has its rights would fail.
         self.machine.node.add_dependency(policy)
 
     def starts(self, run_input: str, failed: sqs.Queue) -> None:
-        """Start it by its own schedule, if any; what could not be started goes to the queue."""
+        """Start it by its own schedule, if any; failed starts go to the queue."""
         config = self._config
         if config.maintenance_schedule is None:
             return
@@ -156,14 +156,14 @@ class Maintenance(Construct):
     def _allow_functions(self, functions: FunctionSet) -> None:
         roles, tables, state = functions.roles, self._tables, self._state
         for name, writes in _WRITES.items():
-            # The function that lists tables reads nothing, of the state or of a table.
+            # The function that lists tables reads neither the state nor a table.
             if name != "list_tables":
                 may_read(roles[name], state)
             for below in writes:
                 may_write(roles[name], state, below)
         tables.may_look(roles["list_tables"])
         tables.may_read_metadata(roles["plan_table"])
-        # It sums up looks that lie back, and drops them.
+        # It summarizes old measurements, then deletes them.
         may_delete(roles["plan_table"], state, _HISTORY)
         may_read_latencies(roles["plan_table"], self._config)
         tables.may_ask_optimizers(roles["begin_table"])
@@ -182,7 +182,7 @@ class Maintenance(Construct):
         functions.by_name["plan_table"].add_environment("COMPACTOR_TABLE_ENGINES", engines)
 
     def _allow_queries(self, policy: iam.Policy) -> None:
-        # Athena reads and writes with the rights of the role that starts a query.
+        # Athena uses the rights of the role that starts a query.
         actions = ["StartQueryExecution", "StopQueryExecution", "GetQueryExecution"]
         allow(policy, [f"athena:{one}" for one in actions], [self._workgroup_arn])
         catalog = self._arn(
@@ -209,7 +209,7 @@ class Maintenance(Construct):
 
 
 def _arns(functions: FunctionSet) -> dict[str, str]:
-    """Name of a substitution -> the function's ARN."""
+    """Return name of a substitution -> ARN of its function."""
     return {
         name: functions.by_name[function].function_arn
         for name, function in TABLES_SUBSTITUTIONS.items()

@@ -1,4 +1,4 @@
-"""The keys of maintenance, and what of them must fit together."""
+"""The keys of maintenance, and the checks that they fit together."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from compactor_tables.measures import DELTA, ICEBERG
 from compactor_tables.request import MaintenanceRequest, read_request
 
 _MAINTENANCE = "Tables that others write"
-#: The mode of a deployment that maintains tables and compacts nothing.
+#: The mode that only maintains tables and compacts nothing.
 ALONE = "maintenance"
-# What such a deployment reads; all other keys are of compaction.
+# The keys that this mode accepts; all others concern compaction.
 _KEYS_ALONE = frozenset(
     {
         "name",
@@ -48,7 +48,7 @@ _KEYS_ALONE = frozenset(
     }
 )
 
-#: In the order in which they are documented.
+#: The keys of maintenance, in the order in which they are documented.
 MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
     FieldSpec(
         "maintenance",
@@ -86,10 +86,10 @@ MAINTENANCE_FIELDS: Sequence[FieldSpec] = (
 
 
 def check_keys(given: Mapping[str, Any]) -> None:
-    """Check what is given to a deployment of maintenance alone.
+    """Check the keys of a deployment that only maintains tables.
 
     Raises:
-        InvalidInput: a key is of compaction, or one is missing.
+        InvalidInput: a key concerns compaction, or a required one is missing.
     """
     for name, value in given.items():
         if name not in _KEYS_ALONE:
@@ -108,24 +108,24 @@ def check_keys(given: Mapping[str, Any]) -> None:
 
 
 def tables_request(given: Mapping[str, Any] | None, run: Settings) -> MaintenanceRequest | None:
-    """What a run of maintenance is asked; None where nothing is maintained."""
+    """Return the request of a maintenance run; None without maintenance."""
     return None if given is None else read_request({**given, "s3_state_uri": run.s3_state_uri})
 
 
 def tables_spark(run: Settings) -> str:
-    """Where Spark works on tables; a cluster is never made for one."""
+    """Return where Spark maintains tables; clusters are never created for this."""
     if run.spark_engine.startswith("j-"):
         return "cluster"
     return "none" if run.spark_engine == "emr" else run.spark_engine
 
 
 def table_engines(run: Settings) -> list[str]:
-    """Which engines there are for tables."""
+    """Return the engines that can maintain tables."""
     return [*(["spark"] if tables_spark(run) != "none" else []), "athena", "glue"]
 
 
 def formats_of(request: MaintenanceRequest | None) -> set[str]:
-    """Formats of the tables that a request may find: ``iceberg``, ``delta``."""
+    """Return the formats of the tables that a request may find: ``iceberg``, ``delta``."""
     if request is None:
         return set()
     kinds = {DELTA if parse_table(one).kind == DELTA else ICEBERG for one in request.tables}
@@ -134,12 +134,12 @@ def formats_of(request: MaintenanceRequest | None) -> set[str]:
 
 
 def check_jars(request: MaintenanceRequest | None, jars: str | tuple[str, ...], spark: str) -> None:
-    """Check that there are jars for what is maintained.
+    """Check that there are jars for the maintained tables.
 
     Args:
-        request: of maintenance.
-        jars: ``spark_jars``.
-        spark: what :func:`tables_spark` says.
+        request: the request of maintenance.
+        jars: the key ``spark_jars``.
+        spark: the result of :func:`tables_spark`.
 
     Raises:
         InvalidInput: names ``spark_jars``.
@@ -161,19 +161,19 @@ def check_locations(
     *,
     optimizers: Sequence[str],
 ) -> None:
-    """Check where maintained tables lie.
+    """Check the locations of maintained tables.
 
     Args:
-        maintenance: the key of that name.
-        locations: ``maintenance_locations``.
-        places: of the run, by name, where no table may lie.
-        optimizers: ``glue_optimizers``.
+        maintenance: the key ``maintenance``.
+        locations: the key ``maintenance_locations``.
+        places: locations of the run by name, which no table may overlap.
+        optimizers: the key ``glue_optimizers``.
 
     Raises:
         InvalidInput: names the key at fault.
     """
     if maintenance is None:
-        # Rules and rights come with it.
+        # Both keys need its rules and roles.
         for name, given in (("maintenance_locations", locations), ("glue_optimizers", optimizers)):
             if given:
                 raise InvalidInput(name, list(given), "none without maintenance")

@@ -1,8 +1,8 @@
-"""The EventBridge rules by which Step Functions learns that a ``.sync`` task has ended.
+"""The EventBridge rules that notify Step Functions when a ``.sync`` task ends.
 
-Step Functions makes them, by fixed names, with the rights of the state machine's role; and it asks
-for the rights to the rules of *all* tasks of a definition when the machine is created, whichever of
-them a run will enter. So they follow from the definition itself.
+Step Functions creates them under fixed names with the rights of the state machine's role. When a
+machine is created, it requires the rights to the rules of *all* tasks in the definition, even those
+that no run enters. So they are derived from the definition.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Any
 from compactor.errors import InvalidInput
 from compactor_local.definition import each_state
 
-# The integration after arn:…:states:::, and its rule ("IAM policies for integrated services" in
-# the Step Functions guide: a page for each service).
+# The integration after arn:…:states:::, and the name of its rule ("IAM policies for integrated
+# services" in the Step Functions guide, a page for each service).
 _RULES: Mapping[str, str] = {
     "elasticmapreduce:addStep.sync": "StepFunctionsGetEventForEMRAddJobFlowStepsRule",
     "elasticmapreduce:createCluster.sync": "StepFunctionsGetEventForEMRRunJobFlowRule",
     "elasticmapreduce:terminateCluster.sync": "StepFunctionsGetEventForEMRTerminateJobFlowsRule",
     "emr-serverless:startJobRun.sync": "StepFunctionsGetEventsForEMRServerlessJobRule",
 }
-# Step Functions asks these services itself how far they are: the guide's policies have no rule.
+# Step Functions polls these services, so the guide's policies for them have no rule.
 _POLLED = frozenset({"athena:startQueryExecution.sync"})
 ACTIONS = ("events:PutTargets", "events:PutRule", "events:DescribeRule")
 
 
 def managed_rules(definition: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the rules that a definition needs, in their order.
+    """Return the names of the rules that a definition needs, sorted.
 
     Args:
-        definition: in Amazon States Language.
+        definition: a definition in Amazon States Language.
 
     Raises:
         InvalidInput: it has a ``.sync`` integration whose rule is not known here.

@@ -1,4 +1,4 @@
-"""The numbers that dashboard and alarms look at."""
+"""The metrics of the dashboard and the alarms."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from cdk.config import Config
 from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN
 from compactor.prices import prices_for
 
-# The dimension that compactor_handlers/runtime.py gives all its metrics.
+# The dimension of all metrics of compactor_handlers/runtime.py.
 _SERVICE = {"service": "s3-compactor"}
 _HOUR = Duration.hours(1)
 _DAY = Duration.days(1)
 
-# Of us-east-1, wherever the stack is. The estimate is to show its order and its course, not to be
-# the bill.
+# Prices of us-east-1, whatever the stack's region: the estimate shows magnitude and trend, not the
+# bill.
 _PRICES = prices_for("us-east-1")
 _GET, _PUT = _PRICES.of("s3.get"), _PRICES.of("s3.put")
 _TRANSITION = _PRICES.of("states.transition")
-# On EMR Serverless. On a cluster of EC2 the same hours are counted, and cost otherwise.
+# Prices of EMR Serverless. On EC2 clusters the same hours are counted, but cost something else.
 _SPARK_VCPU_HOUR = _PRICES.of("emr_serverless.vcpu_hour")
 _SPARK_GB_HOUR = _PRICES.of("emr_serverless.gb_hour")
-# An output: its upload's start, parts and end, its commit and the
-# commit's witness. A partition: checkpoint and receipt;
-# its clean-up: record and receipt.
+# For an output: start, parts and completion of its upload, its commit and the commit's witness.
+# For a partition: checkpoint and receipt, and the same number for its clean-up: record and receipt.
 _PUTS_PER_OUTPUT, _PUTS_PER_PARTITION = 7, 2
 
 
 class Metrics:
-    """Sums a day of what the handlers count, and what is made of them."""
+    """Daily sums of the handlers' metrics, and expressions over them."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -41,7 +40,7 @@ class Metrics:
     def count(
         self, name: str, label: str | None = None, period: Duration = _DAY
     ) -> cloudwatch.Metric:
-        """The sum of one of the handlers' metrics."""
+        """Return the sum of one of the handlers' metrics."""
         return cloudwatch.Metric(
             namespace=self._config.name,
             metric_name=name,
@@ -52,7 +51,7 @@ class Metrics:
         )
 
     def of_stream(self, name: str, statistic: str, period: Duration) -> cloudwatch.Metric:
-        """What the handlers count for each stream; a deployment has one, of its own name."""
+        """Return a metric of the deployment's only stream, which has the deployment's name."""
         return cloudwatch.Metric(
             namespace=self._config.name,
             metric_name=name,
@@ -62,7 +61,7 @@ class Metrics:
         )
 
     def of_tables(self, name: str, statistic: str) -> cloudwatch.MathExpression:
-        """What the handlers count for each table, a line each; CloudWatch finds them by name."""
+        """Return a metric of each table, one line per table, by a search in CloudWatch."""
         schema = f"{{{self._config.name},service,table}}"
         return cloudwatch.MathExpression(
             expression=f"SEARCH('{schema} MetricName=\"{name}\"', '{statistic}', 86400)",
@@ -72,7 +71,7 @@ class Metrics:
         )
 
     def freshness(self, percentile: int) -> cloudwatch.Metric:
-        """Seconds from the event of an object until its records are readable in an output."""
+        """Return the seconds from an object's event until its records are readable in an output."""
         return cloudwatch.Metric(
             namespace=self._config.name,
             metric_name="FreshnessSeconds",
@@ -83,13 +82,13 @@ class Metrics:
         )
 
     def undimensioned(self, name: str, period: Duration) -> cloudwatch.Metric:
-        """The sum of what a metric filter counts."""
+        """Return the sum of a metric filter's count."""
         return cloudwatch.Metric(
             namespace=self._config.name, metric_name=name, statistic="Sum", period=period
         )
 
     def compaction_ratio(self) -> cloudwatch.MathExpression:
-        """Objects in to one object out."""
+        """Return the number of sources per output."""
         return cloudwatch.MathExpression(
             expression="objects_in / objects_out",
             using_metrics={
@@ -101,7 +100,7 @@ class Metrics:
         )
 
     def seconds_per_partition(self) -> cloudwatch.MathExpression:
-        """Seconds of work to one partition."""
+        """Return the seconds of work per partition."""
         return cloudwatch.MathExpression(
             expression="seconds / partitions",
             using_metrics={
@@ -115,7 +114,7 @@ class Metrics:
     def cost(
         self, machine: sfn.StateMachine, functions: Mapping[str, lambda_.Function]
     ) -> cloudwatch.MathExpression:
-        """Dollars to one run: Lambda, S3 requests, transitions, and what Spark says it used."""
+        """Return the dollars per run: Lambda, S3 requests, transitions, Spark's reported use."""
         metrics: dict[str, cloudwatch.IMetric] = {
             "objects_in": self.count("ObjectsIn"),
             "objects_out": self.count("ObjectsOut"),
@@ -155,7 +154,7 @@ class Metrics:
 
 
 def run_duration(machine: sfn.StateMachine) -> list[cloudwatch.IMetric]:
-    """Seconds of a run: by day, and the average of all runs shown up to that day."""
+    """Return the seconds of a run: each day's average, and the average of all shown runs so far."""
     days = {
         "total": machine.metric_time(statistic="Sum", period=_DAY),
         "runs": machine.metric_time(statistic="SampleCount", period=_DAY),

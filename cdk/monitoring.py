@@ -1,4 +1,4 @@
-"""The dashboard, and what alarms in each mode look at."""
+"""The dashboard, and the metrics that each mode's alarms watch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SOON = Duration.minutes(5)
 _HOUR = Duration.hours(1)
 _DAY = Duration.days(1)
 _WIDTH, _HEIGHT = 8, 6
-# The states of the definition that show how the oversized branch went.
+# States of the definition that show the progress of the oversized branch.
 _SPARK_STATES = (
     "PrepareSpark",
     "RunServerlessJob",
@@ -33,12 +33,12 @@ _SPARK_STATES = (
 
 
 class Monitoring(Construct):
-    """One dashboard, named as the deployment is, and the alarms.
+    """One dashboard with the name of the deployment, and the alarms.
 
     Args:
         scope: the stack.
         config: what is deployed.
-        failed: the queue of starts that failed.
+        failed: the queue of failed starts.
     """
 
     def __init__(self, scope: Construct, config: Config, failed: sqs.Queue) -> None:
@@ -56,7 +56,7 @@ class Monitoring(Construct):
     def watch_workflow(
         self, machine: sfn.StateMachine, log_group_name: str, functions: FunctionSet
     ) -> None:
-        """Show and watch the runs of the state machine."""
+        """Add widgets and alarms for the runs of the state machine."""
         self._watch_compaction(functions)
         self._alarms.add_failed(
             {
@@ -94,7 +94,7 @@ class Monitoring(Construct):
         )
 
     def watch_tables(self, machine: sfn.StateMachine, functions: FunctionSet) -> None:
-        """Show and watch maintenance of tables."""
+        """Add widgets and alarms for the maintenance of tables."""
         self._alarms.add_integrity(functions.log_groups)
         self._alarms.add_tables(
             {
@@ -129,7 +129,7 @@ class Monitoring(Construct):
         self._show(*_function_graphs(functions))
 
     def watch_ingest(self, ingest: Ingest, functions: FunctionSet) -> None:
-        """Show and watch how events become objects that wait, and those become outputs."""
+        """Add widgets and alarms for events and pending objects."""
         register, sweep = (functions.by_name[name] for name in ("register", "sweep"))
         self._alarms.add_ingest(
             register_errors=register.metric_errors(period=_SOON),
@@ -165,7 +165,7 @@ class Monitoring(Construct):
         )
 
     def watch_standalone(self, function: lambda_.Function, functions: FunctionSet) -> None:
-        """Show and watch the one function."""
+        """Add widgets and alarms for the standalone function."""
         self._watch_compaction(functions)
         self._alarms.add_failed({"RunFailed": function.metric_errors(period=_SOON)})
         self._alarms.add_missed(function.metric_invocations(period=_HOUR, statistic="Sum"))

@@ -1,12 +1,12 @@
 """Bucket notifications: the source's bucket notifies EventBridge of its objects.
 
-S3 knows one configuration of notifications a bucket, which a request can only replace as a whole.
-For a bucket that the stack makes it is a property (cdk.storage). For one that is there already
-CDK's own custom resource reads the configuration, adds EventBridge to it, and writes it back; when
-the resource is deleted, it writes back what is there, with EventBridge still on. Only when such a
-resource is *updated*, CDK's program (aws-cdk-lib 2.275) empties the ``Id`` of all others'
-notifications, by which other stacks find theirs. So the bucket is part of the resource's id here:
-another source is another resource, which is created, and the one before is deleted.
+A bucket has one notification configuration, which a request can only replace as a whole. For a
+bucket that the stack creates, it is a property (cdk.storage). For an existing bucket, CDK's custom
+resource reads the configuration, adds EventBridge, and writes it back; when the resource is
+deleted, it writes back the current configuration with EventBridge still enabled. However, when such
+a resource is *updated*, CDK's program (aws-cdk-lib 2.275) clears the ``Id`` of all other
+notifications, by which other stacks find theirs. Therefore the bucket is part of the resource's id:
+another source bucket is a new resource, which is created, and the old one is deleted.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from cdk.config import Config
 from cdk.function_set import log_days
 from cdk.grants import allow, own_role
 
-# CDK keeps one program for all such resources of a stack, by this id.
+# The id of CDK's function that serves all such resources of a stack.
 _PROGRAM = "BucketNotificationsHandler050a0587b7544547bf325f094a3db834"
 
 
 class Notifications(Construct):
-    """Switches on the notifications of a bucket that is there already.
+    """Enables EventBridge on an existing bucket.
 
     Args:
         scope: the stack.
-        config: for how long logs are kept.
-        name: of the bucket.
+        config: gives the log's name and retention.
+        name: name of the bucket.
     """
 
     def __init__(self, scope: Construct, config: Config, name: str) -> None:
@@ -62,12 +62,12 @@ class Notifications(Construct):
         )
         bucket.enable_event_bridge_notification()
         added = _made(bucket.node.find_child("Notifications"))
-        # Others' notifications are written back as they are, also where they lead nowhere.
+        # Other notifications are written back unchanged, even if their destination is gone.
         added.add_property_override("SkipDestinationValidation", True)
         self._trim(role, log)
 
     def _trim(self, role: iam.Role, log: logs.LogGroup) -> None:
-        """Its rights are those above and those to the bucket; its log is one that ends."""
+        """Remove the managed policies of CDK's function, and give it our log and runtime."""
         resource = _made(role)
         assert isinstance(resource, iam.CfnRole)  # noqa: S101 - what an L2 role is
         resource.managed_policy_arns = None

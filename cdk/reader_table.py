@@ -1,4 +1,4 @@
-"""The table that query engines read: who switches its partitions, and who only asks about them."""
+"""The table that query engines read: rights to switch its partitions, and to look them up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compactor.settings.reader_table import manifests_of
 from compactor.settings.tables import parse_table
 
 _ASKING = ("glue:BatchGetPartition",)
-# The table is made where it is not there; nothing of it is deleted.
+# A missing table is created; nothing of it is deleted.
 _SWITCHING = (
     "glue:BatchCreatePartition",
     "glue:BatchGetPartition",
@@ -26,13 +26,12 @@ _SWITCHING = (
 
 @dataclass(frozen=True, slots=True)
 class ReaderTable:
-    """What a deployment knows of its readers' table.
+    """Locations and Glue resources of a deployment's readers' table.
 
     Attributes:
-        lists: where lists of objects lie that its partitions show.
-        state: where it is written down what they were seen to show.
-        catalog_arns: what Glue asks for: catalog, database and table.
-        columns_arns: the same of the table whose columns it is made with; empty without one.
+        lists: where the lists of objects are stored that its partitions show.
+        state: where clean-up records what the partitions were seen to show.
+        catalog_arns: the resources in Glue: catalog, database and table.
     """
 
     lists: Place
@@ -41,7 +40,7 @@ class ReaderTable:
 
 
 def reader_table_of(stack: Stack, config: Config, storage: Storage) -> ReaderTable | None:
-    """The readers' table of a deployment; None without one."""
+    """Return the readers' table of a deployment; None without one."""
     run, outputs = config.run, storage.destination
     if run.reader_table is None:
         return None
@@ -50,9 +49,9 @@ def reader_table_of(stack: Stack, config: Config, storage: Storage) -> ReaderTab
 
 
 def may_switch(role: Role, table: ReaderTable) -> None:
-    """Make the table where it is missing, and let its partitions show what there is.
+    """Allow creating a missing table, and switching its partitions.
 
-    For roles that may compact: sources, outputs and state are theirs to read already.
+    For roles that may compact, which can read sources, outputs and state already.
     """
     may_read(role, table.lists)
     may_put(role, table.lists, "p-*/manifest")
@@ -60,7 +59,7 @@ def may_switch(role: Role, table: ReaderTable) -> None:
 
 
 def may_ask_readers(role: Role, table: ReaderTable) -> None:
-    """See which sources may still be read, and record since when it was so."""
+    """Allow checking which sources may still be read, and recording since when that was so."""
     may_read(role, table.lists)
     may_put(role, table.state, f"{READERS}switches/*.json")
     allow(role, _ASKING, table.catalog_arns)

@@ -1,4 +1,4 @@
-"""How the deployment's keys are checked, where a run's fields have nothing like them."""
+"""Parsers and checks for deployment keys of types that the fields of a run do not have."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from compactor_tables.request import read_request
 
 _CRON = re.compile(r"cron\(\S+( \S+){5}\)")
 _RATE = re.compile(r"rate\(([1-9]\d{0,4}) (minute|hour|day)(s?)\)")
-# CloudWatch looks back a week.
+# CloudWatch alarms look back a week at most.
 _MOST_ALARM_HOURS = 168
 _HOURS_OF_DAILY = 48
 _MINUTES = {"minute": 1, "hour": 60, "day": 1440}
-# Of those on S3 the job's role gets the right to just these objects: no pattern.
+# Jars on S3 must be single objects, no patterns: the job's role may read just these.
 _JAR = re.compile(r"s3://[a-z0-9][a-z0-9.-]+/[\w./=+@-]+\.jar|/[\w./=+@*-]+\.jar", re.ASCII)
 _SCHEDULE_ACCEPTED = (
     "cron(minutes hours day-of-month month day-of-week year) or rate(number unit), such as"
@@ -33,7 +33,7 @@ _KMS_KEY = matching(
     r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]{1,64}",
     "the ARN of a KMS key, such as arn:aws:kms:us-east-1:123456789012:key/1234abcd-…",
 )
-#: What may have a KMS key of its own.
+#: What may have its own KMS key.
 DESTINATION, SOURCE, INVENTORY = "destination", "source", "inventory"
 TABLE, MAINTAINED = "table", "maintenance"
 _ENCRYPTED = (DESTINATION, SOURCE, INVENTORY, TABLE, MAINTAINED)
@@ -41,23 +41,24 @@ _INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such 
 _SUBNET = matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0")
 
 
-#: Values of spark_jars that are no list: who brings the jars.
+#: Values of spark_jars other than a list: where the jars come from.
 BUNDLED, RELEASE = "bundled", "release"
 
 
 #: Storage classes that outputs may move to, the warmest first.
 CLASSES = ("standard_ia", "glacier_ir", "glacier", "deep_archive")
-#: Of these, what S3 answers no GET for.
+#: Classes whose objects must be restored before S3 answers a GET.
 RESTORED_FIRST = ("glacier", "deep_archive")
-#: The key of a lifecycle for what is deleted.
+#: The entry of a lifecycle after which outputs are deleted.
 EXPIRE = "expire"
 
 
 def alarm_hours(schedule: str) -> int | None:
-    """Hours without a run that are too many for a schedule.
+    """Return after how many hours without a run the alarm of a schedule is raised.
 
-    Two periods of a ``rate(…)``; two days of a ``cron(…)`` that is daily or more often, a week of
-    one by days of the week. None for what is less than weekly: CloudWatch looks back no further.
+    This is two periods of a ``rate(…)``, two days for a ``cron(…)`` that is daily or more often, a
+    week for one by days of the week. None if runs are less than weekly: CloudWatch looks back no
+    further.
     """
     match = _RATE.fullmatch(schedule)
     if match is None:
@@ -90,7 +91,7 @@ def _schedule(value: object) -> str:
 
 
 def _one_day_is_open(cron: str) -> bool:
-    # The scheduler wants a question mark for one of day-of-month and day-of-week.
+    # The scheduler requires a question mark in exactly one of day-of-month and day-of-week.
     fields = cron.removeprefix("cron(").removesuffix(")").split()
     return (fields[2] == "?") != (fields[4] == "?")
 
@@ -116,7 +117,7 @@ def _log_days(value: object) -> int:
 def _reconciled_by(value: object) -> str:
     if isinstance(value, str) and value.startswith("s3://"):
         if not value.endswith("/"):
-            # A manifest.json is that of one day.
+            # A manifest.json would be the inventory of a single day.
             raise ValueError
         return parse_location(value).uri
     found = parse_inventory_table(value)
@@ -134,12 +135,12 @@ def _jars(value: object) -> str | tuple[str, ...]:
 
 
 def _is_jar(value: object) -> bool:
-    # They become part of a command line within the definition of the state machine.
+    # Jars become part of a command line in the definition of the state machine.
     return isinstance(value, str) and bool(_JAR.fullmatch(value))
 
 
 def or_null(reader: Reader) -> Reader:
-    """The same, and null, for keys whose default is something else."""
+    """Return a reader that also accepts null."""
 
     def read(value: object) -> object:
         return None if value is None else reader.read(value)
@@ -172,12 +173,12 @@ def _kms_keys(value: object) -> Mapping[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class EmrCluster:
-    """A cluster that a run makes.
+    """The cluster that a run creates.
 
     Attributes:
-        subnet_id: where.
-        instance_type: of each node; None for the usual one of the architecture.
-        core_instances: how many nodes beside the primary one.
+        subnet_id: id of its subnet.
+        instance_type: instance type of each node; None for the architecture's default.
+        core_instances: number of core nodes, in addition to the primary node.
     """
 
     subnet_id: str
@@ -252,7 +253,7 @@ LOG_DAYS = Reader(f"one of {', '.join(map(str, _LOG_DAYS))}", _log_days)
 
 
 def read_key(spec: FieldSpec, value: object) -> object:
-    """The checked value of a key; ``-c`` gives every value as text, so text may be JSON.
+    """Return the checked value of a key; text may be JSON, because ``-c`` only passes text.
 
     Raises:
         InvalidInput: the value is not accepted.

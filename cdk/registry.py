@@ -1,4 +1,4 @@
-"""The registry: the DynamoDB table of objects that wait, where S3 names them by events."""
+"""The registry: the DynamoDB table of objects that S3 events announced."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from constructs import Construct
 
-# Of compactor.registry, whose items have these attributes.
+# Attributes of the items that compactor.registry writes.
 _PARTITION_KEY, _SORT_KEY, _EXPIRES_AT = "pk", "sk", "expires_at"
-# Has only what waits, and is read consistently, which no global index is.
+# Contains only pending objects. It is a local index because global ones have no consistent reads.
 _INDEX = "pending"
 
 
 class Registry(Construct):
-    """The table, encrypted as the state is. What is in it can be found again by LIST.
+    """The registry's table, encrypted like the state. LIST can restore its content.
 
     Args:
-        scope: the construct it belongs to.
-        key: of KMS; None for DynamoDB's own.
+        scope: the construct that it belongs to.
+        key: the KMS key; None for DynamoDB's own.
 
     Attributes:
-        table: outlives the stack, as buckets do.
-        key: which users of the table must be allowed to use, too; None for DynamoDB's own.
+        table: the table; it is kept when the stack is deleted, like buckets.
+        key: the KMS key, which users of the table need as well; None for DynamoDB's own.
     """
 
     def __init__(self, scope: Construct, key: kms.IKey | None) -> None:
@@ -44,7 +44,7 @@ class Registry(Construct):
             deletion_protection=True,
             removal_policy=RemovalPolicy.RETAIN,
         )
-        # It can only be made with the table.
+        # A local index can only be created together with the table.
         self.table.add_local_secondary_index(
             index_name=_INDEX,
             sort_key=_text(_INDEX),
@@ -53,7 +53,7 @@ class Registry(Construct):
 
     @property
     def index_arn(self) -> str:
-        """The ARN of the index of what waits."""
+        """The ARN of the index of pending objects."""
         return f"{self.table.table_arn}/index/{_INDEX}"
 
 

@@ -1,4 +1,4 @@
-"""When runs start; what could not be started waits in a queue."""
+"""The schedule of runs, and the queue of starts that failed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from cdk.config import Config
 from cdk.grants import own_role
 
 _RETRIES = 3
-# After that the next run is near, and does what this one would have done.
+# After this time the next run is due soon, and does what the failed one would have done.
 _RETRY_HOURS = 2
 _KEPT_DAYS = 14
 
 
 class Start(Construct):
-    """What starts runs, where the configuration has a schedule.
+    """Starts runs, if the configuration has a schedule.
 
     Attributes:
-        failed: a queue of starts that did not succeed.
+        failed: the queue of starts that failed.
     """
 
     def __init__(self, scope: Construct, config: Config) -> None:
@@ -43,7 +43,7 @@ class Start(Construct):
         acknowledge(self.failed, "AwsSolutions-SQS3", "It is a dead-letter queue itself.")
 
     def starts_workflow(self, machine: sfn.StateMachine, run_input: str) -> None:
-        """Start the state machine with this input, JSON whose tokens CloudFormation fills in."""
+        """Start the state machine with this JSON, in which CloudFormation fills in tokens."""
         if self._config.schedule is not None:
             how = how_to_start(run_input, self.failed, self._role())
             self._add(targets.StepFunctionsStartExecution(machine, **how), self._config.schedule)
@@ -76,12 +76,12 @@ class Start(Construct):
 
 
 def how_to_start(run_input: str, failed: sqs.Queue, role: iam.Role) -> dict[str, Any]:
-    """What every target of a schedule is given.
+    """Return the options that all targets of schedules share.
 
     Args:
-        run_input: JSON whose tokens CloudFormation fills in.
-        failed: where starts go that did not succeed.
-        role: with whose rights it is started.
+        run_input: JSON, in which CloudFormation fills in tokens.
+        failed: the queue that receives failed starts.
+        role: the role that starts the target.
     """
     return {
         "input": scheduler.ScheduleTargetInput.from_text(run_input),
@@ -101,12 +101,12 @@ def add_schedule(
     schedule: str,
     time_zone: str,
 ) -> None:
-    """Start a target again and again.
+    """Start a target on a schedule.
 
     Args:
         scope: the construct that the schedule belongs to.
         target: what it starts.
-        name: of the schedule.
+        name: name of the schedule.
         description: shown in the console.
         schedule: ``cron(…)`` or ``rate(…)``.
         time_zone: a name of the IANA database.

@@ -1,6 +1,6 @@
-"""Where oversized partitions go: EMR on EC2, a running cluster, EMR Serverless, or nowhere.
+"""What runs oversized partitions: EMR on EC2, a running cluster, EMR Serverless, or nothing.
 
-Whatever is deployed, every substitution of the workflow's definition gets a value.
+In every case all substitutions of the workflow's definition get a value.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from compactor_dev.spark_jars import PINNED, PINNED_DELTA
 from compactor_local.tables_model import SHARED_SUBSTITUTIONS
 from compactor_tables.measures import DELTA, ICEBERG
 
-# EMR bills an idle cluster; it is only idle when its run was stopped half way.
+# EMR bills idle clusters; one is only idle if its run was stopped halfway.
 _IDLE_SECONDS = 900
 _CREATE_SECONDS = 1_800
 _TERMINATE_SECONDS = 1_800
@@ -57,21 +57,21 @@ _TERMINATE_SECONDS = 1_800
 _JOB_SECONDS = 43_200
 _NOT_DEPLOYED = "not-deployed"
 _LOGS = "spark-logs/"
-# Receipts, and what Spark itself writes.
+# Receipts, and the logs of Spark itself.
 _WRITTEN_BY_MAINTENANCE = ("runs/*/tables/*.json", f"{_LOGS}*")
-# What the definition has for a setting where the job writes no table: one that Spark does not read.
+# Placeholder for a Spark setting if the job writes no table: one that Spark ignores.
 _NO_TABLE = "spark.compactor.table=none"
 
 
 class SparkStep(Construct):
-    """What oversized partitions and the maintenance of tables need of Spark.
+    """The Spark resources for oversized partitions and the maintenance of tables.
 
     Args:
         scope: the stack.
         config: what is deployed.
         state: where runs write.
-        storage: of compaction; None in a deployment without it.
-        tables: that are maintained; None in a deployment without maintenance.
+        storage: the storage of compaction; None in a deployment without it.
+        tables: the maintained tables; None in a deployment without maintenance.
 
     Attributes:
         substitutions: name in the definition -> value, always text.
@@ -91,7 +91,7 @@ class SparkStep(Construct):
         self._config, self._state = config, state
         there = config.run.spark_engine != "none"
         self._storage = storage if there else None
-        # A cluster is never made for a table.
+        # Clusters are never created for maintenance.
         self._tables = tables if tables_spark(config.run) != "none" else None
         self._assets = self._bundle()
         self._jars = self._bundle_jars()
@@ -127,7 +127,7 @@ class SparkStep(Construct):
 
     @property
     def tables_substitutions(self) -> dict[str, str]:
-        """The same of the definition of maintenance."""
+        """The substitutions of the definition of maintenance."""
         script = self._assets.get("MaintainScriptUri")
         shared = {name: self.substitutions[name] for name in SHARED_SUBSTITUTIONS}
         return {
@@ -139,7 +139,7 @@ class SparkStep(Construct):
         }
 
     def allow_workflow(self, policy: iam.Policy) -> None:
-        """Let the state machine start, watch and end what runs Spark."""
+        """Allow the state machine to start, watch and stop the Spark job."""
         self.engine.allow_workflow(policy)
 
     def _bundle(self) -> dict[str, s3_assets.Asset]:
@@ -160,13 +160,13 @@ class SparkStep(Construct):
         }
 
     def _bundle_jars(self) -> list[s3_assets.Asset]:
-        """Jars of Iceberg, where the job merges into a table and they are not there already."""
+        """Return Iceberg's jars if the job merges into a table and no existing jars are used."""
         if not self._config.run.upsert_key or self._config.jars is not None:
             return []
         return self._jar_assets("Jar", PINNED)
 
     def _bundle_table_jars(self) -> list[s3_assets.Asset]:
-        """Jars of the formats that are maintained, where they are not there already."""
+        """Return jars for the maintained formats unless existing jars are used."""
         if self._config.table_jars is not None:
             return []
         formats = self._config.table_formats
@@ -213,7 +213,7 @@ class SparkStep(Construct):
 
     def _may_run(self, storage: Storage, role: Role) -> None:
         may_compact(role, storage)
-        # The job finds uploads that can no longer be completed.
+        # The job looks for uploads that can no longer be completed.
         may_list_uploads(role, storage.destination)
         may_mark(role, storage.registry)
         readers = reader_table_of(Stack.of(self), self._config, storage)
@@ -221,11 +221,11 @@ class SparkStep(Construct):
             may_switch(role, readers)
         self._may_read_assets(role, [*self._assets.values()])
         if self._config.run.columnar:
-            # What Spark writes before it becomes an upload; no source and no output is there.
+            # Spark's files before they become an upload; no source or output is stored there.
             may_delete(role, storage.state, "runs/*/staging/*")
 
     def _may_run_alone(self, role: Role) -> None:
-        """What the job of compaction may do with state and code, of maintenance alone."""
+        """Allow the job to use state and code in a deployment that only maintains tables."""
         may_read(role, self._state)
         for below in _WRITTEN_BY_MAINTENANCE:
             may_write(role, self._state, below)
@@ -242,7 +242,7 @@ class SparkStep(Construct):
         self._may_read_given(role, self._config.table_jars or ())
 
     def _may_read_given(self, role: Role, jars: Iterable[str]) -> None:
-        """Read the jars that the operator has put on S3."""
+        """Allow reading the jars that the operator has put on S3."""
         on_s3 = [one for one in jars if one.startswith("s3://")]
         if on_s3:
             objects = [one.removeprefix("s3://") for one in on_s3]
@@ -255,9 +255,9 @@ class SparkStep(Construct):
             self._may_decrypt(role, assets)
 
     def _may_decrypt(self, role: Role, assets: Sequence[s3_assets.Asset]) -> None:
-        # `cdk bootstrap` can be given a customer's key, which an app does not see. What S3
-        # asks KMS to decrypt carries the ARN of the object, or of the bucket where that has a
-        # bucket key ("Using server-side encryption with AWS KMS keys").
+        # `cdk bootstrap` may have been given a customer's key, which an app cannot see. The
+        # encryption context of S3's requests to KMS has the ARN of the object, or of the bucket if
+        # that uses a bucket key ("Using server-side encryption with AWS KMS keys").
         arns = [one.bucket.arn_for_objects(one.s3_object_key) for one in assets]
         arns += [one.bucket.bucket_arn for one in assets]
         keys = Stack.of(self).format_arn(service="kms", resource="key", resource_name="*")

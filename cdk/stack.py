@@ -1,4 +1,4 @@
-"""The one stack: puts the parts together, and outputs where they are for the command line."""
+"""The one stack: assembles the parts, and outputs their names and ARNs for the command line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cdk.storage import Place, Storage
 from cdk.workflow import Workflow
 from compactor import __version__
 
-# By whether it maintains tables and compacts nothing.
+# The stack's description, by Config.maintenance_alone.
 _ABOUT = {
     False: "s3-compactor: rewrites small S3 objects into few large ones",
     True: "s3-compactor: maintains tables",
@@ -64,7 +64,7 @@ class CompactorStack(Stack):
         self._output("FunctionNames", json.dumps(self._names))
 
     def _compact(self, storage: Storage, spark: SparkStep) -> None:
-        """The workflow, and what starts it."""
+        """Add the workflow and its triggers."""
         config, functions = self._config, self._functions(storage)
         workflow = Workflow(self, config, storage, functions=functions, spark=spark)
         fields = _with_made_names(config, storage)
@@ -87,7 +87,7 @@ class CompactorStack(Stack):
             self._output("Streams", ingest.streams)
 
     def _compact_alone(self, storage: Storage) -> None:
-        """One function, and what starts it."""
+        """Add the standalone function and its schedule."""
         functions = self._functions(storage)
         function = Standalone(self, functions, self._start.failed).function
         fields = _with_made_names(self._config, storage)
@@ -106,7 +106,7 @@ class CompactorStack(Stack):
         return run_input
 
     def _maintain(self, state: Place, tables: MaintainedTables, spark: SparkStep) -> None:
-        """Maintenance of tables, and what starts it."""
+        """Add the maintenance of tables and its schedule."""
         maintenance = Maintenance(self, self._config, state, spark=spark, tables=tables)
         self._names |= maintenance.functions.names
         given = {**(self._config.maintenance or {}), "s3_state_uri": state.uri}

@@ -1,4 +1,4 @@
-"""Standalone mode: one function takes the place of the workflow, for small sources."""
+"""Standalone mode: one function replaces the workflow, for small sources."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _RETRY_HOURS = 2
 
 
 class Standalone(Construct):
-    """What the one function needs beside itself.
+    """The standalone function, with retries and the queue of failed starts.
 
     Attributes:
-        function: ``compactor_handlers.standalone``; takes a run's input, as the state machine does.
+        function: ``compactor_handlers.standalone``; takes the input of a run, like the workflow.
     """
 
     def __init__(self, scope: Construct, functions: Functions, failed: sqs.IQueue) -> None:
         super().__init__(scope, "Standalone")
         self.function: lambda_.Function = functions.by_name["standalone"]
-        # The scheduler hands its event over and looks away; what failed for good is kept here.
+        # The scheduler invokes asynchronously and never sees a failure; the queue keeps the event.
         self.function.configure_async_invoke(
             retry_attempts=_RETRIES,
             max_event_age=Duration.hours(_RETRY_HOURS),

@@ -1,4 +1,4 @@
-"""Buckets: made or imported, and the places in them that everything else speaks of."""
+"""Buckets, created or imported, and the prefixes in them that the other modules use."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from compactor.layout import RUNS
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.settings.uris import S3Uri
 
-# Below that, IA and Glacier IR bill 128 KB in any case, and a move costs more than it saves.
+# IA and Glacier IR bill at least 128 KB per object: moving smaller ones costs more than it saves.
 _WORTH_MOVING_BYTES = 128 * 1024
-# Long enough for the next run to publish what a killed one committed: else it builds it again.
+# Long enough for the next run to publish what a killed run committed instead of rebuilding it.
 _ABORT_UPLOADS_DAYS = 3
 _CLASSES = {
     "standard_ia": s3.StorageClass.INFREQUENT_ACCESS,
@@ -29,7 +29,7 @@ _CLASSES = {
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
 }
 _KEYS = {DESTINATION: "Key", SOURCE: "SourceKey", INVENTORY: "InventoryKey", TABLE: "TableKey"}
-# Time to notice a mistake, and to undo it.
+# Leaves time to notice a mistake and undo it.
 _NONCURRENT_DAYS = 30
 
 
@@ -43,27 +43,27 @@ class Place:
 
     @property
     def uri(self) -> str:
-        """Its URI, a token where CloudFormation names the bucket."""
+        """The URI; contains a token if CloudFormation names the bucket."""
         return f"s3://{self.bucket.bucket_name}/{self.prefix}"
 
     def objects(self, below: str = "*") -> str:
-        """The ARN of its objects, or of some of them."""
+        """Return the ARN of the objects below this prefix that match a pattern."""
         return self.bucket.arn_for_objects(self.prefix + below)
 
 
 class Storage(Construct):
-    """The source, the destination, the state, and what else they have.
+    """The source, the destination, the state, and the storage that goes with them.
 
     Args:
         scope: the stack.
-        config: says which buckets are made; the others are there already.
+        config: says which buckets are created; the others must exist.
 
     Attributes:
-        inventory: where S3 delivers the inventories of the source; None where none is taken.
-        inventory_key: that encrypts the inventory, where that has one of its own.
-        registry: what waits, where S3 names objects by events; else None.
-        tables: where the table lies that outputs are published to, and that of its keys where its
-            rows have one; none without.
+        inventory: where S3 delivers inventories of the source; None if no inventory is used.
+        inventory_key: the KMS key of the inventory, if it has its own; else None.
+        registry: the table of pending objects; None without events.
+        tables: location of the table that outputs are published to, then that of its key table if
+            rows have a key; empty without a table.
     """
 
     def __init__(self, scope: Construct, config: Config) -> None:
@@ -79,7 +79,7 @@ class Storage(Construct):
         key, source_key = self._keys.get(DESTINATION), self._keys.get(SOURCE)
         in_source = run.state.bucket == run.source.root.bucket != run.destination.bucket
         shared = run.source.root.bucket == run.destination.bucket
-        # The destination first: it decides where source and destination share a bucket.
+        # The destination comes first: it decides if source and destination share a bucket.
         self.destination = self._place(run.destination, "Destination", key)
         self.source = self._place(
             run.source.root, "Source", source_key or (key if shared else None)
@@ -93,14 +93,14 @@ class Storage(Construct):
             _notify_event_bridge(self.source.bucket)
 
     def _inventory(self) -> Place | None:
-        """Where S3 delivers the inventories of the source; None where none is taken."""
+        """Return where S3 delivers inventories of the source; None if no inventory is used."""
         uri = self._config.inventory_uri
         if uri is None:
             return None
         delivered = S3Uri.parse("listing", configuration_of(uri))
         known = (self.destination, self.source, self.state)
         keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
-        # An inventory may be encrypted otherwise than its bucket does by default.
+        # An inventory may be encrypted with another key than its bucket's default.
         own = self._keys.get(INVENTORY)
         return self._place(delivered, "Inventory", own or next(iter(keys), None))
 
@@ -163,8 +163,8 @@ class Storage(Construct):
             expired_object_delete_marker=True if config.versioned else None,
         )
         if config.run.state.bucket == name:
-            # Each file for itself; clean-up, where it is on, drops whole runs. Commits are not
-            # among them.
+            # Expires single files; clean-up, if enabled, deletes whole runs. Commits are not
+            # stored here.
             bucket.add_lifecycle_rule(
                 id="old-runs",
                 prefix=config.run.state.prefix + RUNS,
@@ -186,7 +186,7 @@ class Storage(Construct):
         return bucket
 
     def _move_outputs(self, bucket: s3.Bucket) -> None:
-        # Only outputs: the commit log is read by every run.
+        # Only outputs move: every run reads the commit log.
         lifecycle, prefix = self._config.lifecycle, self._config.run.destination.prefix
         moves = [(to, lifecycle[name]) for name, to in _CLASSES.items() if name in lifecycle]
         if moves:
@@ -210,7 +210,7 @@ class Storage(Construct):
 
 
 def _notify_event_bridge(bucket: s3.IBucket) -> None:
-    """Switch on the notifications of a bucket that the stack makes (cdk.notifications: others)."""
+    """Enable EventBridge on a bucket that the stack creates (existing ones: cdk.notifications)."""
     resource = bucket.node.default_child
     assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket is
     resource.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(

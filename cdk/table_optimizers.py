@@ -1,4 +1,4 @@
-"""Glue's optimizers: the role they take, and those that the stack makes itself."""
+"""Glue's optimizers: their role, and the optimizers that the stack creates itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compactor_tables.orders import BINPACK, EXPIRE, ORPHANS, REWRITE, SORT, ZOR
 _Configuration = glue.CfnTableOptimizer.TableOptimizerConfigurationProperty
 _DAY = 86_400.0
 LAKE_FORMATION = "Lake Formation knows no resources for it; its grants bound what it gives."
-# Where each writes what it did ("Table optimizers" in the Glue guide).
+# The optimizers' log groups ("Table optimizers" in the Glue guide).
 _LOGS = ("iceberg-compaction", "iceberg-retention", "iceberg-orphan-file-deletion")
 
 
@@ -28,7 +28,7 @@ class TableOptimizers(Construct):
     """The role, and an optimizer of each kind for the tables of ``glue_optimizers``.
 
     Attributes:
-        role: which Glue takes; a run passes it on.
+        role: the role that Glue assumes; runs pass it to the optimizers that they configure.
     """
 
     def __init__(self, scope: Construct, config: Config, tables: MaintainedTables) -> None:
@@ -71,15 +71,15 @@ class TableOptimizers(Construct):
                 type=kind,
                 table_optimizer_configuration=_Configuration(enabled=True, role_arn=role),
             )
-            # What the CDK makes of nested documents loses their names.
+            # CDK's own conversion loses the names in nested documents.
             document = _as_cloudformation_has_it(given)
             made.add_property_override("TableOptimizerConfiguration", document)
-            # Without its rights the first run fails, and after four of them Glue gives up.
+            # Runs fail until the role has its rights, and after four failures Glue gives up.
             made.node.add_dependency(self.role)
 
 
 def _order(text: str, rule: Rule | None) -> Order:
-    """What a rule wants of Glue; its usual values where there is none."""
+    """Return what a rule requires of Glue; the defaults without a rule."""
     steps = (REWRITE, EXPIRE, ORPHANS)
     if rule is None:
         return Order(run_id="", table=text, engine="glue", steps=steps)
@@ -98,7 +98,7 @@ def _order(text: str, rule: Rule | None) -> Order:
 
 
 def _as_cloudformation_has_it(given: Any) -> Any:
-    """The API's document: CloudFormation's has the same names, each with a capital."""
+    """Return a document of the API in CloudFormation's form: the names are capitalized."""
     if not isinstance(given, Mapping):
         return given
     return {

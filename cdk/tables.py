@@ -1,4 +1,4 @@
-"""The table that outputs are published to: what of it a role must reach."""
+"""The table that outputs are published to, and the rights to it."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from cdk.config import Config
 from cdk.grants import Role, allow, may_read, may_write
 from cdk.storage import Place, Storage
 
-# What Iceberg's commits write below a table's location, and what a MERGE writes beside it.
+# What Iceberg's commits write below a table's location, and what a MERGE writes in addition.
 _METADATA, _DATA = "metadata/*", "data/*"
 _ASKING = ("glue:GetTable",)
-# Asked where a table is made, and by each commit.
+# Needed to create a table, and for each commit.
 _COMMITTING = ("glue:GetDatabase", "glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a deployment knows of its Iceberg table, and of that of its keys where rows have one.
+    """A deployment's Iceberg table, and its key table if rows have a key.
 
     Attributes:
-        places: where they lie, the table of rows first.
-        catalog_arns: what Glue asks for where they are changed: catalog, database and tables.
-        keyed: whether rows have a key; then Spark writes them.
+        places: their locations, the table of rows first.
+        catalog_arns: the resources in Glue that changes need: catalog, database and tables.
+        keyed: True if rows have a key; then Spark writes the tables.
     """
 
     places: tuple[Place, ...]
@@ -33,7 +33,7 @@ class Table:
 
 
 def table_of(stack: Stack, config: Config, storage: Storage) -> Table | None:
-    """The table of a deployment; None without one."""
+    """Return the table of a deployment; None without one."""
     address = config.run.table_address
     if address is None or not storage.tables:
         return None
@@ -49,16 +49,16 @@ def table_of(stack: Stack, config: Config, storage: Storage) -> Table | None:
 
 
 def may_ask_table(role: Role, table: Table) -> None:
-    """Read a table's metadata."""
+    """Allow reading a table's metadata."""
     for place in table.places:
         may_read(role, place)
     allow(role, _ASKING, table.catalog_arns)
 
 
 def may_publish(role: Role, table: Table) -> None:
-    """Make the table where it is missing, and commit to it; nothing of it can be deleted.
+    """Allow creating a missing table and committing to it, without deleting anything.
 
-    Where rows have a key, who publishes only looks whether Spark has merged them.
+    If rows have a key, publishing only checks whether Spark has merged them, and may only read.
     """
     if table.keyed:
         may_ask_table(role, table)
@@ -67,10 +67,10 @@ def may_publish(role: Role, table: Table) -> None:
 
 
 def may_merge(role: Role, table: Table) -> None:
-    """Make both tables where they are missing, and merge into them; nothing can be deleted.
+    """Allow creating both tables if missing and merging into them, without deleting anything.
 
-    What a MERGE replaces is the table's until its snapshots expire, and what a commit that lost
-    has written is an orphan: both are for the maintenance of the table.
+    Files that a MERGE replaces belong to the table until its snapshots expire, and files of a
+    commit that lost the race are orphans: the table's maintenance deletes both.
     """
     _may_commit(role, table, _METADATA, _DATA)
 

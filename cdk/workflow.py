@@ -1,4 +1,4 @@
-"""The state machine: statemachine/compaction.asl.json with real ARNs, and what it may do."""
+"""The state machine: statemachine/compaction.asl.json with real ARNs, and its rights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FUNCTIONS = {
     "CleanUpFunctionArn": "clean_up",
     "ReportFunctionArn": "report",
 }
-# Its state is entered by runs with a table alone; without one any function stands for it.
+# Only runs with a table enter this state; without a table any function fills the placeholder.
 _PUBLISH, _NOT_ENTERED = "PublishTableFunctionArn", "report"
 
 
@@ -35,8 +35,8 @@ class Workflow(Construct):
     """The state machine.
 
     Attributes:
-        machine: named as the deployment is, so that its policy can speak of its executions.
-        log_group_name: where its events are logged.
+        machine: has the name of the deployment, so that its policy can refer to its executions.
+        log_group_name: the log group of its events.
     """
 
     def __init__(
@@ -68,12 +68,12 @@ class Workflow(Construct):
             {**_arns(functions), **spark.substitutions},
             log_retention_days=config.log_retention_days,
         )
-        # Without its rights the machine would start and fail.
+        # A machine that starts before it has its rights would fail.
         self.machine.node.add_dependency(policy)
 
 
 def _arns(functions: Functions) -> dict[str, str]:
-    """Name of a substitution -> the function's ARN."""
+    """Return name of a substitution -> ARN of its function."""
     publishing = "publish_table" if "publish_table" in functions.by_name else _NOT_ENTERED
     wanted = {**_FUNCTIONS, _PUBLISH: publishing}
     return {name: functions.by_name[function].function_arn for name, function in wanted.items()}

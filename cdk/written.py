@@ -1,6 +1,6 @@
-"""What ``make synth`` wrote, in one line: the template, and its resources by type.
+"""Summarizes the result of ``make synth`` in one line: the template, and its resources by type.
 
-``python -m cdk.written ...`` is given what ``cdk synth`` was given.
+``python -m cdk.written ...`` takes the arguments that ``cdk synth`` was given.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _SHOWN_KINDS = 8
 
 
 def in_one_line(directory: Path) -> str:
-    """One line about the one template of an assembly.
+    """Return one line about the only template of an assembly.
 
     Args:
         directory: where the CDK wrote the assembly.
 
     Raises:
-        FileNotFoundError: nothing was written there.
+        FileNotFoundError: there is no assembly.
     """
     manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
     (stack,) = (
@@ -40,7 +40,7 @@ def in_one_line(directory: Path) -> str:
 
 
 def directory_of(words: Sequence[str]) -> Path:
-    """Where ``cdk synth`` with these words writes: as -o or --output says, else cdk.out."""
+    """Return where ``cdk synth`` writes with these arguments: -o or --output, else cdk.out."""
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("-o", "--output", type=Path, default=Path("cdk.out"))
     output: Path = parser.parse_known_args(words)[0].output

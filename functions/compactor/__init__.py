@@ -1,6 +1,6 @@
 """Turn many small S3 objects into few large ones, without losing or doubling a record.
 
-For programs (docs/python.md; ``import compactor`` alone loads nothing of it):
+For programs (docs/python.md; ``import compactor`` loads none of it):
 
     compactor.plan      what a run would do          -> Plan
     compactor.run       compact, clean up, report    -> RunReport
@@ -22,8 +22,8 @@ The eight verbs, one module each, and what each hands to the next:
 ``runs.partition_progress`` is where the verbs of one partition meet: ``runs.run_partition`` works
 through it in one process, the driver of the Spark job in many. ``cleaning.clean_partition`` does
 the same for ``cleanup``, days later, and proves each output first. ``restore`` undoes it for one
-source. ``model``, ``errors``, ``settings`` and ``ports`` are what everything speaks; only
-``s3`` talks to S3, ``aws`` to other AWS services.
+source. ``model``, ``errors``, ``settings`` and ``ports`` are the vocabulary shared by all of them;
+only ``s3`` talks to S3, and ``aws`` to other AWS services.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ __all__ = [
 
 # No package here may have one of these names: importing it would replace the function.
 def __getattr__(name: str) -> Any:
-    """The API, loaded when it is first asked for: a Lambda function ships without it."""
+    """Load the API when it is first used: Lambda functions are deployed without it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module("compactor_cli.api"), name)

@@ -1,4 +1,4 @@
-"""``python -m compactor``: the command line, where it is installed beside the core."""
+"""``python -m compactor``: the command line, if it is installed with the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What S3 keeps of an object beside its bytes: Content-Encoding, user metadata and tags."""
+"""What S3 stores with an object besides its bytes: Content-Encoding, user metadata and tags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 META_PREFIX = "x-amz-meta-"
 _ENCODING = "content-encoding"
 _TAG_COUNT = "x-amz-tagging-count"
-# User metadata by which clients of Amazon S3 encryption, all versions, say how to decrypt.
+# User metadata in which Amazon S3 encryption clients of all versions store how to decrypt.
 _CLIENT_ENCRYPTION = frozenset(
     {
         *("x-amz-key", "x-amz-key-v2", "x-amz-iv", "x-amz-matdesc", "x-amz-wrap-alg"),
@@ -25,12 +25,12 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What S3 keeps beside one object's bytes; made only where there is something.
+    """What S3 stores with one object besides its bytes. Made only if there is something.
 
     Attributes:
         encoding: its Content-Encoding.
-        metadata: names in lower case and values, as S3 sends them, in the order of the names.
-        tags: likewise; None where they are not known, and there may be some.
+        metadata: lower-case names and values, as S3 sends them, in order of the names.
+        tags: names and values, in order of the names; None if there may be some that are unknown.
     """
 
     encoding: str = ""
@@ -39,12 +39,12 @@ class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_client_encrypted(self) -> bool:
-        """True when its bytes, or those it says how to decrypt, were encrypted before S3."""
+        """Whether this object, or the one it has decryption data for, was encrypted by a client."""
         return any(name in _CLIENT_ENCRYPTION for name, _ in self.metadata)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Headers of a request that writes such an object."""
+        """The headers of a request that writes an object with these attributes."""
         found = {f"{META_PREFIX}{name}": value for name, value in self.metadata}
         if self.encoding:
             found[_ENCODING] = self.encoding
@@ -53,7 +53,7 @@ class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """For a person: only what there is."""
+        """Return the attributes that are set, for display."""
         found = {
             "encoding": self.encoding,
             "metadata": dict(self.metadata),
@@ -63,20 +63,20 @@ class Attributes(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def cost(self) -> int:
-        """Characters in all."""
+        """Their length in characters."""
         return len(self.encoding) + sum(map(_length, (*self.metadata, *(self.tags or ()))))
 
 
 def pairs_of(found: Mapping[str, str]) -> Pairs:
-    """Names and values, in the order of the names."""
+    """Return names and values, in order of the names."""
     return tuple(sorted(found.items()))
 
 
 def from_headers(headers: Iterable[tuple[str, str]]) -> Attributes | None:
-    """What the headers of a GET or HEAD say of the object; None where that is nothing.
+    """Return the attributes in the headers of a GET or HEAD; None if there are none.
 
     Args:
-        headers: names in any case.
+        headers: with names in any case.
     """
     encoding, metadata, tagged = "", {}, False
     for header, value in headers:

@@ -1,4 +1,4 @@
-"""The machine's clock; whatever reads the time is given one."""
+"""The machine's clock. Code that needs the time is passed a clock."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> float:
-        """UNIX seconds."""
+        """Return UNIX seconds."""
         return time.time()
 
 
 class NoDeadline:
-    """A deadline that never comes: nothing limits this process."""
+    """The deadline of a process without a time limit."""
 
     def remaining_seconds(self) -> float:
-        """No deadline: infinite."""
+        """Return infinity."""
         return inf

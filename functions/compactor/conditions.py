@@ -1,6 +1,6 @@
-"""What the promises stand on: conditions a store may honour, and what to do where it does not.
+"""The request conditions that the guarantees depend on, and what replaces each if a store lacks it.
 
-A pure account: :mod:`compactor.probe.probe` asks a store, and stores act by their
+This module does no I/O: :mod:`compactor.probe.probe` tests a store, and stores follow their
 :class:`StoreTraits`.
 """
 
@@ -15,12 +15,12 @@ import msgspec
 
 from compactor.errors import InvalidInput
 
-# The endpoints of AWS in all its partitions; VPC endpoints and dual stack included.
+# The endpoints of AWS in all its partitions, VPC and dual-stack endpoints included.
 _AWS_DOMAINS = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws", ".amazonaws.eu")
 
 
 class Condition(StrEnum):
-    """A condition of a request, or a promise about answers; the value is its name for people."""
+    """A request condition, or a guarantee about responses. The value is its displayed name."""
 
     CREATE = "If-None-Match on PutObject"
     LIST = "what was written, in ListObjectsV2"
@@ -38,9 +38,9 @@ DELETE_CONDITIONS = frozenset({Condition.DELETE_MANY, Condition.DELETE_ONE})
 
 
 class Verdict(StrEnum):
-    """What a store made of a condition.
+    """How a store treats a condition.
 
-    REFUSED is for stores that answer the request itself with an error, condition kept or not.
+    REFUSED: the store answers the request with an error whether or not the condition holds.
     """
 
     HONOURED = "honoured"
@@ -50,10 +50,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a probe found of one condition.
+    """What a probe found out about one condition.
 
     Attributes:
-        detail: the store's words, where it refused; empty otherwise.
+        detail: the store's message if it refused; otherwise empty.
     """
 
     condition: Condition
@@ -63,18 +63,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class StoreTraits:
-    """Which ways are safe at a store. By default those of AWS, which honours everything.
+    """What a store can be relied on to do. The defaults are AWS, which honours everything.
 
     Attributes:
-        reads_if_match: a GET may rely on If-Match; else each answer must carry the ETag.
-        refuses_other_etags: an answer with another ETag than was listed is rejected,
-            whatever it was asked by; only who tries what If-Match does takes it.
-        copies: server-side copies are used; else what would be copied passes through the worker.
-        refuses_wrong_crc32: no upload is published whose bytes do not have the CRC32 that came
-            with its completion; else each output is read back once it is published.
-        knows_copied_crc32: the CRC32 that HEAD returns for an output with copied parts is right.
-        deletes_many: DeleteObjects honours ETags; else sources are deleted one by one.
-        deletes_one: DeleteObject honours If-Match; else HEAD is compared just before.
+        reads_if_match: a GET may rely on If-Match; otherwise each response must carry the ETag.
+        refuses_other_etags: a response whose ETag differs from the listing is rejected, however
+            it was requested. False only for the probe, which tests If-Match itself.
+        copies: server-side copies are used; otherwise their bytes pass through the worker.
+        refuses_wrong_crc32: an upload is not published if its bytes do not have the CRC32 sent
+            with its completion; otherwise each output is read back after it is published.
+        knows_copied_crc32: HEAD returns the right CRC32 for an output with copied parts.
+        deletes_many: DeleteObjects honours ETags; otherwise sources are deleted one by one.
+        deletes_one: DeleteObject honours If-Match; otherwise HEAD is compared just before.
     """
 
     reads_if_match: bool = True
@@ -87,12 +87,12 @@ class StoreTraits:
 
 
 class _Without(msgspec.Struct, frozen=True):
-    """What follows where a condition is not honoured.
+    """What follows if a condition is not honoured.
 
     Attributes:
-        danger: what could happen; reported where the run ends, or where a race stays open.
-        instead: the way that is taken; empty where there is none that is safe.
-        races: that way leaves a moment open.
+        danger: what could happen. Shown if the run ends, or if a race remains.
+        instead: what is done instead; empty if there is no safe alternative.
+        races: whether the alternative leaves a race.
     """
 
     danger: str
@@ -148,13 +148,13 @@ RACING_DELETES = (
 
 
 def is_aws(endpoint_url: str) -> bool:
-    """True for endpoints of AWS itself, which promises every condition."""
+    """Return whether an endpoint belongs to AWS, which guarantees every condition."""
     host = urlsplit(endpoint_url).hostname or ""
     return host.endswith(_AWS_DOMAINS)
 
 
 def consequence(finding: Finding) -> str:
-    """What follows from a finding, in words; empty where the condition is honoured."""
+    """Return what follows from a finding, in words; empty if the condition is honoured."""
     if finding.verdict is Verdict.HONOURED:
         return ""
     without = _WITHOUT[finding.condition]
@@ -164,10 +164,10 @@ def consequence(finding: Finding) -> str:
 
 
 def require_safe(findings: Iterable[Finding], endpoint_url: str) -> None:
-    """Do nothing where each condition is honoured, or has a safe way without it.
+    """Check that each condition is honoured or has a safe alternative.
 
     Raises:
-        InvalidInput: one has not; the message names it, and what could happen.
+        InvalidInput: one is not and has none; the message names it and the danger.
     """
     for finding in findings:
         if ends_runs(finding):
@@ -181,7 +181,7 @@ def require_safe(findings: Iterable[Finding], endpoint_url: str) -> None:
 
 
 def warnings_of(findings: Iterable[Finding]) -> tuple[str, ...]:
-    """One line for each condition without which a moment stays open."""
+    """Return one line for each missing condition whose alternative leaves a race."""
     return tuple(
         f"this store {_VERBS[finding.verdict]} {finding.condition}: {consequence(finding)}"
         for finding in findings
@@ -192,7 +192,7 @@ def warnings_of(findings: Iterable[Finding]) -> tuple[str, ...]:
 
 
 def traits_of(findings: Iterable[Finding]) -> StoreTraits:
-    """The ways that are safe, given these findings; a condition without one counts as honoured."""
+    """Return the traits that follow from findings; conditions without one count as honoured."""
     missing = {one.condition for one in findings if one.verdict is not Verdict.HONOURED}
     copied_crc32 = Condition.COPIED_CHECKSUM not in missing
     return StoreTraits(
@@ -209,11 +209,11 @@ _VERBS = {Verdict.HONOURED: "honours", Verdict.IGNORED: "ignores", Verdict.REFUS
 
 
 def ends_runs(finding: Finding) -> bool:
-    """True where nothing is safe without the condition that was not honoured."""
+    """Return whether a finding makes every run unsafe."""
     if finding.verdict is Verdict.HONOURED:
         return False
     if finding.condition is Condition.WHOLE_CHECKSUM:
-        # Ignored: outputs can be read back. Refused: there are none.
+        # Ignored: outputs can be read back. Refused: no output can be published.
         return finding.verdict is Verdict.REFUSED
     return not _WITHOUT[finding.condition].instead
 

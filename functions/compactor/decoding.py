@@ -1,9 +1,8 @@
-"""JSON documents of a known shape and version, decoded by many threads.
+"""JSON documents of a known type and version, decoded by many threads.
 
-The rule of versions, for every document of the state: from version 1 on, what an earlier version
-of this program wrote is read, and what a later one wrote in a version that is not known here is
-refused. Fields that are not known, in a version that is, are passed over. ``docs/format.md`` has
-them all.
+The rule of versions, for every document of the state: versions of earlier releases, from 1 on,
+are read; versions that are not known here, from later releases, are rejected. Unknown fields of a
+known version are ignored. ``docs/format.md`` lists all documents.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ _T = TypeVar("_T")
 
 
 def decoder(kind: type[_T]) -> Callable[[bytes], _T]:
-    """A function that decodes JSON of one kind; to be made while a module is imported.
+    """Return a function that decodes JSON of one type. Call it while a module is imported.
 
-    msgspec (0.22) works out a type when it first decodes it, and crashes the process when two
-    threads do so concurrently: a decoder that is made before there are threads knows its type.
+    msgspec (0.22) analyses a type when it first decodes it, and crashes the process if two threads
+    do so concurrently. A decoder that is made before there are threads has its type analysed.
 
     Raises (the function):
-        msgspec.MsgspecError, ValueError: the bytes are not JSON of this kind.
+        msgspec.MsgspecError, ValueError: the bytes are not JSON of this type.
     """
     return msgspec.json.Decoder(kind).decode
 
 
 class _Numbered(msgspec.Struct):
-    """Any document."""
+    """The version of any document."""
 
     version: int | None = None
 
@@ -40,17 +39,17 @@ _decode_version = decoder(_Numbered)
 
 
 def numbered(document: object, version: int) -> dict[str, Any]:
-    """A document, ready for JSON, that names its version."""
+    """Return a document as a JSON object with its version."""
     return {"version": version, **msgspec.to_builtins(document)}
 
 
 def require_version(where: str, body: bytes, newest: int) -> None:
-    """Refuse a document of a version that this program does not know.
+    """Reject a document of a version that this program cannot read.
 
     Args:
         where: its URI.
-        body: the document; what is no JSON object is left to the decoder.
-        newest: the last version that this program knows, from 1.
+        body: the document. Anything but a JSON object is left to the decoder.
+        newest: the newest version that this program can read, from 1.
 
     Raises:
         IntegrityError: names the document, its version and the accepted ones.
@@ -71,14 +70,14 @@ def require_version(where: str, body: bytes, newest: int) -> None:
 def decoded(
     decode: Callable[[bytes], _T], where: str, body: bytes, newest: int, *, way_out: str = ""
 ) -> _T:
-    """A stored document again.
+    """Return a stored document, decoded.
 
     Args:
-        decode: of :func:`decoder`.
+        decode: made by :func:`decoder`.
         where: its URI.
         body: the document.
-        newest: the last version that this program knows.
-        way_out: what to do about one that is damaged; shown after the fault.
+        newest: the newest version that this program can read.
+        way_out: what to do about a damaged document; added to the message.
 
     Raises:
         IntegrityError: it is damaged, or a later version of this program wrote it.

@@ -1,4 +1,4 @@
-"""Where a partition's outputs go, what they are called, and what they say of themselves."""
+"""The location, names and metadata of a partition's outputs."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import NamedTuple
 
 from compactor.model import ObjectGroup
 
-# The hex id of the group, and an extension.
+# The hex id of a group, and an extension.
 _NAME_REST = re.compile(r"[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
 _LIKE_OUTPUT = re.compile(r"(?:.*/)?([^/]*)-([0-9a-f]{32})(?:\.[^/]*)?", re.DOTALL)
 _STEM = "compacted"
-#: Names of the metadata that outputs carry.
+#: Names of the user metadata of outputs.
 LOG_METADATA, GROUP_METADATA = "compactor-log", "compactor-group"
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where outputs of a partition go: bucket, and prefix ending in ``/``.
+    """Where a partition's outputs are written: bucket, and prefix ending in ``/``.
 
     Attributes:
-        log_id: identity of the log that will name the outputs, or what waits until it is known;
-            empty where no caller asks.
-        stem: what the names of its outputs begin with; another one where they were renamed.
+        log_id: identity of the log that names the outputs, or a function that waits for it; empty
+            if no metadata is needed.
+        stem: the start of the outputs' names; not the default one if they were renamed.
     """
 
     bucket: str
@@ -33,43 +33,43 @@ class Destination:
     stem: str = _STEM
 
     def key(self, group: ObjectGroup, extension: str) -> str:
-        """Key of a group's output; the same sources always give the same key."""
+        """Return the key of a group's output. The same sources always have the same key."""
         return f"{self.stem_prefix}{group.id}{extension}"
 
     @property
     def stem_prefix(self) -> str:
-        """What the keys of all outputs begin with; keys of others may, too."""
+        """The common start of all outputs' keys. Other objects' keys may start with it, too."""
         return f"{self.prefix}{self.stem}-"
 
     def is_output(self, key: str) -> bool:
-        """True for keys as :meth:`key` makes them; what lies deeper belongs to other partitions."""
+        """Return whether :meth:`key` could return a key. Deeper keys are of other partitions."""
         named = key.startswith(self.stem_prefix)
         return named and _NAME_REST.fullmatch(key, len(self.stem_prefix)) is not None
 
     def metadata(self, group: ObjectGroup) -> dict[str, str]:
-        """What an output says of itself: whose it is, and of which group.
+        """Return an output's metadata: the identity of its log and the id of its group.
 
         Raises:
-            IntegrityError: the log is not what it was.
-            InvalidInput: the state is that of another destination.
+            IntegrityError: the log's identity has changed.
+            InvalidInput: the state belongs to another destination.
         """
         log_id = self.log_id if isinstance(self.log_id, str) else self.log_id()
         return {LOG_METADATA: log_id, GROUP_METADATA: group.id} if log_id else {}
 
 
 class OutputName(NamedTuple):
-    """Stem and group id in the name of an output."""
+    """The stem and the group id in an output's name."""
 
     stem: str
     group_id: str
 
     @property
     def is_usual(self) -> bool:
-        """Whether the stem is the one that runs give."""
+        """Whether the stem is the default one."""
         return self.stem == _STEM
 
 
 def output_name(key: str) -> OutputName | None:
-    """What a key says that is named as outputs are, of whatever stem; None for any other."""
+    """Return the parts of a key that is named like an output, with any stem; None for others."""
     found = _LIKE_OUTPUT.fullmatch(key)
     return None if found is None else OutputName(*found.groups())

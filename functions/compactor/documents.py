@@ -1,6 +1,6 @@
-"""Documents of the state, one object each: left under their version, and found again.
+"""Versioned JSON documents of the state, one object each.
 
-What their versions mean stands in :mod:`compactor.decoding`.
+See :mod:`compactor.decoding` for what versions mean.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _JSON = "application/json"
 def leave_document(
     store: ObjectStore, place: tuple[str, str], document: object, version: int
 ) -> None:
-    """Leave a document at a bucket and key, over what is there."""
+    """Write a document, and overwrite the one that is there."""
     store.put(*place, _encoded(document, version), content_type=_JSON)
 
 
 def leave_first(store: ObjectStore, place: tuple[str, str], document: object, version: int) -> bool:
-    """Leave a document where there is none; False where there is one, which stands."""
+    """Write a document if the key is free. Returns False, without a change, if it is not."""
     try:
         store.create(*place, _encoded(document, version), content_type=_JSON)
     except AlreadyExists:
@@ -37,17 +37,17 @@ def leave_first(store: ObjectStore, place: tuple[str, str], document: object, ve
 def read_document(
     store: ObjectStore, place: tuple[str, str], decode: Callable[[bytes], _T], newest: int
 ) -> _T:
-    """The document at a bucket and key.
+    """Return the document at a bucket and key.
 
     Args:
-        store: where it is.
+        store: the store to read.
         place: bucket and key.
-        decode: of :func:`compactor.decoding.decoder`.
-        newest: the last version that this program knows.
+        decode: made by :func:`compactor.decoding.decoder`.
+        newest: the newest version that this program can read.
 
     Raises:
-        ObjectMissing: there is none.
-        IntegrityError: a later version of this program wrote it, or it is damaged.
+        ObjectMissing: there is no such object.
+        IntegrityError: it is damaged, or a later version of this program wrote it.
     """
     bucket, key = place
     return decoded(decode, f"s3://{bucket}/{key}", store.get(bucket, key), newest)
@@ -56,10 +56,10 @@ def read_document(
 def find_document(
     store: ObjectStore, place: tuple[str, str], decode: Callable[[bytes], _T], newest: int
 ) -> _T | None:
-    """As :func:`read_document`; None where there is none.
+    """Return the same as :func:`read_document`, or None if there is no such object.
 
     Raises:
-        IntegrityError: a later version of this program wrote it, or it is damaged.
+        IntegrityError: it is damaged, or a later version of this program wrote it.
     """
     try:
         return read_document(store, place, decode, newest)

@@ -1,4 +1,4 @@
-"""Errors named for what their caller does next.
+"""Errors, one class for each thing the caller can do next.
 
 Step Functions matches errors by class name, so these names are part of the interface of
 ``statemachine/compaction.asl.json``.
@@ -10,21 +10,21 @@ from collections.abc import Sequence
 
 
 class CompactorError(Exception):
-    """Base of every error this project raises on purpose."""
+    """Base of every error that this project raises on purpose."""
 
 
 class TransientStoreError(CompactorError):
-    """The store did not answer in time or asked to slow down: call again later."""
+    """The store did not answer in time or asked to slow down: retry later."""
 
 
 class SourceChanged(CompactorError):
     """A source is gone or no longer has the ETag that was listed: list and plan again.
 
     Args:
-        key: of the source.
-        etag: as it was listed.
-        found: what is there now, in words.
-        gone: the store said that nothing is.
+        key: the source's key.
+        etag: the ETag that was listed.
+        found: what has the key now, in words.
+        gone: whether the store reported that no object has the key.
     """
 
     def __init__(self, key: str, etag: str, found: str, *, gone: bool = False) -> None:
@@ -36,17 +36,17 @@ class SourceChanged(CompactorError):
 
 
 class IntegrityError(CompactorError):
-    """Something stored contradicts the commit log: stop, alarm, touch nothing."""
+    """Stored data contradicts the commit log: stop, raise an alarm, change nothing."""
 
 
 class InvalidInput(CompactorError):
-    """The caller's mistake, in one line.
+    """The caller passed an invalid value; the message is one line.
 
     Args:
-        field: name of the input field at fault.
-        value: what was given; None where nothing was.
-        accepted: what would have been right, in words.
-        message: the line itself, where no value was given, or more is to be said.
+        field: name of the input field.
+        value: the value passed; None if there was none.
+        accepted: which values are accepted, in words.
+        message: the whole message, to replace the default one.
     """
 
     def __init__(self, field: str, value: object, accepted: str, *, message: str = "") -> None:
@@ -59,11 +59,11 @@ class InvalidInput(CompactorError):
 
 
 def no_credentials(found: str = "") -> InvalidInput:
-    """The error that AWS cannot be asked, with what to do.
+    """Return the error for missing or rejected AWS credentials, with what to do about it.
 
     Args:
-        found: why those that were found are of no use, such as ``ExpiredToken``; empty where none
-            were found.
+        found: why the credentials were rejected, such as ``ExpiredToken``; empty if there are
+            none.
     """
     accepted = (
         "log in (aws sso login, or aws configure), name your profile in AWS_PROFILE, set"
@@ -75,15 +75,15 @@ def no_credentials(found: str = "") -> InvalidInput:
 
 
 class NotMerged(CompactorError):
-    """Something is committed that Spark has not merged into the table: the next run merges it."""
+    """Commits exist that Spark has not merged into the table yet: the next run merges them."""
 
 
 class PartitionsFailed(CompactorError):
-    """The run is over, and not everything is compacted: run it again, it redoes what is left.
+    """The run ended with failed partitions: run it again to compact what is left.
 
     Args:
         cause: the first failures, in one line.
-        report: the run's :class:`compactor.report.report.RunReport`, where there is one at hand.
+        report: the run's :class:`compactor.report.report.RunReport`, if the caller has it.
     """
 
     def __init__(self, cause: str, report: object = None) -> None:
@@ -92,11 +92,11 @@ class PartitionsFailed(CompactorError):
 
 
 class TimeRanOut(CompactorError):
-    """The time that a run was given is over: what was committed stands, run it again for the rest.
+    """The run's time is up. What it committed stays committed: run it again for the rest.
 
     Args:
         stands: what is done, in one line.
-        left: paths of the partitions that are not.
+        left: paths of the partitions that are not done.
     """
 
     def __init__(self, stands: str, left: Sequence[str] = ()) -> None:
@@ -105,18 +105,18 @@ class TimeRanOut(CompactorError):
 
 
 class ObjectArchived(InvalidInput):
-    """An object of ours lies in an archive tier: its bytes can be read once it is restored."""
+    """An object of the state or an output is in an archive tier: restore it before reading it."""
 
     def __init__(self, message: str) -> None:
         super().__init__("archived", message, "an object that was restored before it is read")
 
 
 class UnreadableSource(CompactorError):
-    """A source's content cannot be compacted: quarantine it, and continue with the others.
+    """A source's content cannot be compacted: quarantine it and continue with the others.
 
     Args:
         reason: one of :class:`compactor.model.QuarantineReason` values.
-        detail: one line for a person.
+        detail: one line for the operator.
     """
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -126,11 +126,11 @@ class UnreadableSource(CompactorError):
 
 
 class NothingReadable(CompactorError):
-    """None of many sources may be read: the role, not the sources, is what must be changed.
+    """The role can read none of many sources: fix its permissions, do not quarantine the sources.
 
     Args:
-        example: one of them, as a URI.
-        reason, detail: as :class:`UnreadableSource` has them.
+        example: URI of one of them.
+        reason, detail: see :class:`UnreadableSource`.
     """
 
     def __init__(self, example: str, reason: str, detail: str) -> None:
@@ -139,24 +139,24 @@ class NothingReadable(CompactorError):
 
 
 class CopyRefused(CompactorError):
-    """S3 does not copy a source: read it instead, or leave it alone."""
+    """S3 refuses to copy a source: read it instead, or leave it alone."""
 
 
 class AlreadyExists(CompactorError):
-    """A create-if-absent request found the key taken."""
+    """A create-if-absent request failed because the key exists."""
 
 
 class ObjectMissing(CompactorError):
-    """The store has no such object (or no such upload)."""
+    """The store has no such object, or no such upload."""
 
 
 class CommitConflict(CompactorError):
-    """Another run committed one of these sources first: drop the pending output, plan again."""
+    """Another run committed one of these sources first: drop the pending output and plan again."""
 
 
 class TableConflict(CompactorError):
-    """Another writer changed the table first, and nothing of ours is in it: reload it and retry."""
+    """Another writer changed the table first, and our change was not applied: reload and retry."""
 
 
 class UploadLost(CompactorError):
-    """A commit's output is neither published nor pending: build it again from its sources."""
+    """A commit's output is neither published nor pending: rebuild it from its sources."""

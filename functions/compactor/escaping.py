@@ -1,4 +1,4 @@
-"""Names and texts from outside, fit to be shown: in a terminal, in a log, on a page."""
+"""Names and texts from outside, escaped for display in a terminal, a log or a page."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ SHOWN_BYTES = 40
 
 
 def visible(text: str) -> str:
-    r"""The text with everything that has no picture of its own written as an escape.
+    r"""Return the text with every character that is not printable escaped.
 
-    A key may hold any character, and a terminal obeys some of them: ESC starts a command, a
-    carriage return overwrites the line, marks of direction turn it around. They become
-    ``\x1b``, ``\r``, ``\u202e``; so do line breaks and every blank but the space.
+    A key may hold any character, and terminals act on some of them: ESC starts a command, a
+    carriage return overwrites the line, bidirectional marks reverse it. They become ``\x1b``,
+    ``\r``, ``\u202e``; so do line breaks and every blank but the space.
     """
     if text.isprintable():
         return text
@@ -18,7 +18,7 @@ def visible(text: str) -> str:
 
 
 def shown_bytes(data: bytes, most: int = SHOWN_BYTES) -> str:
-    r"""The first bytes in quotes, all but printable ASCII escaped: ``'\x93NUMPY'``."""
+    r"""Return the first bytes in quotes, all but printable ASCII escaped: ``'\x93NUMPY'``."""
     return repr(data[:most])[1:] + ("..." if len(data) > most else "")
 
 

@@ -1,4 +1,4 @@
-"""Why a task of the state machine failed, as Step Functions keeps it."""
+"""Why a task of the state machine failed, as recorded by Step Functions."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-# Where EMR (cluster, step) and EMR Serverless (job run) put the reason of a failure.
+# Fields for the reason of a failure in EMR (cluster, step) and EMR Serverless (job run).
 _REASONS = frozenset({"Reason", "Message", "StateDetails", "errorMessage"})
 
 
 def failure_text(failure: Mapping[str, Any] | None) -> str:
-    """A failure as Step Functions keeps it (``Error``, ``Cause``) in one line; empty for none.
+    """Return a failure of Step Functions (``Error``, ``Cause``) in one line; empty for no failure.
 
-    The cause of an EMR task is the description of its cluster, step or job run; only what it
-    says of the failure is kept.
+    The cause of an EMR task is the description of its cluster, step or job run. Only the reasons
+    in it are kept.
     """
     given = failure or {}
     cause = str(given.get("Cause") or "")
@@ -29,7 +29,7 @@ def failure_text(failure: Mapping[str, Any] | None) -> str:
 
 
 def _reasons(document: object) -> Iterator[str]:
-    """Every text that EMR gives as a reason, wherever in the description it stands."""
+    """Yield every text that EMR gives as a reason, at any depth of the description."""
     if not isinstance(document, Mapping):
         return
     for name, value in document.items():

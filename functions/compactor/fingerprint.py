@@ -1,8 +1,8 @@
-"""What a listing showed, in a few bytes: equal for equal listings, wherever their pages end.
+"""A short fingerprint of a listing: equal for equal listings, however they are paged.
 
-Of each object key, ETag, size, time, storage class and the end of a restored copy count. The count
-and the newest time alone would not do: where a version of an object is deleted, the one before is
-listed again, with its older time and, perhaps, its other size.
+It covers key, ETag, size, time, storage class and restore expiry of each object. Count and newest
+time would not be enough: when a version of an object is deleted, the previous one is listed again,
+with its older time and maybe another size.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from compactor.model import SourceObject
 from compactor.ports import SummedPage
 
 _DIGEST_BYTES = 16
-# Ends each value of a column, so that where pages end makes no difference. A key that holds one
-# could only stand for another listing of as many values.
+# Terminates each value of a column, so that the boundaries of pages do not matter. A key that
+# contains it can collide only with a listing of as many values.
 _END = "\0"
 _SECONDS = len("2026-01-02T03:04:05Z")
 _MILLISECONDS = len("2026-01-02T03:04:05.678Z")
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A listing in few bytes.
+    """The fingerprint of a listing.
 
     Attributes:
-        objects: how many it has.
-        bytes: of them, as listed.
+        objects: number of objects.
+        bytes: their listed size.
         digest: 32 hex digits.
     """
 
@@ -40,26 +40,26 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Fingerprint:
-    """Takes a listing page by page, in the order of keys."""
+    """Builds the fingerprint of a listing from its pages, in key order."""
 
     def __init__(self) -> None:
         self._objects = self._bytes = 0
         self._columns = [hashlib.blake2b(digest_size=_DIGEST_BYTES) for _ in range(5)]
 
     def add(self, page: Sequence[SourceObject]) -> None:
-        """Take what is listed next."""
+        """Add the next page."""
         if page:
             self.take(page, columns_of(page))
 
     def take(self, page: Sequence[SourceObject], columns: Sequence[str]) -> None:
-        """The same, where its columns are known already."""
+        """Add the next page, whose columns are already known."""
         self._objects += len(page)
         self._bytes += _size(page)
         for digest, text in zip(self._columns, columns, strict=True):
             digest.update(text.encode("utf-8", "surrogatepass"))
 
     def copy(self) -> Self:
-        """Another one, with what was taken so far."""
+        """Return an independent copy of the state so far."""
         other = type(self)()
         other._objects, other._bytes = self._objects, self._bytes
         other._columns = [one.copy() for one in self._columns]
@@ -67,7 +67,7 @@ class Fingerprint:
 
     @property
     def seen(self) -> Seen:
-        """What was taken so far."""
+        """The fingerprint of the pages so far."""
         digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
         for one in self._columns:
             digest.update(one.digest())
@@ -75,7 +75,7 @@ class Fingerprint:
 
 
 def columns_of(page: Sequence[SourceObject]) -> Sequence[str]:
-    """Keys, times, ETags, sizes and classes of the objects of a page, each column one text."""
+    """Return keys, times, ETags, sizes and storage classes of a page, each column as one text."""
     if isinstance(page, SummedPage):
         return page.columns()
     rows = [
@@ -85,12 +85,12 @@ def columns_of(page: Sequence[SourceObject]) -> Sequence[str]:
 
 
 def ended(values: Iterable[str]) -> str:
-    """A column of values as one text."""
+    """Return a column as one text, each value terminated."""
     return _END.join((*values, ""))
 
 
 def moments(listed: Sequence[str]) -> str:
-    """The column of times as a listing has them, in UTC, to the second or the millisecond."""
+    """Return the column of times for listed UTC times, to the second or the millisecond."""
     text = ended(listed)
     if len(text) == len(listed) * (_MILLISECONDS + 1):
         return text.replace(f"Z{_END}", f"000{_END}")

@@ -1,4 +1,4 @@
-"""One invocation of a Lambda function: logger, metrics, tracing and the time that is left."""
+"""What a Lambda invocation uses: logger, metrics, tracing, deadline and the process's store."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ worker_process.tune()
 
 
 class LambdaContext(Protocol):
-    """The part of Lambda's context object that is used here."""
+    """The part of Lambda's context object that the functions use."""
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until the function is stopped."""
+        """Return the milliseconds until Lambda stops the function."""
         ...
 
 
 class LambdaDeadline:
-    """The end of the invocation, by Lambda's context."""
+    """The deadline of an invocation, from Lambda's context."""
 
     def __init__(self, context: LambdaContext) -> None:
         self._context = context
 
     def remaining_seconds(self) -> float:
-        """Seconds until the function is stopped."""
+        """Return the seconds until Lambda stops the function."""
         return self._context.get_remaining_time_in_millis() / 1000
 
 
 def traced(handler: Handler) -> Handler:
-    """Trace a handler with X-Ray inside Lambda; elsewhere the library is not even imported."""
+    """Trace a handler with X-Ray in Lambda; elsewhere return it without importing the tracer."""
     if "AWS_LAMBDA_FUNCTION_NAME" not in os.environ:
         return handler
     from aws_lambda_powertools import Tracer  # noqa: PLC0415 - takes 0.2 s to import
@@ -54,10 +54,10 @@ def traced(handler: Handler) -> Handler:
 
 @cache
 def kept_store(threads: int, budget_bytes: int) -> S3Store:
-    """The process's store: its connections outlive the invocation, so that a warm call opens none.
+    """Return the process's store, whose connections are reused by later invocations.
 
     Args:
-        threads: connections, at most.
-        budget_bytes: read ahead at most.
+        threads: maximum number of connections.
+        budget_bytes: maximum number of bytes read ahead.
     """
     return S3Store(make_client(connections=threads), threads=threads, budget_bytes=budget_bytes)

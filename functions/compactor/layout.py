@@ -1,4 +1,4 @@
-"""Where everything lies in the buckets: keys of outputs, of the commit log and of runs.
+"""The layout of the buckets: keys of outputs, of the commit log and of run files.
 
 Every function returns (bucket, key) or (bucket, prefix); prefixes end in ``/``.
 """
@@ -12,39 +12,39 @@ from compactor.model import Partition, is_run_id
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
-# Below the state's prefix: what outlives a run, by partition; and what a run needs for itself.
+# Below the state's prefix. `partitions/` outlives a run; `runs/` holds what one run needs.
 PARTITIONS = "partitions/"
 RUNS = "runs/"
 TABLE = "table/"
 RECONCILE = "reconcile/"
 READERS = "readers/"
 SCHEMES = "schemes/"
-#: Before the name of a stream, in :func:`round_id`.
+#: Prefix of the ids that :func:`round_id` returns.
 ROUND = "reconcile-"
 IDENTITY_NAME = "identity.json"
 _MAX_KEY_BYTES = 1024
-# What follows a partition's path: at most the name of an output, 100 of stem, 33 of group id and
-# 34 of extension.
+# The longest suffix of a partition's path is the name of an output: at most 100 bytes of stem, 33
+# of group id and 34 of extension.
 _LONGEST_NAME = 170
 
 
 def partition_at(settings: Settings, path: str) -> Partition:
-    """The partition with this path."""
+    """Return the partition with this path."""
     root = settings.source.root
     return Partition(root.bucket, root.prefix + path, path)
 
 
 def longest_path(settings: Settings) -> int:
-    """How long the path of a partition may be, so that its outputs and commits have keys; bytes."""
+    """Return the longest path, in bytes, with which all keys of a partition fit S3's limit."""
     places = (settings.destination.prefix, f"{settings.state.prefix}{PARTITIONS}")
     return _MAX_KEY_BYTES - _LONGEST_NAME - max(len(place.encode()) for place in places)
 
 
 def run_key(settings: Settings, run_id: str, name: str) -> tuple[str, str]:
-    """A run's own record, such as ``items.json`` or ``report.json``.
+    """Return the key of a file of a run, such as ``items.json`` or ``report.json``.
 
     Raises:
-        InvalidInput: the run id could not be one segment of a key.
+        InvalidInput: the run id is not valid as one segment of a key.
     """
     if not is_run_id(run_id):
         accepted = "1 to 128 letters, digits and . _ : -, the first a letter or digit"
@@ -53,214 +53,220 @@ def run_key(settings: Settings, run_id: str, name: str) -> tuple[str, str]:
 
 
 def runs_prefix(settings: Settings) -> tuple[str, str]:
-    """Where the records of all runs lie."""
+    """Return the prefix of the files of all runs."""
     return _state(settings, RUNS)
 
 
 def receipt_key(settings: Settings, run_id: str, partition: Partition) -> tuple[str, str]:
-    """What one worker reports of one partition in one run."""
+    """Return the key of a worker's receipt for one partition in one run."""
     return run_key(settings, run_id, f"receipts/{partition.id}.json")
 
 
 def clean_up_list_key(settings: Settings, run_id: str) -> tuple[str, str]:
-    """Which partitions a run's clean-up goes through."""
+    """Return the key of the list of partitions that a run's clean-up goes through."""
     return run_key(settings, run_id, "clean-up.json")
 
 
 def clean_up_receipt_key(settings: Settings, run_id: str, partition: Partition) -> tuple[str, str]:
-    """What a run's clean-up reports of one partition."""
+    """Return the key of the receipt of a run's clean-up for one partition."""
     return run_key(settings, run_id, f"clean-ups/{partition.id}.json")
 
 
 def identity_key(settings: Settings) -> tuple[str, str]:
-    """The marker that says which log this state is; see :mod:`compactor.log.identity`."""
+    """Return the key of the state's identity; see :mod:`compactor.log.identity`."""
     return _state(settings, IDENTITY_NAME)
 
 
 def schemes_prefix(settings: Settings) -> tuple[str, str]:
-    """Where :mod:`compactor.log.schemes` keeps how sources were divided into partitions."""
+    """Return the prefix of the recorded schemes (:mod:`compactor.log.schemes`)."""
     return _state(settings, SCHEMES)
 
 
 def scheme_key(settings: Settings, sequence: int) -> tuple[str, str]:
-    """One entry there."""
+    """Return the key of one recorded scheme."""
     return _state(settings, f"{SCHEMES}{sequence:020d}.json")
 
 
 def scheme_copy_key(settings: Settings, sequence: int) -> tuple[str, str]:
-    """The copy of a later scheme, written before it."""
+    """Return the key of the copy of a scheme. The copy is written before the scheme itself."""
     return _state(settings, f"scheme-copies/{sequence:020d}.json")
 
 
 def probe_key(state: S3Uri, endpoint_url: str) -> tuple[str, str]:
-    """What the store at this endpoint answered when it was asked, for the state's bucket."""
+    """Return the key of the probe's findings about the state's bucket at this endpoint."""
     asked = f"{endpoint_url}\0{state.bucket}".encode()
     name = hashlib.blake2b(asked, digest_size=16).hexdigest()
     return state.bucket, f"{state.prefix}probes/{name}.json"
 
 
 def probe_prefix(state: S3Uri, name: str) -> tuple[str, str]:
-    """Where one round of questions writes what it removes again."""
+    """Return the prefix of the temporary objects of one probe."""
     return state.bucket, f"{state.prefix}probes/{name}/"
 
 
 def commits_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
-    """A partition's commit log.
+    """Return the prefix of a partition's commit log.
 
-    Only names directly below it belong to the log: a partition of another run may be called
-    ``<path>commits/``, and its log then lies deeper.
+    Only names directly below it belong to the log. Another partition may have the path
+    ``<path>commits/``, and then its log is deeper.
     """
     return _state(settings, f"{PARTITIONS}{partition.path}commits/")
 
 
 def commit_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
-    """One commit; keys sort by sequence number."""
+    """Return the key of one commit. Keys sort by sequence number."""
     return _state(settings, entry_name(partition.path, sequence))
 
 
 def witness_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
-    """What keeps a commit's number taken; listed with it."""
+    """Return the key of a commit's witness, which is listed with the commit."""
     return _state(settings, witness_name(partition.path, sequence))
 
 
 def publication_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
-    """What a later run leaves when it publishes a commit; listed with it."""
+    """Return the key of the marker by which a later run records that it published a commit.
+
+    It is listed with the commit.
+    """
     return _state(settings, f"{PARTITIONS}{partition.path}commits/{sequence:020d}.published.json")
 
 
 def entry_name(path: str, sequence: int) -> str:
-    """Key of one commit below the state's prefix, of the partition with this path."""
+    """Return the key of one commit, relative to the state's prefix."""
     return f"{PARTITIONS}{path}commits/{sequence:020d}.json.gz"
 
 
 def witness_name(path: str, sequence: int) -> str:
-    """Key below the state's prefix of the witness of one commit."""
+    """Return the key of a commit's witness, relative to the state's prefix."""
     return f"{PARTITIONS}{path}commits/{sequence:020d}.witness.json"
 
 
 def record_name(path: str, sequence: int) -> str:
-    """Key below the state's prefix of what clean-up leaves once it is done with a commit.
+    """Return the key of clean-up's record of a finished commit, relative to the state's prefix.
 
-    As in the log, only names directly below ``cleaned/`` count: a partition may be called
-    ``<path>cleaned/``.
+    As in the log, only names directly below ``cleaned/`` count: another partition may have the
+    path ``<path>cleaned/``.
     """
     return f"{PARTITIONS}{path}cleaned/{sequence:020d}.json"
 
 
 def rest_key(settings: Settings, partition: Partition) -> tuple[str, str]:
-    """What a worker saw of a partition in which nothing was left to be done."""
+    """Return the key of the record that a partition is at rest."""
     return _state(settings, f"{PARTITIONS}{partition.path}at-rest.json")
 
 
 def checkpoint_key(settings: Settings, partition: Partition, sequence: int) -> tuple[str, str]:
-    """The sum of all commits up to and including this sequence number."""
+    """Return the key of the checkpoint of all commits through this sequence number."""
     return _state(settings, checkpoint_name(partition.path, sequence))
 
 
 def checkpoint_name(path: str, sequence: int) -> str:
-    """Key of a checkpoint below the state's prefix, of the partition with this path."""
+    """Return the key of a checkpoint, relative to the state's prefix."""
     return f"{PARTITIONS}{path}commits/{sequence:020d}.checkpoint.json.gz"
 
 
 def rejects_uri(settings: Settings, partition: Partition) -> str:
-    """Where the records of a partition lie that fit no row of an output."""
+    """Return the URI of the prefix of a partition's rejects."""
     bucket, prefix = rejects_key(settings, partition, "")
     return f"s3://{bucket}/{prefix}"
 
 
 def rejects_key(settings: Settings, partition: Partition, name: str) -> tuple[str, str]:
-    """Records of a partition that fit no output; kept as long as its commits."""
+    """Return the key of one file of a partition's rejects, kept as long as its commits."""
     return _state(settings, f"{PARTITIONS}{partition.path}rejects/{name}")
 
 
 def parquet_schemas_prefix(settings: Settings) -> tuple[str, str]:
-    """Where the columns of converted outputs are pinned, for all partitions of a destination."""
+    """Return the prefix of the pinned columns of Parquet outputs, one list per destination."""
     return _state(settings, "parquet-schemas/")
 
 
 def parquet_schema_key(settings: Settings, sequence: int) -> tuple[str, str]:
-    """One entry there."""
+    """Return the key of one entry of the pinned columns."""
     return _state(settings, f"parquet-schemas/{sequence:020d}.json")
 
 
 def csv_dialects_prefix(settings: Settings, data_set: str) -> tuple[str, str]:
-    """Where it is pinned whether the CSV sources of a data set have a header, by shape."""
+    """Return the prefix of the pinned decisions whether a data set's CSV sources have a header.
+
+    There is one per shape.
+    """
     return _state(settings, f"csv-dialects/{Partition('', data_set, data_set).id}/")
 
 
 def table_log_prefix(settings: Settings) -> tuple[str, str]:
-    """Where the table log lies, which says what outputs a table was given under which number."""
+    """Return the prefix of the table log, which lists the outputs given to a table by number."""
     return _state(settings, TABLE)
 
 
 def table_entry_key(settings: Settings, number: int) -> tuple[str, str]:
-    """One entry of the table log."""
+    """Return the key of one entry of the table log."""
     return _state(settings, f"{TABLE}{number:020d}.json")
 
 
 def table_witness_key(settings: Settings, number: int) -> tuple[str, str]:
-    """What keeps the number of that entry taken."""
+    """Return the key of the witness of one entry of the table log."""
     return _state(settings, f"{TABLE}{number:020d}.witness.json")
 
 
 def table_published_key(settings: Settings, number: int) -> tuple[str, str]:
-    """What says that the table was seen with that entry in it."""
+    """Return the key of the marker that an entry was seen in the table."""
     return _state(settings, f"{TABLE}{number:020d}.published.json")
 
 
 def table_checkpoint_key(settings: Settings, number: int) -> tuple[str, str]:
-    """The sum of all entries of the table log up to and including this one."""
+    """Return the key of the checkpoint of the table log through this entry."""
     return _state(settings, f"{TABLE}{number:020d}.checkpoint.json")
 
 
 def table_hint_key(settings: Settings) -> tuple[str, str]:
-    """Where the table log's newest checkpoint is, as far as a hint was written."""
+    """Return the key of the hint to the table log's newest checkpoint."""
     return _state(settings, f"{TABLE}hint.json")
 
 
 def table_receipt_key(settings: Settings, run_id: str) -> tuple[str, str]:
-    """What a run's publisher reports of the table."""
+    """Return the key of the publisher's receipt of the table in one run."""
     return run_key(settings, run_id, "table.json")
 
 
 def readers_marker_key(state: S3Uri) -> tuple[str, str]:
-    """What says that query engines read the destination by a table, and by which."""
+    """Return the key of the marker that names the readers' table of a destination."""
     return state.bucket, f"{state.prefix}{READERS}table.json"
 
 
 def switch_key(state: S3Uri, partition: Partition, switch: str) -> tuple[str, str]:
-    """What says that the catalog was seen to show a partition as one switch left it."""
+    """Return the key of the marker that the catalog was seen to show the result of a switch."""
     bucket, prefix = switches_below(state, partition)
     return bucket, f"{prefix}{switch}.json"
 
 
 def switches_below(state: S3Uri, partition: Partition) -> tuple[str, str]:
-    """Where all that is said of the switches of a partition lies."""
+    """Return the prefix of the markers of a partition's switches."""
     return state.bucket, f"{state.prefix}{READERS}switches/{partition.id}/"
 
 
 def reconcile_key(settings: Settings, stream: str) -> tuple[str, str]:
-    """How far reconciling a stream is."""
+    """Return the key of the progress of reconciling a stream."""
     return _state(settings, f"{RECONCILE}{stream}.json")
 
 
 def round_id(stream: str, begun_at: float) -> str:
-    """What a round of reconciling takes of an inventory lies where that of a run of this id does.
+    """Return the id under which a round of reconciling stores its inventory files, like a run's.
 
     Args:
-        stream: name.
-        begun_at: the round, UNIX seconds.
+        stream: the stream's name.
+        begun_at: when the round began, UNIX seconds.
     """
     return f"{ROUND}{stream}-{int(begun_at)}"
 
 
 def staging_prefix(settings: Settings, run_id: str, name: str) -> tuple[str, str]:
-    """Where Spark puts what is not yet part of an upload."""
+    """Return the prefix where Spark stages data that is not yet part of an upload."""
     return run_key(settings, run_id, f"staging/{name}/")
 
 
 def output_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
-    """Where a partition's outputs lie."""
+    """Return the prefix of a partition's outputs."""
     destination = settings.destination
     return destination.bucket, destination.prefix + partition.path
 

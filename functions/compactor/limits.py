@@ -1,4 +1,4 @@
-"""How much a worker holds, sends and reads concurrently."""
+"""Limits on how much a worker holds, sends and reads concurrently."""
 
 from __future__ import annotations
 
@@ -6,66 +6,67 @@ from dataclasses import dataclass
 
 from compactor.sizes import MIB
 
-#: Until then files of a run and replaced checkpoints stay: a quarter, as reports are asked for.
+#: Days until run files and replaced checkpoints are deleted: a quarter, because that is how far
+#: back reports are requested.
 KEEP_RUNS_DAYS = 90
-# Deflate expands a byte to at most so many (zlib's technical notes: 1032:1).
+# Deflate's largest expansion of a byte (zlib's technical notes: 1032:1).
 _DEFLATE_EXPANSION = 1032
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """Sizes and counts that no user sets, and that travel with the settings of a run.
+    """Sizes and counts that users cannot set, passed along with the settings of a run.
 
-    S3's own limits are those of its user guide, "Amazon S3 multipart upload limits".
+    For S3's own limits see its user guide, "Amazon S3 multipart upload limits".
 
     Attributes:
-        whole_bytes: plain content up to this size is held whole; beyond it, it is streamed.
-        block_bytes: so much plain content is given to the encoder in one call.
-        segment_bytes: gzip outputs are encoded in segments, side by side. One has at least so much
-            plain content and ends where a source does, at twice of it at the latest.
-        encoding_threads: the most that encode one output.
-        point_bytes: so many encoded bytes lie at least between two places within a segment at which
-            decoding can begin; with segments, gzip outputs get 0.04 to 0.4 % larger
+        whole_bytes: plain content up to this size is held in memory; larger content is streamed.
+        block_bytes: plain content per call of the encoder.
+        segment_bytes: gzip outputs are encoded in segments, concurrently. A segment has at least
+            this much plain content and ends at the end of a source, or at twice the size.
+        encoding_threads: the most threads that encode one output.
+        point_bytes: the least distance, in encoded bytes, between two points within a segment at
+            which decoding can begin. With segments, this makes gzip outputs 0.04 to 0.4 % larger
             (docs/decisions/0017).
-        part_bytes: of a part that is uploaded. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
+        part_bytes: size of an uploaded part. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
             above any target.
         min_part_bytes: S3 refuses smaller parts, except the last.
-        most_parts: of one upload, as S3 takes them.
-        copy_part_bytes: of a part that S3 copies. It takes up to 5 GiB in one, at the speed of one
-            connection: smaller ones go side by side.
-        copy_slice_bytes: sources at least this large are copied into an output where their bytes
-            need no change; of smaller ones that are compressed these are kept while they are read.
-        kept_bytes: what one manifest may keep of its sources beside a row each. It is held as
-            Python objects, and again as JSON while the commit is written.
-        group_sources: the most sources of one group; keeps the manifest of one commit near 7 MB of
-            JSON.
-        window_objects: the most that one listing holds. With its row in the manifest a source takes
-            about 1 KB: 50 MB, whatever the partition.
-        small_object_bytes: S3 copies sources of at least so many bytes, each alone; by default
-            those of half the target size.
+        most_parts: S3's limit on the parts of one upload.
+        copy_part_bytes: size of a part that S3 copies. S3 allows 5 GiB, but copies a part at the
+            speed of one connection; smaller parts are copied concurrently.
+        copy_slice_bytes: sources of at least this size are copied into an output if their bytes
+            need no change. The compressed bytes of smaller ones are kept while they are read.
+        kept_bytes: the most that one manifest may keep about its sources, besides their rows. It
+            is held as Python objects, and as JSON while the commit is written.
+        group_sources: the most sources of one group, which keeps the manifest of a commit below
+            about 7 MB of JSON.
+        window_objects: the most objects in one listing. A source takes about 1 KB, its row in the
+            manifest included: 50 MB for a partition of any size.
+        small_object_bytes: S3 copies sources of at least this size, each alone; None for half of
+            the target size.
         max_expansion: a source that decompresses to more than this many times its size, and to
-            more than 16 MiB, is quarantined. gzip expands to at most 1,032 times.
-        max_document_bytes: the largest plain content, of a format that is held whole. It does not
-            depend on the machine: a group that is built again elsewhere must leave out the same
+            more than 16 MiB, is quarantined. gzip expands at most 1,032 times.
+        max_document_bytes: the largest plain content in formats that must be held in memory. It
+            does not depend on the machine: a group rebuilt elsewhere must leave out the same
             sources.
-        lambda_max_objects: a partition with more candidates goes to Spark: its commit log would
-            take too much of one worker's memory.
-        reads: sources that are read at the same time, fewer when S3 asks to slow down. S3 serves
-            5,500 GETs a second below one prefix (docs/decisions/0040 has other numbers). Each takes
-            a connection and, above 256 KiB, a thread, of which a Lambda function has 1,024; and at
-            most half of the files that the process may have open.
-        read_ahead_bytes: of sources fetched or waiting at the same time.
-        sampled_bytes: larger sources are not kept for the second reading: a sample is six of them,
+        lambda_max_objects: partitions with more candidates are handled by Spark, because their
+            commit log would take too much of one worker's memory.
+        reads: sources read concurrently; fewer when S3 asks to slow down. S3 serves 5,500 GETs a
+            second below one prefix (docs/decisions/0040 has other numbers). Each read takes a
+            connection and, above 256 KiB, a thread, of which a Lambda function has 1,024. They use
+            at most half of the files that the process may have open.
+        read_ahead_bytes: the most bytes of sources being fetched or waiting.
+        sampled_bytes: larger sources are not kept for the second reading: a sample is six sources,
             as stored and as plain bytes.
-        stretch_sources: so many are read a second time together, where all are.
-        work_seconds: so long an invocation works; what is left then is for the next one. What
-            Lambda gives beyond it (900 s in all) is for what was begun: a slow last group, a large
-            copy, requests that are asked again.
-        reader_grace_seconds: how long clean-up waits after the readers' table has ceased to show a
-            source, for queries that were planned before. Athena ends a query after 30 minutes
-            unless a quota says otherwise; longer ones are what ``retention_days`` is for.
-        races: so often others may be first to write the next entry of a log. Each time another
-            worker got its entry in: so many in a row is a defect.
+        stretch_sources: sources per batch of the second reading, if all are read again.
+        work_seconds: how long an invocation starts new work; the rest is left to the next one. The
+            remaining time in Lambda (900 s in all) is for what has begun: a slow last group, a
+            large copy, retries.
+        reader_grace_seconds: how long clean-up waits after the readers' table stops showing a
+            source, for queries planned before. Athena ends a query after 30 minutes unless a quota
+            says otherwise; ``retention_days`` is for longer ones.
+        races: how often other writers may be first to write the next entry of a log. Each time
+            another worker made progress, so this many losses in a row are a defect.
     """
 
     whole_bytes: int = 16 * MIB
@@ -95,14 +96,14 @@ class WorkerLimits:
 
     @property
     def surely_whole_gzip_bytes(self) -> int:
-        """A gzip object up to this size fits ``whole_bytes``, whatever it holds."""
+        """The size up to which any gzip object decompresses to at most ``whole_bytes``."""
         return self.whole_bytes // _DEFLATE_EXPANSION
 
     @property
     def most_uploaded_bytes(self) -> int:
-        """The most that passes through a worker into one upload."""
+        """The most bytes that a worker can send in one upload."""
         return self.most_parts * self.part_bytes
 
 
-#: What every worker keeps to; tests take smaller ones.
+#: The limits of every worker. Tests use smaller ones.
 USUAL = WorkerLimits()

@@ -1,4 +1,4 @@
-"""The nouns everything speaks; immutable, and free of any store or clock.
+"""The core data types: immutable, and independent of any store or clock.
 
 Times are UNIX seconds (float, UTC). Sizes are bytes. ETags are kept without quotes.
 """
@@ -13,14 +13,14 @@ from enum import StrEnum
 
 import msgspec
 
-#: Keys that are shown of objects that were skipped for one reason.
+#: The most example keys kept for one skip reason.
 SHOWN_EXAMPLES = 5
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
 class Format(StrEnum):
-    """What the plain bytes of a source are, which decides how sources are joined."""
+    """The format of a source's plain bytes, which decides how sources are joined."""
 
     JSON_LINES = "json_lines"
     TEXT = "text"
@@ -36,7 +36,7 @@ class Format(StrEnum):
 
 
 class Compression(StrEnum):
-    """How the bytes of an object are encoded."""
+    """How an object is compressed."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -44,7 +44,7 @@ class Compression(StrEnum):
 
 
 class SkipReason(StrEnum):
-    """Why a listed object is not in any group of a plan. Every skip is counted."""
+    """Why a listed object is in no group of a plan. Every skip is counted."""
 
     COMMITTED = "already_committed"
     TOO_YOUNG = "too_young"
@@ -73,7 +73,7 @@ class SkipReason(StrEnum):
 
 
 class QuarantineReason(StrEnum):
-    """Why the content of a source was left alone."""
+    """Why a source was quarantined."""
 
     CORRUPT = "corrupt_compression"
     TRUNCATED = "truncated"
@@ -93,11 +93,11 @@ class QuarantineReason(StrEnum):
     CLIENT_ENCRYPTED = "client_side_encrypted"
 
 
-#: Nothing is wrong with the bytes themselves: every run asks for such a source again.
+#: The bytes themselves may be fine, so every run tries such a source again.
 DENIED_REASONS = frozenset({QuarantineReason.ACCESS_DENIED, QuarantineReason.ENCRYPTED})
 PASSING_REASONS = DENIED_REASONS | {QuarantineReason.ARCHIVED}
 #: Storage classes whose objects are readable only while there is a restored copy. GLACIER_IR is
-#: readable immediately, and so is not here.
+#: not among them: it is readable immediately.
 ARCHIVED_CLASSES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 
 
@@ -106,8 +106,8 @@ class SourceObject:
     """One listed object, pinned by its ETag.
 
     Attributes:
-        restored_until: how long the restored copy of an archived object can be read, UNIX
-            seconds; 0 where there is none.
+        restored_until: when the restored copy of an archived object expires, UNIX seconds; 0 if
+            there is no such copy.
     """
 
     bucket: str
@@ -121,17 +121,17 @@ class SourceObject:
 
     @property
     def identity(self) -> bytes:
-        """16-byte digest of bucket, key and ETag: what the commit log remembers."""
+        """16-byte digest of bucket, key and ETag, as stored in the commit log."""
         if not self._identity:
             text = "\0".join((self.bucket, self.key, self.etag))
             digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16)
-            # Asked for half a dozen times per source; the one field that may be filled in late.
+            # Cached, because it is read several times per source.
             object.__setattr__(self, "_identity", digest.digest())
         return self._identity
 
 
 def is_md5(etag: str) -> bool:
-    """True for an ETag that looks like an MD5 sum; under SSE-KMS and SSE-C it is not one."""
+    """Return whether an ETag looks like an MD5 sum. Under SSE-KMS and SSE-C it is not one."""
     return _MD5.fullmatch(etag) is not None
 
 
@@ -152,7 +152,7 @@ class Partition:
 
     @property
     def id(self) -> str:
-        """Name safe in any key: readable tail plus a digest of the path."""
+        """A name that is safe in any key: a readable tail plus a digest of the path."""
         readable = "".join(c if c.isalnum() or c in "=-_" else "-" for c in self.path.strip("/"))
         digest = hashlib.blake2b(self.path.encode("utf-8", "surrogatepass"), digest_size=8)
         return f"{readable[-80:] or 'root'}-{digest.hexdigest()}"
@@ -160,16 +160,16 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What discovery saw of one partition, in key order.
+    """One partition as discovery listed it, in key order.
 
     Attributes:
-        objects: what no commit names yet; the others are only counted, so that memory does
-            not grow with what is done already.
-        committed_objects, committed_bytes: the objects that the commit log names.
-        newest: the latest arrival among all of them, UNIX seconds; 0.0 when there is none.
-        complete: False when listing stopped before the end of the partition.
-        last_key: the last key seen, committed ones included; empty when there was none.
-        returned: objects that the commit log names, and that were put again since.
+        objects: the objects that no commit names. The others are only counted, so that memory
+            does not grow with work that is already done.
+        committed_objects, committed_bytes: count and size of the objects that the log names.
+        newest: the latest modification time of all objects, UNIX seconds; 0.0 if there are none.
+        complete: False if listing stopped before the end of the partition.
+        last_key: the last key listed, committed ones included; empty if there was none.
+        returned: objects that the commit log names and that were written again since.
     """
 
     partition: Partition
@@ -182,7 +182,7 @@ class Listing:
     returned: tuple[SourceObject, ...] = ()
 
     def with_returned(self, identities: Container[bytes]) -> Listing:
-        """The same, where only these were put again, and the others are as commits name them."""
+        """Return a copy with only these in ``returned``; the others count as committed."""
         back = tuple(one for one in self.returned if one.identity in identities)
         size = sum(one.size for one in self.returned) - sum(one.size for one in back)
         return replace(
@@ -195,11 +195,11 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What must be equal for two sources to share an output: format, encoding, header.
+    """What two sources must have in common to share an output: format, compression and header.
 
-    ``header`` is the header line(s) of CSV, TSV, VPC flow and CloudFront sources without
-    line end and BOM, else empty. ``dialect`` is what was found out of how CSV and TSV are written:
-    a delimiter, and of rows without a header the number of fields.
+    ``header`` is the header line or lines of CSV, TSV, VPC flow and CloudFront sources, without
+    line end and BOM; empty for other formats. ``dialect`` is the detected dialect of CSV and TSV:
+    the delimiter and, for rows without a header, the number of fields.
     """
 
     format: Format
@@ -212,8 +212,8 @@ class TableDialect(msgspec.Struct, frozen=True):
     """How the CSV or TSV sources of one output are written.
 
     Attributes:
-        delimiter: empty where each source shows its own.
-        header: the first record of each source names the columns.
+        delimiter: empty if each source is examined for its own.
+        header: whether the first record of each source names the columns.
     """
 
     delimiter: str
@@ -222,12 +222,13 @@ class TableDialect(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """How an output is written: decided by the plan, and kept by all that comes after it.
+    """How an output is written. Fixed by the plan and used unchanged by every later step.
 
     Attributes:
-        compression: None for that of its sources.
-        lines: records of JSON documents are written one per line.
-        copies: the store may copy large sources; else all bytes pass through the worker.
+        compression: None to keep the compression of the sources.
+        lines: whether the records of JSON documents are written one per line.
+        copies: whether the store may copy large sources. If not, all bytes pass through the
+            worker.
     """
 
     compression: Compression | None = None
@@ -235,21 +236,22 @@ class OutputForm:
     copies: bool = True
 
     def encoding_of(self, sources: Compression) -> Compression:
-        """How the output is encoded, given how its sources are."""
+        """Return the compression of the output for sources of this compression."""
         return self.compression or sources
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectGroup:
-    """Ordered sources that become one output.
+    """The ordered sources of one output.
 
     Attributes:
-        id: hash of the ordered (key, ETag) pairs and of the options that shape the bytes.
+        id: hash of the ordered (key, ETag) pairs and of the options that affect the bytes.
         sources: in key order.
-        copy: the one source is large enough to be copied server-side, byte for byte.
-        form: how the output is written where it is not such a copy.
-        held: of sources at whose key something was compacted before, by identity: the marks of
-            that (:mod:`compactor.log.content_index`).
+        copy: whether the group is one source that is large enough to be copied server-side, byte
+            for byte.
+        form: how the output is written if it is not such a copy.
+        held: by source identity, the marks of content that was compacted from the same key before
+            (:mod:`compactor.log.content_index`).
     """
 
     id: str
@@ -260,29 +262,29 @@ class ObjectGroup:
 
     @property
     def size(self) -> int:
-        """Listed bytes of all sources."""
+        """Total size of the sources as listed, in bytes."""
         return sum(source.size for source in self.sources)
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Count and bytes of the objects skipped for one reason, with a few keys to show."""
+    """Count and bytes of the objects skipped for one reason, with a few example keys."""
 
     objects: int
     bytes: int
     examples: tuple[str, ...] = ()
 
     def less(self, other: Skipped) -> Skipped:
-        """This without the other; with its own examples while there is anything left."""
+        """Return this minus the other. The examples stay while any object is left."""
         objects = self.objects - other.objects
         return Skipped(objects, self.bytes - other.bytes, self.examples if objects else ())
 
     def plus(self, other: Skipped, shown: int = 0) -> Skipped:
-        """Both together.
+        """Return the sum of both.
 
         Args:
             other: objects that are not among these.
-            shown: examples of both, at most so many; 0 for those of the first that has any.
+            shown: the most examples to keep of both; 0 keeps those of the first that has any.
         """
         examples = (self.examples + other.examples)[:shown] or self.examples or other.examples
         return Skipped(self.objects + other.objects, self.bytes + other.bytes, examples)
@@ -290,7 +292,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A pure decision; another module executes it."""
+    """What a run is going to do in a partition. A pure decision; other modules execute it."""
 
     partition: Partition
     groups: tuple[ObjectGroup, ...]
@@ -298,16 +300,16 @@ class CompactionPlan:
 
     @property
     def empty(self) -> bool:
-        """True when there is nothing to do."""
+        """Whether there is nothing to do."""
         return not self.groups
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:
-    """One stored part of a multipart upload. ``etag`` is what CompleteMultipartUpload wants.
+    """One stored part of a multipart upload. ``etag`` is the one CompleteMultipartUpload needs.
 
-    ``crc32`` is that of its bytes: ours of what was sent, the store's own of what it copied; None
-    where neither is known.
+    ``crc32`` is the checksum of its bytes: computed here for uploaded parts, returned by the store
+    for copied ones, None if neither is known.
     """
 
     number: int
@@ -317,7 +319,7 @@ class StoredPart:
 
 
 class Quarantined(msgspec.Struct, frozen=True):
-    """A source left alone, and why."""
+    """A source whose content was left alone, and the reason."""
 
     source: SourceObject
     reason: QuarantineReason
@@ -326,14 +328,14 @@ class Quarantined(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A source with the content that a commit of the same key has already.
+    """A source whose content a commit of the same key already holds.
 
     Attributes:
-        source: what was delivered again.
-        of: sequence of that commit; 0 before it is known.
-        plain_bytes, crc32: of the content once decompressed, as that commit's manifest has them.
-        stored_md5: hex sum of the object as it is stored, where S3 copied what was there before;
-            only until it was compared with that.
+        source: the object that was delivered again.
+        of: sequence number of that commit; 0 until it is known.
+        plain_bytes, crc32: of the decompressed content, as in that commit's manifest.
+        stored_md5: hex MD5 of the stored object, set if S3 copied the earlier object and only
+            until the two are compared.
     """
 
     source: SourceObject
@@ -344,5 +346,5 @@ class Again:
 
 
 def is_run_id(text: str) -> bool:
-    """True for what can name a run."""
+    """Return whether a text is a valid run id."""
     return _RUN_ID.fullmatch(text) is not None

@@ -1,4 +1,4 @@
-"""A body in pieces that lie where they were made: putting them together would copy each byte."""
+"""Request bodies made of several buffers, sent without joining them: a join copies every byte."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 
 class Pieces:
-    """Bytes, one piece after the other; ``bytes()`` puts them together.
+    """Bytes in several pieces; ``bytes()`` joins them.
 
     Args:
-        pieces: in order; not to be changed any more.
+        pieces: in order; must not change any more.
     """
 
     __slots__ = ("_pieces", "_size")
@@ -28,10 +28,10 @@ class Pieces:
         return b"".join(self._pieces)
 
 
-#: What a request may carry.
+#: The types of a request body.
 Body = bytes | memoryview | Pieces
 
 
 def pieces_of(body: Body) -> Iterator[bytes | memoryview]:
-    """The pieces of a body; of bytes, themselves."""
+    """Return the pieces of a body; for bytes, the body itself."""
     return iter(body) if isinstance(body, Pieces) else iter((body,))

@@ -1,4 +1,4 @@
-"""What the verbs need from the outside world."""
+"""The interfaces to the outside world: object store, clock, deadline and run times."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class ObjectHead:
     """What HEAD returns for an object.
 
     Attributes:
-        crc32: the full-object checksum, where it is stored.
+        crc32: the full-object checksum; None if none is stored.
         last_modified: UNIX seconds, by the store's clock.
-        answered_at: UNIX seconds by the store's clock, when it answered; None where it does
-            not say.
-        metadata: the user-defined metadata it was created with, by lower-case name.
+        answered_at: UNIX seconds of the response, by the store's clock; None if the response has
+            no date.
+        metadata: the user-defined metadata of the object, by lower-case name.
     """
 
     size: int
@@ -45,19 +45,20 @@ class KeyPage(msgspec.Struct, frozen=True):
 
 
 def last_of(page: KeyPage) -> str:
-    """The last key or prefix of a page; empty where it has none."""
+    """Return the last key or prefix of a page; empty if it has none."""
     return max((*(one.key for one in page.objects[-1:]), *page.prefixes[-1:]), default="")
 
 
 def require_order(keys: Sequence[str], after: str = "") -> None:
-    """Make sure that a listing names each key once, in UTF-8 order.
+    """Check that a listing names each key once, in UTF-8 order.
 
     Args:
-        keys: of a page, or the first of one.
-        after: the key before them; empty where there is none.
+        keys: the keys of a page, or the first ones.
+        after: the key before them; empty if there is none.
 
     Raises:
-        IntegrityError: a source that is listed twice would be compacted twice.
+        IntegrityError: a key is repeated or out of order. A source listed twice would be
+            compacted twice.
     """
     before = (after, *keys)
     if not all(map(lt, before, keys)):
@@ -69,23 +70,23 @@ def require_order(keys: Sequence[str], after: str = "") -> None:
 
 @runtime_checkable
 class SummedPage(Protocol):
-    """A page of a listing that is summed up without a look at each object, which is cheaper."""
+    """A page of a listing that has its sums, which is cheaper than looking at each object."""
 
     def total_size(self) -> int:
-        """Bytes of all its objects."""
+        """Return the size of all its objects, in bytes."""
         ...
 
     def parents(self) -> Collection[str]:
-        """The distinct parents of all keys: up to and including the last slash."""
+        """Return the distinct parents of all keys, up to and including the last slash."""
         ...
 
     def columns(self) -> Sequence[str]:
-        """As :func:`compactor.fingerprint.columns_of` gives them."""
+        """Return what :func:`compactor.fingerprint.columns_of` returns for this page."""
         ...
 
 
 class OpenUpload(msgspec.Struct, frozen=True):
-    """A multipart upload that was neither completed nor aborted; it began at UNIX seconds."""
+    """A multipart upload that is neither completed nor aborted. ``began`` is in UNIX seconds."""
 
     key: str
     upload_id: str
@@ -93,12 +94,12 @@ class OpenUpload(msgspec.Struct, frozen=True):
 
 
 class SourceBody(NamedTuple):
-    """The raw bytes of one source as the store hands them over.
+    """The raw bytes of one source, as returned by the store.
 
-    ``content`` holds small sources whole; larger ones come through ``chunks``, to be read
-    once and in order. ``error`` is set instead when the source changed or is gone. ``attributes``
-    are what S3 keeps beside the bytes; None for nothing, and for sources without any bytes, of
-    which nothing is asked.
+    ``content`` is the whole of a small source; larger ones are read through ``chunks``, once and
+    in order. ``error`` is set instead if the source changed or is gone. ``attributes`` are what S3
+    stores besides the bytes. It is None if there are none, and for empty sources, which cost no
+    request.
     """
 
     source: SourceObject
@@ -112,8 +113,8 @@ class Refused(NamedTuple):
     """A source that the store did not delete.
 
     Attributes:
-        reason: the store's words.
-        final: another object stands at the key now; asking again is of no use.
+        reason: the store's message.
+        final: whether another object now has the key, so that a retry is useless.
     """
 
     key: str
@@ -122,12 +123,12 @@ class Refused(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """What became of a request to delete sources; all others are gone.
+    """The result of a request to delete sources. Every source not in ``refused`` is gone.
 
     Attributes:
-        markers: deletes that put a delete marker, in a versioned bucket: the version stays, and
-            is paid for.
-        absent: keys of those that were gone before, as far as the store says.
+        markers: deletes that created a delete marker, in a versioned bucket. The version stays
+            and is billed.
+        absent: keys that were already gone, as far as the store reports it.
     """
 
     refused: tuple[Refused, ...] = ()
@@ -139,87 +140,89 @@ class RequestCounts(Protocol):
     """Requests made so far, by kind (LIST, GET, HEAD, PUT, DELETE) and bytes moved."""
 
     def snapshot(self) -> Mapping[str, int]:
-        """Also ``bytes_read`` and ``bytes_written``."""
+        """Return the counts by kind, with ``bytes_read`` and ``bytes_written``."""
         ...
 
 
 class ObjectStore(Protocol):
     """An S3-compatible store. Every method may raise TransientStoreError.
 
-    ETags go in and out without quotes. ``InvalidInput`` is raised for a bucket that does
-    not exist and for access denied, naming the bucket.
+    ETags have no quotes, in arguments and in results. ``InvalidInput`` is raised if a bucket does
+    not exist or access to it is denied; the message names the bucket.
     """
 
     @property
     def requests(self) -> RequestCounts:
-        """What was asked of the store so far."""
+        """The requests made so far."""
         ...
 
     @property
     def endpoint_url(self) -> str:
-        """Where requests are sent."""
+        """The URL that requests are sent to."""
         ...
 
     @property
     def region(self) -> str:
-        """Region of the requests, as AWS names it; empty where it is unknown."""
+        """The region of the requests, as AWS names it; empty if it is unknown."""
         ...
 
     @property
     def traits(self) -> StoreTraits:
-        """The ways that this store takes, by default those that are safe on AWS."""
+        """What this store can be relied on to do; by default what AWS does."""
         ...
 
     def with_traits(self, traits: StoreTraits) -> Self:
-        """This very store, taking the ways of these traits."""
+        """Return the same store, relying on these traits."""
         ...
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix in UTF-8 key order.
+        """Yield pages of all objects below a prefix, in UTF-8 key order.
 
         Args:
-            bucket: of the objects.
-            prefix: of their keys.
-            start_after: only keys after this one, which need not exist.
-            until: only keys up to this one, likewise; empty for all.
+            bucket: the bucket to list.
+            prefix: the prefix of the keys.
+            start_after: list only keys after this one, which need not exist.
+            until: list only keys up to and including this one, which need not exist; empty for
+                no limit.
         """
         ...
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
-        """Pages of one level below a prefix, cut at ``/``."""
+        """Yield pages of one level below a prefix, with ``/`` as the delimiter."""
         ...
 
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
-        """Read sources with If-Match, concurrently ahead of the caller, in the order given.
+        """Read sources with If-Match, concurrently and ahead of the caller, in the given order.
 
-        Memory held is bounded in bytes. A changed or missing source comes back as a body
-        whose ``error`` is SourceChanged. Zero-byte sources cost no request.
+        Memory is bounded in bytes. For a changed or missing source, ``error`` of the body is
+        SourceChanged. Zero-byte sources cost no request.
         """
         ...
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
-        """A byte range of a source, read with If-Match. Raises SourceChanged."""
+        """Return a byte range of a source, read with If-Match. Raises SourceChanged."""
         ...
 
     def sees_tags(self, source: SourceObject) -> bool:
-        """Whether answers about sources of this one's bucket include their tags for this role.
+        """Return whether this role sees the tags of sources in this one's bucket.
 
-        To a role without the right S3 does not say that there are any. Asked once a bucket.
+        S3 does not report the existence of tags to a role without the permission. Checked once
+        per bucket.
         """
         ...
 
     def may_have_tags(self, source: SourceObject) -> bool:
-        """False where it is certain that an object has none, or is gone."""
+        """Return False only if the object certainly has no tags, or is gone."""
         ...
 
     def get(self, bucket: str, key: str) -> bytes:
-        """A whole small object (state, never sources). Raises ObjectMissing."""
+        """Return a whole small object (state, never sources). Raises ObjectMissing."""
         ...
 
     def get_range(self, bucket: str, key: str, start: int, length: int) -> bytes:
-        """A byte range of an output; at its end, what there is of it.
+        """Return a byte range of an output; shorter if the output ends within it.
 
         Raises:
             ObjectMissing: there is no such object, or the range begins past its end.
@@ -227,11 +230,11 @@ class ObjectStore(Protocol):
         ...
 
     def open(self, bucket: str, key: str) -> Iterator[bytes]:
-        """An output from start to end, in chunks. Raises ObjectMissing."""
+        """Yield an output from start to end, in chunks. Raises ObjectMissing."""
         ...
 
     def head(self, bucket: str, key: str) -> ObjectHead | None:
-        """None when there is no such object."""
+        """Return the object's metadata; None if there is no such object."""
         ...
 
     def put(self, bucket: str, key: str, body: bytes, *, content_type: str = "") -> None:
@@ -247,7 +250,7 @@ class ObjectStore(Protocol):
         content_type: str = "",
         attributes: Attributes | None = None,
     ) -> None:
-        """Create-if-absent (If-None-Match: *). Raises AlreadyExists."""
+        """Create an object if the key is free (If-None-Match: *). Raises AlreadyExists."""
         ...
 
     def replace(
@@ -260,11 +263,11 @@ class ObjectStore(Protocol):
         content_type: str = "",
         attributes: Attributes | None = None,
     ) -> None:
-        """Write over a small object that has this ETag (If-Match).
+        """Overwrite a small object if it still has this ETag (If-Match).
 
         Raises:
-            AlreadyExists: another one stands there.
-            ObjectMissing: none does.
+            AlreadyExists: another object has the key.
+            ObjectMissing: no object has the key.
         """
         ...
 
@@ -277,17 +280,17 @@ class ObjectStore(Protocol):
         metadata: Mapping[str, str] | None = None,
         attributes: Attributes | None = None,
     ) -> str:
-        """Start a multipart upload with full-object CRC32; returns its id.
+        """Start a multipart upload with full-object CRC32 and return its id.
 
-        ``metadata`` is what HEAD returns for the object once it is published: US-ASCII, names in
-        lower case. ``attributes`` are what it has instead, where it is a source that is restored.
+        ``metadata`` is what HEAD returns for the published object: US-ASCII, names in lower case.
+        ``attributes`` replace it when a source is restored.
         """
         ...
 
     def upload_part(
         self, bucket: str, key: str, upload_id: str, number: int, body: Body
     ) -> StoredPart:
-        """Store one part. Raises ObjectMissing when the upload is gone."""
+        """Store one part. Raises ObjectMissing if the upload is gone."""
         ...
 
     def copy_part(
@@ -300,9 +303,9 @@ class ObjectStore(Protocol):
         start: int,
         length: int,
     ) -> StoredPart:
-        """Server-side copy of a byte range of a source as one part.
+        """Copy a byte range of a source server-side, as one part.
 
-        Raises SourceChanged, and ObjectMissing where the upload is gone.
+        Raises SourceChanged, and ObjectMissing if the upload is gone.
         """
         ...
 
@@ -315,53 +318,53 @@ class ObjectStore(Protocol):
         *,
         crc32: int | None,
     ) -> None:
-        """Publish with If-None-Match: * and the full-object CRC32 (None for copies).
+        """Publish an upload with If-None-Match: * and the full-object CRC32 (None for copies).
 
         Raises:
-            AlreadyExists: the key is taken.
+            AlreadyExists: the key exists.
             ObjectMissing: the upload is gone.
-            IntegrityError: the store's checksum differs.
+            IntegrityError: the store computed another checksum.
         """
         ...
 
     def abort_upload(self, bucket: str, key: str, upload_id: str) -> None:
-        """Drop an upload; no error when it is gone already."""
+        """Abort an upload. It is no error if the upload is already gone."""
         ...
 
     def list_uploads(self, bucket: str, prefix: str) -> Iterator[OpenUpload]:
-        """The open uploads for keys that start with a prefix, in no certain order."""
+        """Yield the open uploads of keys with this prefix, in no particular order."""
         ...
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
-        """Delete exactly these, of one bucket, by key and ETag; never a version.
+        """Delete exactly these sources of one bucket, by key and ETag; never a version.
 
-        A source already gone counts as deleted. What the store does not allow is not raised but
-        returned, key by key.
+        A source that is already gone counts as deleted. Deletes that the store refuses are
+        returned by key, not raised.
         """
         ...
 
 
 class TaggedStore(ObjectStore, Protocol):
-    """A store that also keeps tags.
+    """A store that also manages tags.
 
-    S3 has no condition for either method: what another writer tags in between is lost.
+    S3 has no conditional form of either method: concurrent changes by another writer are lost.
     """
 
     def tags(self, bucket: str, key: str) -> Mapping[str, str]:
-        """All tags of an object. Raises ObjectMissing."""
+        """Return all tags of an object. Raises ObjectMissing."""
         ...
 
     def put_tags(self, bucket: str, key: str, tags: Mapping[str, str]) -> None:
-        """Give an object these tags, at most ten, and no others. Raises ObjectMissing."""
+        """Replace all tags of an object with these, at most ten. Raises ObjectMissing."""
         ...
 
 
 class RunTime(NamedTuple):
-    """One run of a job, or one query, that came to its end.
+    """One finished run of a job, or one finished query.
 
     Attributes:
         began: UNIX seconds.
-        seconds: that it took, without waiting for its turn.
+        seconds: its duration, without the time it waited in a queue.
     """
 
     began: float
@@ -369,29 +372,29 @@ class RunTime(NamedTuple):
 
 
 class RunTimes(Protocol):
-    """What knows how long a job, or queries of a table, took."""
+    """A record of how long a job, or the queries of a table, took."""
 
     def since(self, start: float, end: float) -> Sequence[RunTime]:
-        """The runs that began after a time and not after another, UNIX seconds; the newest first.
+        """Return the runs with ``start < began <= end``, UNIX seconds; the newest first.
 
         Raises:
             TransientStoreError: the service did not answer.
-            InvalidInput: there is no such job, or it may not be asked about.
+            InvalidInput: there is no such job, or access to it is denied.
         """
         ...
 
 
 class Clock(Protocol):
-    """Time, injected."""
+    """A source of the current time, injected so that tests control it."""
 
     def now(self) -> float:
-        """UNIX seconds, UTC."""
+        """Return UNIX seconds, UTC."""
         ...
 
 
 class Deadline(Protocol):
-    """How long this invocation may still work."""
+    """The end of the time in which this invocation may work."""
 
     def remaining_seconds(self) -> float:
-        """Seconds left; infinite where nothing limits the process."""
+        """Return the seconds left; infinite if the process has no time limit."""
         ...

@@ -1,7 +1,7 @@
-"""What AWS takes for what it does: one file, ``prices.json``, and where each figure is from.
+"""AWS prices: one file, ``prices.json``, with the source of each figure.
 
-A price is of one region. Where a region has none of a name, that of us-east-1 is taken; of a region
-that is not in the file at all, that is said.
+Prices are per region. If a region lacks a price, that of us-east-1 applies. If the file lacks the
+region altogether, :attr:`Prices.warning` says so.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """One price.
 
     Attributes:
-        region: in which it is asked for.
-        service: as AWS calls it.
-        name: by which this project asks for it.
-        dollars: US dollars, for so many units.
-        units: that ``dollars`` are for, as the source has it.
-        unit: what is paid for.
+        region: where it applies.
+        service: as AWS names it.
+        name: this project's name of it.
+        dollars: US dollars for ``units`` units.
+        units: the number of units, as the source has it.
+        unit: what is charged for.
         source: the page it is from.
-        date: when it was taken over, YYYY-MM-DD.
-        sure: whether it was compared with the page, or a copy of it.
-        note: what is to be known of it.
+        date: when it was copied, YYYY-MM-DD.
+        sure: whether it was checked against the page or a copy of it.
+        note: a remark.
     """
 
     region: str
@@ -65,9 +65,9 @@ class Prices(msgspec.Struct, frozen=True):
     """The prices of a region.
 
     Attributes:
-        asked: the region that was asked for.
-        region: whose prices these are.
-        by_name: of each name its price.
+        asked: the region asked for.
+        region: the region whose prices these are.
+        by_name: price by name.
     """
 
     asked: str
@@ -75,7 +75,7 @@ class Prices(msgspec.Struct, frozen=True):
     by_name: Mapping[str, Price]
 
     def of(self, name: str) -> float:
-        """Dollars for one unit.
+        """Return the dollars for one unit.
 
         Raises:
             KeyError: there is no price of this name.
@@ -84,7 +84,7 @@ class Prices(msgspec.Struct, frozen=True):
 
     @property
     def warning(self) -> str:
-        """For a person, where the region has none; else empty."""
+        """A line for the user if the region has no prices; otherwise empty."""
         if self.asked == self.region:
             return ""
         return f"no prices of {self.asked} are known here: costs are those of {self.region}"
@@ -92,36 +92,36 @@ class Prices(msgspec.Struct, frozen=True):
 
 @cache
 def every_price() -> tuple[Price, ...]:
-    """All that the file has."""
+    """Return all prices of the file."""
     return _decoded(files("compactor").joinpath("prices.json").read_bytes()).prices
 
 
 @cache
 def prices_digest() -> str:
-    """Identifies the file of prices; 32 hex digits."""
+    """Return a digest of the prices, 32 hex digits."""
     return hashlib.blake2b(msgspec.json.encode(every_price()), digest_size=16).hexdigest()
 
 
 @cache
 def prices_for(region: str | None = None) -> Prices:
-    """The prices of a region.
+    """Return the prices of a region.
 
     Args:
-        region: as AWS names it; None or empty where it is unknown, and for us-east-1.
+        region: as AWS names it; None or empty for us-east-1, or if it is unknown.
     """
     return _of(every_price(), region)
 
 
 def prices_from(path: Path, region: str | None = None) -> Prices:
-    """The prices of a region by a file that replaces the one that is shipped.
+    """Return the prices of a region, with a user's file in place of the shipped one.
 
     Args:
-        path: a file of the same form. What it has no price for is that of the file that is shipped.
-        region: as for :func:`prices_for`.
+        path: a file of the same form. Prices that it lacks are taken from the shipped file.
+        region: see :func:`prices_for`.
 
     Raises:
-        InvalidInput: it cannot be read, is of another form or version, or has a price that is no
-            amount.
+        InvalidInput: it cannot be read, has another form or version, or has a price that is not a
+            valid amount.
     """
     try:
         given = _decoded(path.read_bytes())
@@ -134,7 +134,7 @@ def prices_from(path: Path, region: str | None = None) -> Prices:
         if not (0 <= one.dollars < math.inf and one.units > 0):
             accepted = f"dollars of 0 or more for 1 unit or more ({one.region} {one.name})"
             raise InvalidInput("prices", str(path), accepted)
-    # What comes later counts.
+    # Later prices override earlier ones.
     return _of((*every_price(), *given.prices), region)
 
 

@@ -2,5 +2,5 @@
 
 from compactor.process.memory import collect_rarely
 
-# Before anything else is imported: 5 % of the time that takes.
+# Called before the other imports, which it makes 5 % faster.
 collect_rarely()

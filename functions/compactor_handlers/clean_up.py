@@ -1,4 +1,4 @@
-"""Lambda: delete the sources of one partition's commits past retention, as far as time allows."""
+"""Lambda: delete the sources of one partition's commits past retention, until time runs out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compactor_handlers.runtime import WorkingTime, report_clean_up, trusted_sto
 
 @lru_cache(maxsize=1)
 def _seen(run_id: str, state: str) -> SeenState:
-    """What this process has seen of the state in a run."""
+    """Return the process's cache of one run's state."""
     return SeenState()
 
 
@@ -30,9 +30,9 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "settings", "partition", "counts"?}``; return it with a status.
 
     ``partition`` is an element of plan_clean_up's list. ``status`` is ``more`` when time ran out
-    between two commits: the state machine then calls again with what is returned here. What
-    earlier calls of the run did is taken from their receipt, not from ``counts``, because a call
-    that failed half way answered nothing.
+    between two commits: the state machine then calls again with the returned document. Earlier
+    calls of the run are counted by their receipt, not by ``counts``, because a call that failed
+    half way returned nothing.
     """
     settings = Settings.from_input(event["settings"])
     run = CleanUpRun(

@@ -1,4 +1,4 @@
-"""Lambda: compact one partition, or a batch of them, as far as the invocation's time allows."""
+"""Lambda: compact one partition, or a batch of them, until the invocation's time runs out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from compactor_handlers.runtime import (
     trusted_store,
 )
 
-# Lambda says so of the function; 0 where there is none.
+# Memory of the function, by Lambda's environment variable; 0 outside of Lambda.
 _MEMORY_GB = int(os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "0")) / 1024
 
 
@@ -35,11 +35,11 @@ _MEMORY_GB = int(os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "0")) / 1024
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"batch": {"BatchInput", "Items": [partition, …], …}, "attempt"}``; return the batch.
 
-    ``BatchInput`` has ``run_id`` and ``settings``. A partition may also be given alone, as
-    ``{"run_id", "settings", "partition", "counts"?}``, and is then returned so. ``status`` is
-    ``more`` when time ran out between two groups, or something failed beside others that did not:
-    the state machine then calls again with what is returned here. ``attempt`` counts its
-    repetitions of one call.
+    ``BatchInput`` has ``run_id`` and ``settings``. A single partition is also accepted, as
+    ``{"run_id", "settings", "partition", "counts"?}``, and returned in the same form. ``status``
+    is ``more`` when time ran out between two groups, or when some partitions failed and others
+    did not: the state machine then calls again with the returned document. ``attempt`` counts
+    the state machine's retries of one call.
     """
     if "batch" not in event:
         return _Invocation(context).compact(event)
@@ -54,7 +54,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
 
 class _Invocation:
-    """What the partitions of one call have in common."""
+    """State shared by the partitions of one call."""
 
     def __init__(self, context: LambdaContext, partitions: int = 1) -> None:
         self._context = context
@@ -63,13 +63,13 @@ class _Invocation:
         self._seen = SeenState()
 
     def deadline(self, event: State) -> WorkingTime:
-        """The end of its work, counted from its start."""
+        """Return the deadline of the call, which starts with the first request for it."""
         if self._deadline is None:
             self._deadline = WorkingTime(self._context, Settings.from_input(event["settings"]))
         return self._deadline
 
     def compact(self, event: State) -> dict[str, Any]:
-        """One partition."""
+        """Compact one partition, and return its part of the answer."""
         logger.set_correlation_id(event["run_id"])
         settings = Settings.from_input(event["settings"])
         store, clock = trusted_store(settings, self._context), SystemClock()

@@ -1,4 +1,4 @@
-"""Lambda: find the partitions of a run and write the list of work items."""
+"""Lambda: find the partitions of a run, and write the lists of work items."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from compactor.settings.settings import Settings
 from compactor.sinks.table_publisher import check_table
 from compactor_handlers.runtime import WorkingTime, store_for
 
-# The spark_engine of the deployment.
+# Default of spark_engine in this deployment.
 SPARK_HERE = "COMPACTOR_SPARK"
-# What the workers are: a JSON object with memory_mb, that of the compaction function, and reserved,
-# true when that has its concurrency for itself.
+# A JSON object on the compaction function: memory_mb, and reserved, true if it has reserved
+# concurrency.
 WORKERS_HERE = "COMPACTOR_WORKERS"
 
 
@@ -46,18 +46,18 @@ def _fleet() -> Fleet:
 @traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"input", "run_id", "started_at"}``; return where the work lists lie.
+    """Take ``{"input", "run_id", "started_at"}``; return the location of the work lists.
 
-    ``status`` is ``done`` then. It is ``more`` when time ran out: the state machine calls again,
-    and what this call found is stored.
+    ``status`` is ``done`` when the lists are written. It is ``more`` when time ran out: what this
+    call found is stored, and the state machine calls again.
 
-    A person who starts the deployed state machine need not know which Spark it was deployed
-    with: the environment variable COMPACTOR_SPARK says so, unless the input does.
+    Where the input names no ``spark_engine``, the environment variable COMPACTOR_SPARK does, so
+    the input need not repeat how the state machine was deployed.
 
     Raises:
-        InvalidInput: the run's input is at fault, or its table cannot keep what would be compacted
-            for it; the state machine ends.
-        IntegrityError: the table is not what its log says.
+        InvalidInput: the run's input is invalid, or its table cannot hold the output that would be
+            compacted for it; the state machine ends.
+        IntegrityError: the table contradicts its log.
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
@@ -73,7 +73,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
 
 def _begun(begun: Begun[S3Store], settings: Settings, fleet: Fleet, event: Event) -> dict[str, Any]:
-    """What is answered of a run whose work lists are written."""
+    """Return the answer for a run whose work lists are written."""
     lists = begun.lists
     resting = begun.found.resting.partitions
     counts = {

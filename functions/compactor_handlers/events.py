@@ -1,4 +1,4 @@
-"""What the handlers of events share: streams, the table, what starts runs; kept between calls."""
+"""State that the event handlers keep between calls: streams, registry and state machine."""
 
 from __future__ import annotations
 
@@ -16,13 +16,17 @@ from compactor.registry.starting import Looked, start_due
 from compactor.registry.streams import Stream, parse_streams
 from compactor.runs.prior_listing import registry_at
 
-# A JSON list of streams; the table they are in; what compacts them.
+# Environment variables: JSON list of streams; DynamoDB table; ARN of the compaction workflow.
 STREAMS, TABLE, MACHINE = "STREAMS", "REGISTRY_TABLE", "STATE_MACHINE_ARN"
 
 
 @dataclass(frozen=True, slots=True)
 class Office:
-    """Everything that the environment of a function names."""
+    """The streams and services that the function's environment names.
+
+    Attributes:
+        born: text that is unique to each stream's registration, by the stream's name.
+    """
 
     streams: tuple[Stream, ...]
     registry: Registry
@@ -40,10 +44,13 @@ class Office:
 
 
 def office(now: float) -> Office:
-    """What the environment names; each stream is claimed once by a process.
+    """Return what the environment names. Each process claims a stream once.
+
+    Args:
+        now: UNIX seconds.
 
     Raises:
-        InvalidInput: the environment is at fault, or a stream is that of another source.
+        InvalidInput: the environment is invalid, or a stream belongs to another source.
     """
     return _office(_named(TABLE), _named(STREAMS), _named(MACHINE), int(now))
 
@@ -73,7 +80,7 @@ def _machine(arn: str) -> StateMachine:
 
 
 def forget() -> None:
-    """Re-read the environment: for tests, which change it."""
+    """Clear the caches, so that the environment is re-read. For tests."""
     _offices.clear()
     _machine.cache_clear()
     registry_at.cache_clear()

@@ -1,4 +1,4 @@
-"""Lambda: list the partitions with commits past retention; drop what the state needs no more."""
+"""Lambda: list the partitions with commits past retention; delete expired files of the state."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from compactor_handlers.runtime import WorkingTime, report_expiry, store_for, tr
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"run_id", "settings"}``; return them with ``clean_up``: where the list lies.
+    """Take ``{"run_id", "settings"}``; return them with ``clean_up``, the location of the list.
 
-    The list is a JSON array of ``{"path", "entries"}``; ``clean_up.partitions`` counts them.
+    The list is a JSON array of ``{"path", "entries"}``; ``clean_up.partitions`` is its length.
     """
     settings = Settings.from_input(event["settings"])
     store = store_for(settings, context)

@@ -1,4 +1,4 @@
-"""Lambda: bring what is committed into the table, as far as the invocation's time allows."""
+"""Lambda: publish committed outputs to the table, until the invocation's time runs out."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from compactor_handlers.runtime import trusted_store
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"run_id", "settings"}``; return how the table stands.
+    """Take ``{"run_id", "settings"}``; return the state of the table.
 
     ``status`` is ``more`` when time ran out between two commits of the table: the state machine
-    then calls again. What earlier calls of the run did is taken from their receipt.
+    then calls again. Earlier calls of the run are counted by their receipt.
 
     Raises:
-        IntegrityError: the table, or its log, is not what it was; nothing was touched.
+        IntegrityError: the table and its log disagree; nothing was touched.
         InvalidInput: an output does not fit the table; it is not in the table log.
     """
     settings = Settings.from_input(event["settings"])
@@ -58,10 +58,10 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
 
 def _merged(settings: Settings, store: ObjectStore, run_id: str) -> dict[str, Any]:
-    """How a table stands that the Spark job of the run has merged into.
+    """Return the state of a table into which the run's Spark job has merged.
 
     Raises:
-        NotMerged: not all that is committed is in it.
+        NotMerged: the table lacks some of the committed outputs.
     """
     receipt = look_at_merge(settings, store, open_catalog(settings, store), run_id)
     if receipt.error:
@@ -84,7 +84,12 @@ def _answer(receipt: TableReceipt, run_id: str) -> dict[str, Any]:
 
 
 def _count(receipt: TableReceipt, before: tuple[int, int, int]) -> None:
-    """Numbers and lines of one call."""
+    """Add the metrics of one call, and log its faults.
+
+    Args:
+        receipt: of all calls in this run.
+        before: outputs, rows and conflicts of the calls before this one.
+    """
     now = (receipt.outputs, receipt.rows, receipt.conflicts)
     names = ("PublishedOutputs", "PublishedRows", "TableConflicts")
     for name, value, earlier in zip(names, now, before, strict=True):

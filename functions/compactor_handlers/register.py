@@ -1,4 +1,4 @@
-"""Lambda: remember what S3's events say of objects, and start a run when enough has arrived."""
+"""Lambda: register the objects that S3 events name, and start a run when enough have arrived."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from compactor_handlers.events import Office, office
 @traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take a batch of SQS; return the messages that are to come again.
+    """Take a batch of SQS messages; return those that SQS shall deliver again.
 
     Raises:
-        InvalidInput: the environment is at fault, or the table may not be used: all come again.
+        InvalidInput: the environment is invalid, or access to the table is denied. SQS then
+            delivers the whole batch again.
     """
     now = SystemClock().now()
     here = office(now)
@@ -38,7 +39,7 @@ def _start(here: Office, done: Registration, now: float) -> None:
         batch = done.batches.get(stream.name)
         if batch is None or not is_worth_a_look(stream, batch):
             continue
-        # Registered is registered: what is due now, the sweep finds as well.
+        # The objects are registered by now: a run that is not started here, the sweep starts.
         with suppress(TransientStoreError):
             looks = here.registry.may_look(stream.name, now, LOOK_SECONDS)
             if looks and not is_busy(batch, here.executions, now):

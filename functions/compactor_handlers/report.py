@@ -1,4 +1,4 @@
-"""Lambda: one account of the whole run."""
+"""Lambda: write the report of a run."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from compactor_handlers.runtime import WorkingTime, report_readers, store_for
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Report how a run went; ``status`` is ``more`` when time ran out: call it again with that.
+    """Write the run's report, and return the verdict.
 
     Takes ``{"run_id", "started_at", "settings", "failure"?, "spark_failure"?,
-    "table_failure"?, "clean_up_failure"?, "goes_on"?}``; returns the verdict.
+    "table_failure"?, "clean_up_failure"?, "goes_on"?}``. ``status`` is ``more`` when time ran
+    out: call again with the answer.
     """
     settings = Settings.from_input(event["settings"])
     identity = RunIdentity(

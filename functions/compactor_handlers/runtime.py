@@ -1,4 +1,4 @@
-"""What the handlers of compaction share: the store of a run, and the metrics of its parts."""
+"""Shared by the compaction handlers: deadline and store of a call, and its metrics."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class WorkingTime(LambdaDeadline):
-    """The end of the time in which an invocation begins work; Lambda's own end comes later.
+    """The deadline for beginning new work, which is earlier than the end of the invocation.
 
     Args:
-        context: of the invocation, just begun.
-        settings: whose limits say how long it works.
+        context: of the invocation, which has just begun.
+        settings: ``limits.work_seconds`` is how long the invocation works.
     """
 
     def __init__(self, context: LambdaContext, settings: Settings) -> None:
@@ -34,28 +34,28 @@ class WorkingTime(LambdaDeadline):
         self._spared = max(0.0, super().remaining_seconds() - settings.limits.work_seconds)
 
     def remaining_seconds(self) -> float:
-        """Seconds of work that are left."""
+        """Return the seconds in which work may still begin."""
         return super().remaining_seconds() - self._spared
 
 
 def store_for(settings: Settings, context: LambdaContext | None = None) -> S3Store:
-    """The store of this process; the endpoint comes from the environment, as boto3 finds it.
+    """Return the process's store. The endpoint is the one that boto3 finds in the environment.
 
     Args:
-        settings: how much is read at the same time.
-        context: of the invocation, beyond whose end the store shall wait for nothing.
+        settings: its limits bound concurrent reads and read-ahead.
+        context: of the invocation, whose end bounds every wait of the store.
     """
     store = kept_store(settings.limits.reads, settings.limits.read_ahead_bytes)
     return store if context is None else store.within(LambdaDeadline(context))
 
 
 def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool = False) -> S3Store:
-    """The store for a worker, taking the ways that the probe of its run found to be safe.
+    """Return the store of a worker, with the traits that the run's probe found.
 
     Args:
         settings: of the run.
         context: of the invocation.
-        deletes: sources will be deleted through it.
+        deletes: whether sources will be deleted through it.
     """
     store = store_for(settings, context)
     place = (store.endpoint_url, settings.state.uri, deletes)
@@ -67,7 +67,7 @@ def trusted_store(settings: Settings, context: LambdaContext, *, deletes: bool =
     return store.with_traits(traits)
 
 
-# What this process read of the records of probes, so that warm calls ask for none; UNIX seconds.
+# Probe records that this process has read, and when (UNIX seconds): warm calls need no request.
 _known_traits: dict[tuple[str, str, bool], tuple[float, StoreTraits]] = {}
 _KNOWN_SECONDS = 600.0
 
@@ -85,11 +85,11 @@ _FIGURES = (
 
 
 def add_partition_metrics(counts: Counts, earlier: Counts) -> None:
-    """Numbers of one call, in CloudWatch's embedded metric format.
+    """Add the metrics of one call, in CloudWatch's embedded metric format.
 
     Args:
         counts: of all calls for the partition in this run.
-        earlier: of those before this one.
+        earlier: of the calls before this one.
     """
     for name, unit, attribute in _FIGURES:
         value = getattr(counts, attribute) - getattr(earlier, attribute)
@@ -97,20 +97,20 @@ def add_partition_metrics(counts: Counts, earlier: Counts) -> None:
 
 
 def add_marked_metrics(marked: Marked) -> None:
-    """What became of objects known by events, and how long it took until they could be queried."""
+    """Add the metrics of registered objects: compacted, gone, and seconds until queryable."""
     metrics.add_metric(name="MarkedObjects", unit=MetricUnit.Count, value=marked.compacted)
     metrics.add_metric(name="GoneObjects", unit=MetricUnit.Count, value=marked.gone)
-    # One metric with many values: CloudWatch makes percentiles of them.
+    # One metric with many values, so that CloudWatch can compute percentiles.
     for age in marked.ages:
         metrics.add_metric(name="FreshnessSeconds", unit=MetricUnit.Seconds, value=age)
 
 
 def report_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:
-    """Numbers and lines of one call of clean-up.
+    """Add the metrics of one clean-up call, and log its warnings.
 
     Args:
         receipt: of all calls for the partition in this run.
-        earlier: of those before this one.
+        earlier: of the calls before this one.
     """
     for name, now, before in (
         ("DeletedSources", receipt.counts.deleted, earlier.counts.deleted),
@@ -126,10 +126,10 @@ def report_clean_up(receipt: CleanUpReceipt, earlier: CleanUpReceipt) -> None:
 
 
 def report_readers(shown: Outcomes | None) -> None:
-    """How many partitions query engines see updated, and how many they do not see as they are.
+    """Add the metrics of the readers' table: partitions switched, and partitions out of date.
 
     Args:
-        shown: of a whole run; None where no table shows them.
+        shown: of the whole run; None where there is no readers' table.
     """
     if shown is not None:
         counts = {"SwitchedPartitions": shown.switched, "UnshownPartitions": shown.faults}
@@ -138,7 +138,7 @@ def report_readers(shown: Outcomes | None) -> None:
 
 
 def report_expiry(expiry: Expiry) -> None:
-    """How many files of the state were dropped, and why the rest of them was not."""
+    """Add the number of expired state files that were deleted, and log why others were kept."""
     metrics.add_metric(name="ExpiredStateObjects", unit=MetricUnit.Count, value=expiry.objects)
     if expiry.fault:
         logger.warning("old files of the state stay until the next run", reason=expiry.fault)

@@ -1,10 +1,10 @@
-"""Lambda: a whole run in one invocation, for small sources; takes the place of the workflow.
+"""Lambda: a whole run in one invocation, in place of the workflow. For small sources.
 
 discover -> each partition: compact -> each partition with old commits: clean up -> report
 
-The receipts say what is done, so a run goes on where an earlier invocation of it stopped: when
-Lambda repeats a failed one (under the same request id), or when the caller calls again with the
-answer ``more``.
+Receipts record what is done, so a run resumes where its previous invocation stopped: when Lambda
+retries a failed one (under the same request id), or when the caller calls again with the answer
+``more``.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from compactor_handlers.runtime import (
     store_for,
 )
 
-# The report is written last.
+# Reserved for the report, which is written last.
 _REPORT_SECONDS = 20.0
 _LEAST_SECONDS = 2 * (_REPORT_SECONDS + PARTITION_SECONDS)
 _SHOWN_LEFT = 1_000
 
 
 class _Deadline(LambdaDeadline):
-    """The end of the invocation, less the time that a report takes."""
+    """The end of the invocation, less the time reserved for the report."""
 
     def remaining_seconds(self) -> float:
         return super().remaining_seconds() - _REPORT_SECONDS
@@ -53,7 +53,7 @@ class _Deadline(LambdaDeadline):
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One invocation: which run it is for, and what that is to do."""
+    """The run of one invocation, and its settings."""
 
     run_id: str
     started_at: str
@@ -64,15 +64,16 @@ class _Call:
 @traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: Any) -> dict[str, Any]:
-    """Take a run's input, or an answer whose status is ``more``; return how the run stands.
+    """Take a run's input, or an answer with status ``more``; return the state of the run.
 
-    ``status`` is ``succeeded``, or ``more`` when time ran out: ``left`` then names the partitions
-    that need another call, with this answer or, for a run of its own, with the input again. It
-    names none where time ran out before all were counted; then only this answer gets on.
+    ``status`` is ``succeeded``, or ``more`` when time ran out. ``left`` then names the partitions
+    that need another call: with this answer, or with the input, which begins a new run. If time
+    ran out before all partitions were counted, ``left`` is empty, and only a call with this answer
+    makes progress.
 
     Raises:
-        InvalidInput: the input is at fault, or the function's time-out is too short.
-        PartitionsFailed: some partitions failed; all others were done, and the report was written.
+        InvalidInput: the input is invalid, or the function's time-out is too short.
+        PartitionsFailed: some partitions failed; all others are done, and the report is written.
     """
     call = _decode(event, context)
     ended = run_whole(_given(call, context))
@@ -82,7 +83,7 @@ def handler(event: Event, context: Any) -> dict[str, Any]:
         "run_id": call.run_id,
         "started_at": call.started_at,
         "settings": call.settings.to_dict(),
-        # Lambda refuses answers of more than 6 MB: of very many partitions the first are named.
+        # Lambda rejects answers over 6 MB, so long lists are cut.
         "left": ended.left[:_SHOWN_LEFT],
         "left_count": len(ended.left),
         "failed": ended.failed[:_SHOWN_LEFT],
@@ -108,10 +109,10 @@ def _decode(event: Any, context: Any) -> _Call:
 
 
 def _settings(given: object) -> Settings:
-    """What is too large for one function has nowhere else to go from here: no Spark.
+    """Return the settings of the input. Standalone mode has no Spark and writes no Parquet.
 
     Raises:
-        InvalidInput: the input is at fault, or asks for Spark.
+        InvalidInput: the input is invalid, or needs Spark.
     """
     settings = Settings.from_input(given)
     if settings.columnar:
@@ -148,7 +149,7 @@ def _given(call: _Call, context: Any) -> Given:
 
 
 class _Teller(Observer):
-    """Logs and counts what becomes of a run."""
+    """Logs the progress of a run, and adds its metrics."""
 
     def discovering(self, part: Part) -> None:
         logger.warning(
@@ -196,10 +197,10 @@ def _refusal(item: WorkItem) -> str:
 
 
 def _reported(result: RunReport, settings: Settings) -> dict[str, Any]:
-    """What is answered of a run that is over.
+    """Return the verdict of a run that has ended.
 
     Raises:
-        PartitionsFailed: not all of it succeeded.
+        PartitionsFailed: some partitions failed.
     """
     metrics.add_metric(name="RunsFailed", unit=MetricUnit.Count, value=result.status == "failed")
     metrics.add_metric(name="Partitions", unit=MetricUnit.Count, value=result.looked_at)

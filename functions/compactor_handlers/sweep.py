@@ -1,4 +1,4 @@
-"""Lambda, every few minutes: start what is due, and report what waits."""
+"""Lambda, every few minutes: start the runs that are due, and report what is pending."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from compactor.registry.streams import Stream
 from compactor_handlers.events import Office, office
 from compactor_handlers.runtime import store_for
 
-# Kept of an invocation for the look that follows.
+# Reserved for the look at the stream that follows reconciliation.
 _RESERVE_SECONDS = 60.0
-# After Lambda's own end, so that no other call continues what this one still does.
+# Margin after the invocation's end, so that no other call resumes a round still in progress.
 _LATER_SECONDS = 60.0
 
 
@@ -40,16 +40,16 @@ _LATER_SECONDS = 60.0
 @traced
 @metrics.log_metrics
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"reconcile"?}``; return what waits in each stream, and what was started.
+    """Take ``{"reconcile"?}``; return what is pending in each stream, and what was started.
 
-    With ``reconcile`` true, a round of reconciling begins: what no event named is registered, as
-    far as time allows. Every later call continues the round until the source is gone through.
+    With ``reconcile`` true, a round of reconciliation begins: objects that no event named are
+    registered, until time runs out. Later calls resume the round until the whole source is done.
 
-    A stream that fails does not keep the others from what is theirs.
+    A stream that fails does not stop the others; the first error is raised after all of them.
 
     Raises:
-        InvalidInput: the environment is at fault, or something may not be used.
-        TransientStoreError: of some stream the table did not answer.
+        InvalidInput: the environment is invalid, or access to something is denied.
+        TransientStoreError: the table did not answer for some stream.
     """
     now = SystemClock().now()
     here = office(now)
@@ -66,7 +66,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
                 failed.append(error)
 
     of_each(lambda stream: _swept(stream, here, now))
-    # After all that is due: it may take the rest of the time.
+    # After every stream's due runs are started, because it may take the rest of the time.
     of_each(lambda stream: _reconciled(stream, here, context, begin=begin))
     if failed:
         raise failed[0]
@@ -76,7 +76,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 def _reconciled(
     stream: Stream, here: Office, context: LambdaContext, *, begin: bool
 ) -> dict[str, Any]:
-    """What was found, and what waits since."""
+    """Resume the stream's reconciliation; return what was registered, and what is pending now."""
     deadline = LambdaDeadline(context)
     now = SystemClock().now()
     store = store_for(stream.settings, context)
@@ -98,7 +98,7 @@ def _reconciled(
 
 
 def _taking(stream: Stream, store: ObjectStore, deadline: LambdaDeadline) -> Take | None:
-    """What takes the inventory of a stream; None where it is reconciled by LIST."""
+    """Return the function that reads the stream's inventory; None if it is reconciled by LIST."""
     settings = stream.inventoried
     if settings is None:
         return None

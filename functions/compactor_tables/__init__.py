@@ -1,29 +1,29 @@
-"""Maintenance of tables that others write: which files are rewritten, by whom, and what is proved.
+"""Maintenance of tables that others write: plans, work orders, engines and verification.
 
-request                what a maintenance run is asked to do
-table_discovery        which tables there are; worklist: the list of them on S3
-metadata               measures a table by its metadata; measures: what was measured (pure)
-table_planning         what is done to a table: selecting, evolved_specs, costs, engine_choice
+request                the input of a maintenance run
+table_discovery        finds the tables of a run; worklist: the list of them on S3
+metadata               measures a table by its metadata; measures: the result (pure)
+table_planning         plans one table: selecting, evolved_specs, costs, engine_choice
 rewrite_packing        which files an engine would rewrite, and into how many (pure)
-orders                 the work order for one table; its executor needs nothing else
+orders                 the work order for one table, complete for its executor
 lease                  one run works on a table at a time; lease_holder: in which process
-athena                 what Athena is asked, and what its answers mean (pure); athena_work: asks it
-optimizers             what Glue's optimizers are set to, and what they did
-snapshots              what an Iceberg metadata file says; touched_partitions: who wrote where
-maintenance_receipts   what became of an order
-table_end              outcome, history, and the end of the lease; outcomes: one line of the report
-maintenance_report     one account of a whole run
-observations           what was seen of a table over time (pure); observation_history: on S3
-observing              adds one observation, and says whether maintenance is due
+athena                 Athena's statements and answers (pure); athena_work: runs an order by them
+optimizers             configures Glue's optimizers, and records their runs
+snapshots              reads an Iceberg metadata file; touched_partitions: who wrote where
+maintenance_receipts   the result of an order
+table_end              outcome, history, and the end of the lease; outcomes: a table's report line
+maintenance_report     the report of a whole run
+observations           measurements of a table over time (pure); observation_history: on S3
+observing              adds one observation, and decides whether maintenance is due
 due_tables             when maintenance is due (pure); advising: how often (pure)
 latency                how slow a table has become for its readers (pure)
-superseded             the tag on files of a Delta table that only old versions name
-undoing                which run can be undone, and the order that does it
-document_keys          where a run's documents lie
-service_ports          what is asked of AWS's services; aws: who asks them
+superseded             tags files of a Delta table that only old versions name
+undoing                finds the run that can be undone, and makes the order that undoes it
+document_keys          keys of a run's documents
+service_ports          ports to AWS services; aws: their implementations
 handlers               one thin module per Lambda function
 
-Tables belong to their writers. A run measures a table by its metadata alone, orders what pays for
-partitions that are no longer written, lets one engine do it, and compares the rows before and
-after before it releases what was replaced.
+Tables belong to their writers. A run measures a table by its metadata alone, orders the work that
+pays for itself in partitions that are no longer written, has one engine do it, and compares the
+rows before and after the rewrite. Only then are the replaced files released.
 """

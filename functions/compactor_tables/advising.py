@@ -1,4 +1,4 @@
-"""How often a table should be maintained, by its history (pure)."""
+"""Recommends how often to maintain a table, by its history. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compactor.settings.schedules import QuietHours
 from compactor_tables.observations import COMPARED, History, Look
 
 _HOUR, _DAY = 3_600.0, 86_400.0
-# Hours between two runs that a cron expression can say, and how; H is the hour of the day.
+# Hours between two runs -> cron expression for them; H is the hour of the day.
 _CRONS = {
     1: "cron(0 * * * ? *)",
     2: "cron(0 0/2 * * ? *)",
@@ -31,11 +31,11 @@ _USUAL_HOUR = 3
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A schedule.
+    """A recommended schedule.
 
     Attributes:
-        cron: of EventBridge, in UTC; empty where there is none to recommend.
-        reason: either way, for a person.
+        cron: expression for EventBridge, in UTC; empty if there is no recommendation.
+        reason: human-readable reason for the recommendation, or for its absence.
     """
 
     cron: str
@@ -49,9 +49,9 @@ def advise(
 
     Args:
         history: of the table.
-        source: whose latency.
+        source: of the latency.
         share: by which the table may become slower than it was right after a compaction.
-        quiet_hours: when nothing may run.
+        quiet_hours: hours in which nothing may run.
     """
     stretches = [one for one in _stretches(history, source) if len(one) > 1][-COMPARED:]
     if not stretches:
@@ -77,7 +77,7 @@ def advise(
 
 
 def _stretches(history: History, source: str) -> list[list[Look]]:
-    """The looks with a latency after each compaction."""
+    """Return the looks with a latency after each compaction."""
     found: list[list[Look]] = []
     for one in history.looks:
         if one.is_compaction:
@@ -88,7 +88,11 @@ def _stretches(history: History, source: str) -> list[list[Look]]:
 
 
 def _hours_until(looks: Sequence[Look], share: float) -> float | None:
-    """How long after the first look of a stretch it was slower by this share, or would be."""
+    """Return the hours from a stretch's first look until the table is slower by this share.
+
+    If it did not become that slow, the time is extrapolated by a linear fit; None if the fit does
+    not rise.
+    """
     first, last = looks[0], looks[-1]
     bound = (first.latency or 0.0) * (1 + share)
     for one in looks[1:]:
@@ -102,7 +106,7 @@ def _hours_until(looks: Sequence[Look], share: float) -> float | None:
 
 
 def _quietest(history: History, quiet_hours: Sequence[QuietHours]) -> int:
-    """The hour of the day with the fewest commits in it and the next one."""
+    """Return the hour of the day with the fewest commits in it and the next one."""
     counts = next((one.hours for one in reversed(history.looks) if one.hours), ())
     allowed = [
         hour for hour in range(24) if not any(one.holds(hour * _HOUR) for one in quiet_hours)

@@ -1,9 +1,9 @@
-"""What Athena is asked to do for an order, and what its answers mean. Pure.
+"""Athena's statements for an order, and the meaning of its answers. Pure.
 
-OPTIMIZE takes conditions on partition columns alone, ends with an error where one run did not do
-all of it, and VACUUM keeps what the table's own properties say ("OPTIMIZE", "VACUUM" and "Optimize
-Iceberg tables" in the Athena user guide): so partitions are named one by one, an error of that
-name is another try, and the properties are set before anything goes.
+OPTIMIZE accepts conditions on partition columns only, and fails if one run did not do all of the
+work. VACUUM retains what the table's own properties say ("OPTIMIZE", "VACUUM" and "Optimize Iceberg
+tables" in the Athena user guide). So partitions are optimized one by one, that failure is retried,
+and the properties are set before VACUUM.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ import msgspec
 from compactor_tables.orders import EXPIRE, ORPHANS, REWRITE, Condition, Order
 
 PROPERTIES, OPTIMIZE, VERIFY, VACUUM = "properties", "optimize", "verify", "vacuum"
-#: So often a statement is sent while Athena says that it takes more runs, or it is cancelled.
+#: How often a statement is sent while Athena asks for more runs, or cancels it.
 MOST_TRIES = 20
-#: Statements of one table and run; an execution has 25,000 events, and each takes some twenty.
+#: Limit of statements per table and run: an execution has 25,000 events, a statement takes twenty.
 MOST_STATEMENTS = 800
 # "You are charged for the number of bytes scanned, rounded up to the nearest megabyte, with a
 # 10 MB minimum per query" (Athena pricing).
 _LEAST_BYTES, _MEGABYTE = 10_000_000, 1_000_000
 _MORE_RUNS = ("ICEBERG_OPTIMIZE_MORE_RUNS_NEEDED", "ICEBERG_VACUUM_MORE_RUNS_NEEDED")
-# Words of a commit that came second ("Troubleshooting" of Iceberg tables; Trino's connector).
+# Text of errors of a commit that lost to another ("Troubleshooting" of Iceberg tables; Trino's
+# connector).
 _CONFLICTS = ("ICEBERG_COMMIT_ERROR", "ICEBERG_CONFLICT", "Failed to commit Iceberg update")
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9_]*")
 _WIDTH = re.compile(r"(?:truncate|bucket)\[(\d+)\]")
@@ -40,17 +41,17 @@ _AGE, _COUNT = "vacuum_max_snapshot_age_seconds", "vacuum_min_snapshots_to_keep"
 
 
 class NotAddressable(ValueError):
-    """Athena cannot address this partition alone; the text says why."""
+    """Athena cannot select this partition alone; the text is the reason."""
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """What Athena is asked.
+    """One statement for Athena.
 
     Attributes:
         kind: ``properties``, ``optimize``, ``verify`` or ``vacuum``.
-        partition: name of the one that it is for; empty for a whole table.
+        partition: name of its partition; empty for a whole table.
         where: condition on partition columns; empty for a whole table.
-        unfit: why it cannot be asked; empty where it can.
+        unfit: why it cannot be sent; empty if it can.
     """
 
     kind: str
@@ -64,9 +65,10 @@ class QueryEnd(msgspec.Struct, frozen=True):
 
     Attributes:
         state: ``SUCCEEDED``, ``FAILED`` or ``CANCELLED``.
-        scanned: bytes.
-        seconds: that the engine worked.
-        reason: of a failure, in Athena's words.
+        query_id: Athena's id; empty if no query was started.
+        scanned: bytes read.
+        seconds: execution time of the engine.
+        reason: for a failure, as Athena words it.
     """
 
     state: str
@@ -77,27 +79,27 @@ class QueryEnd(msgspec.Struct, frozen=True):
 
     @property
     def takes_more_runs(self) -> bool:
-        """Athena has done a part, and is to be asked again."""
+        """Whether Athena did a part of the work, and the statement must be sent again."""
         return any(name in self.reason for name in _MORE_RUNS)
 
     @property
     def gave_way(self) -> bool:
-        """Another writer's commit came first; nothing of ours is in the table."""
+        """Whether another writer's commit came first, so that nothing was written to the table."""
         return any(name in self.reason for name in _CONFLICTS)
 
     @property
     def billed_bytes(self) -> int:
-        """What is paid for; failed queries are not."""
+        """Bytes that are billed; failed queries are free."""
         if self.state == "FAILED" or (self.state == "CANCELLED" and not self.scanned):
             return 0
         return max(_LEAST_BYTES, -(-self.scanned // _MEGABYTE) * _MEGABYTE)
 
 
 def statements(order: Order, types: Mapping[str, str]) -> list[Statement]:
-    """All that an order asks of Athena, in the order in which it is done.
+    """Return all statements of an order, in the order in which they run.
 
     Args:
-        order: for a table of Iceberg in Glue.
+        order: for an Iceberg table in Glue.
         types: column -> type, as Iceberg writes it.
     """
     return [*islice(_rewrites(order, types), MOST_STATEMENTS), *_cleaning(order)]
@@ -109,7 +111,8 @@ def _rewrites(order: Order, types: Mapping[str, str]) -> Iterator[Statement]:
             where, unfit = predicate(one.where, types), ""
         except NotAddressable as error:
             where, unfit = "", str(error)
-        # As many whether or not they can be asked: their numbers stay when a type changes.
+        # Yielded even if it cannot be sent, so that statements keep their numbers when a type
+        # changes.
         yield Statement(OPTIMIZE, one.name, where, unfit)
         if order.verify_rows:
             yield Statement(VERIFY, one.name, where, unfit)
@@ -122,10 +125,10 @@ def _cleaning(order: Order) -> Iterator[Statement]:
 
 
 def predicate(where: Sequence[Condition], types: Mapping[str, str]) -> str:
-    """A condition that holds for the rows of one partition alone; empty for a whole table.
+    """Return a condition that selects the rows of one partition; empty for a whole table.
 
     Raises:
-        NotAddressable: there is none that Athena prunes by.
+        NotAddressable: there is no such condition that Athena prunes by.
     """
     parts = [_condition(one, types.get(one.column, "")) for one in where]
     return " AND ".join(part for part in parts if part)
@@ -146,7 +149,7 @@ def _condition(one: Condition, kind: str) -> str:
 
 
 def _bounds(one: Condition, kind: str) -> tuple[str, str]:
-    """First value of a partition by transform, and the first after it."""
+    """Return the first value of a partition by transform, and the first one after it."""
     transform, value = one.transform, one.value or ""
     width = _WIDTH.fullmatch(transform)
     if width and kind in ("int", "long"):
@@ -177,14 +180,15 @@ def _number(value: str) -> int:
 
 
 def literal(value: str, kind: str) -> str:
-    """A value as Athena's SQL has it.
+    """Return a value as a literal of Athena's SQL.
 
     Args:
-        value: in text.
+        value: as text.
         kind: type of its column, as Iceberg writes it.
 
     Raises:
-        NotAddressable: it is no value of this type, or values of this type cannot be distinguished.
+        NotAddressable: it is not a value of this type, or partitions are not selected by values of
+            this type.
     """
     written = _LITERALS.get(kind.partition("(")[0])
     if written is None:
@@ -239,14 +243,14 @@ _LITERALS: Mapping[str, Callable[[str], str]] = {
 
 
 def quoted(name: str) -> str:
-    """A name in a statement of Trino's, whatever is in it."""
+    """Quote a name for Trino's SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _hive(name: str) -> str:
-    """A name in a statement of Hive's, which VACUUM and ALTER TABLE are parsed as.
+    """Quote a name for Hive's SQL, as which VACUUM and ALTER TABLE are parsed.
 
-    VACUUM takes backticks for names with an underscore in front, and no double quotes.
+    VACUUM accepts backticks around names that begin with an underscore, and no double quotes.
     """
     return name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
 
@@ -257,11 +261,11 @@ def sql(
     versions: tuple[str, str] = ("", ""),
     columns: Sequence[str] = (),
 ) -> str:
-    """The text of a statement; its database comes with the query.
+    """Return the text of a statement; the database is a parameter of the query.
 
     Args:
-        statement: that can be asked.
-        order: that it is of.
+        statement: that can be sent.
+        order: that it belongs to.
         versions: snapshots right before and after the rewrite, for ``verify``.
         columns: of the table, for ``verify``.
     """
@@ -278,13 +282,13 @@ def sql(
 
 
 def wanted_properties(order: Order) -> dict[str, str]:
-    """What VACUUM goes by: it knows one age, for snapshots and for files that nothing names."""
+    """Return the table properties for VACUUM, which has one age limit for snapshots and orphans."""
     seconds = max(order.keep_seconds, order.orphan_seconds, order.undo_seconds)
     return {_AGE: f"{int(seconds)}", _COUNT: f"{order.keep_versions}"}
 
 
 def _comparison(table: str, where: str, versions: tuple[str, str], columns: Sequence[str]) -> str:
-    # checksum() does not depend on the order of rows, and counts each of two that are the same.
+    # checksum() does not depend on the order of rows, and includes duplicates.
     row = ", ".join(quoted(one) for one in columns)
     sides = (
         f"SELECT '{side}' AS side, count(*) AS number, to_hex(checksum(ROW({row}))) AS hash"  # noqa: S608 - every name is quoted, and every value written by its type
@@ -295,19 +299,22 @@ def _comparison(table: str, where: str, versions: tuple[str, str], columns: Sequ
 
 
 def token(order: Order, number: int, attempt: int) -> str:
-    """Makes a statement one query, however often it is sent: 64 characters.
+    """Return the request token by which Athena runs a statement once, however often it is sent.
 
     Args:
-        order: that it is of.
+        order: that the statement belongs to.
         number: of the statement in :func:`statements`.
-        attempt: from 0; another one is another query.
+        attempt: from 0; each attempt is a new query.
+
+    Returns:
+        64 characters.
     """
     key = json.dumps([order.run_id, order.table, number, attempt])
     return hashlib.blake2b(key.encode(), digest_size=32).hexdigest()
 
 
 def query_end(answer: Mapping[str, Any]) -> QueryEnd:
-    """A query's end by Step Functions: its result, or what it caught."""
+    """Return how a query ended, by its result in Step Functions or the error it caught."""
     if "QueryExecution" in answer:
         return _end_of(answer["QueryExecution"])
     cause = str(answer.get("Cause", ""))
@@ -317,7 +324,7 @@ def query_end(answer: Mapping[str, Any]) -> QueryEnd:
         error = None
     if isinstance(error, dict) and isinstance(error.get("QueryExecution"), dict):
         return _end_of(error["QueryExecution"])
-    # It never came so far as to be a query.
+    # The error came before a query was started.
     return QueryEnd("FAILED", reason=f"{answer.get('Error', 'Unknown')}: {cause}")
 
 

@@ -1,7 +1,7 @@
-"""An order carried out by Athena: one statement after the other, each as often as it takes.
+"""Carries out an order by Athena, statement by statement, each sent as often as needed.
 
-Between two statements there is nothing but a :class:`Position` in the state machine and the receipt
-on S3. A call that is made twice notes an answer once, and answers the same.
+Between two statements, the only state is a :class:`Position` in the state machine and the receipt
+on S3. Calls are idempotent: a repeated call records no answer twice, and returns the same step.
 """
 
 from __future__ import annotations
@@ -47,18 +47,20 @@ from compactor_tables.snapshots import TableState, read_state
 from compactor_tables.touched_partitions import Touched, touches
 
 QUERY, ENDED = "query", "done"
-# As many manifest lists of expired snapshots are looked for afterwards.
+# Number of expired snapshots whose manifest lists are looked for after VACUUM.
 _WATCHED = 20
 _LONGEST_REASON = 500
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done now.
+    """The next step of an order.
 
     Attributes:
-        status: ``query``: send ``sql``; ``done``: the receipt says what became of the order.
-        work: what the next call is given again.
+        status: ``query``: send ``sql``; ``done``: the receipt has the result of the order.
+        work: argument of the next call.
+        sql: text of the statement.
         token: of the request.
+        database: of the query.
     """
 
     status: str
@@ -69,7 +71,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Look(NamedTuple):
-    """The table as it is now, and the metadata file that says so."""
+    """The current state of the table, and the URI of its metadata file."""
 
     uri: str
     table: TableState
@@ -77,12 +79,12 @@ class _Look(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AthenaWork:
-    """An order, and what it takes to carry it out.
+    """Carries out one order by Athena.
 
     Attributes:
         state: where the receipt lies.
-        writes: what others have written since the plan was made.
-        dollars_per_tib: what Athena takes for what it scans.
+        writes: finds what others have written since the plan was made.
+        dollars_per_tib: Athena's price for scanned data.
     """
 
     order: Order
@@ -95,22 +97,22 @@ class AthenaWork:
     dollars_per_tib: float
 
     def advance(self, work: Position | None, answer: Mapping[str, Any] | None) -> Step:
-        """Note an answer, and say what is next.
+        """Record an answer, and return the next step.
 
         Args:
-            work: of the step before; None at the beginning.
-            answer: what became of its query, or what was caught; None at the beginning.
+            work: of the previous step; None at the beginning.
+            answer: the result of its query, or the error that was caught; None at the beginning.
 
         Raises:
             IntegrityError: the table's metadata, or the receipt, is damaged.
-            InvalidInput: the table is not there any more, or may not be read.
+            InvalidInput: the table no longer exists, or may not be read.
         """
         uri = self.catalog.metadata_uri(self.order.address)
         look = _Look(uri, read_state(uri, self.store.get(*_object_of(uri))))
         todo = statements(self.order, look.table.types)
         receipt = self._receipt()
         if work is None:
-            # Of a run that was stopped and is begun again there is one.
+            # A run that was stopped and started again has a position in its receipt.
             work = receipt.position or Position()
         elif answer is not None:
             work = self._judge(work, todo[work.number], query_end(answer), look, receipt)
@@ -160,7 +162,7 @@ class AthenaWork:
         look: _Look,
         receipt: MaintenanceReceipt,
     ) -> bool:
-        """Whether a statement is not to be sent; what there is to say of it is noted."""
+        """Return whether a statement is skipped; the reason is recorded in the receipt."""
         if statement.kind == OPTIMIZE:
             return self._is_left(work, statement, look, receipt)
         if statement.kind == VERIFY:
@@ -168,7 +170,7 @@ class AthenaWork:
             return found is None or found.status != DONE
         if statement.kind == PROPERTIES:
             wanted = wanted_properties(self.order).items()
-            # Not of one that was sent: its own answer is waited for.
+            # If it was sent already, its own answer counts.
             return not work.before and wanted <= look.table.properties.items()
         if statement.kind == VACUUM and not receipt.is_sound and work.attempt == 0:
             receipt.steps[VACUUM] = "left: nothing goes where something failed"
@@ -178,12 +180,12 @@ class AthenaWork:
     def _is_left(
         self, work: Position, statement: Statement, look: _Look, receipt: MaintenanceReceipt
     ) -> bool:
-        """Whether a partition is not rewritten, or no further; why is noted once."""
+        """Return whether a partition is not rewritten any further; the reason is recorded once."""
         found = _partition(receipt, statement.partition)
         if found is not None and found.status == LEFT and not found.after:
-            # By an earlier call: of what Athena did, an answer would name a version.
+            # Left by an earlier call, without a query: a query's answer would have set `after`.
             return True
-        # What was answered before is not done again, however often it is sent.
+        # A query that was answered before does not run again, however often it is sent.
         known = _answer(work) <= receipt.answers
         why = statement.unfit or ("" if known else self._written(statement.partition, look))
         if not why:
@@ -197,7 +199,7 @@ class AthenaWork:
         return True
 
     def _written(self, name: str, look: _Look) -> str:
-        """Who wrote a partition since it was found to be closed; empty where no writer did."""
+        """Return why a partition is no longer closed, naming its writer; empty if it still is."""
         order = self.order
         if not order.closed_before:
             return ""
@@ -208,7 +210,7 @@ class AthenaWork:
         return f"snapshot {writer} wrote it since" if writer else ""
 
     def _toucher(self, name: str, metadata_uri: str, snapshots: Iterable[str]) -> str:
-        """The first of some snapshots that wrote a partition; empty where none did."""
+        """Return the first of the snapshots that wrote a partition; empty if none did."""
         wanted = _as_touched(next(one for one in self.order.partitions if one.name == name))
         for one in snapshots:
             if touches(self.writes.touched(metadata_uri, one), wanted):
@@ -222,7 +224,7 @@ class AthenaWork:
         table: TableState,
         receipt: MaintenanceReceipt,
     ) -> Step:
-        # The same text whenever it is sent: a token stands for one.
+        # The text must not depend on when it is sent, because a token stands for one text.
         rewritten = _partition(receipt, statement.partition)
         versions = (rewritten.before, rewritten.after) if rewritten else ("", "")
         return Step(
@@ -234,7 +236,7 @@ class AthenaWork:
         )
 
     def _looked(self, work: Position, statement: Statement, table: TableState) -> Position:
-        """What must be known afterwards of how the table was."""
+        """Record in the position what must be known of the table before the statement runs."""
         if statement.kind != VACUUM:
             return msgspec.structs.replace(work, before=table.current)
         order = self.order
@@ -280,7 +282,7 @@ class AthenaWork:
         look: _Look,
         receipt: MaintenanceReceipt,
     ) -> None:
-        """What a statement came to."""
+        """Record the result of a statement in the receipt."""
         why = "" if end.state == "SUCCEEDED" else _why(end)
         if statement.kind == OPTIMIZE:
             found = self._rewritten(work, statement, end, look)
@@ -312,13 +314,13 @@ class AthenaWork:
             return found
         commits = look.table.since(work.before)
         if commits is None:
-            # Only the whole of what happened can be compared.
+            # Snapshots have expired, so only the versions at both ends can be compared.
             return found
         ours = [number for number, one in enumerate(commits) if one.only_rewrites]
         if not ours:
             found.status, found.why = LEFT, "nothing to rewrite any more"
             return found
-        # What others wrote right before and right after is not in between.
+        # From our first rewrite to our last: what others wrote before or after does not count.
         taken = commits[ours[0] : ours[-1] + 1]
         found.before, found.after = f"{taken[-1].parent_snapshot_id}", f"{taken[0].snapshot_id}"
         for one in taken:
@@ -332,7 +334,7 @@ class AthenaWork:
     def _deleted_nothing(
         self, work: Position, table: TableState, receipt: MaintenanceReceipt
     ) -> str:
-        """Why a VACUUM that succeeded has not done its work; empty where it has."""
+        """Return why a VACUUM that succeeded had no effect; empty if it had."""
         gone = [one for one in work.due if one not in table.snapshots]
         receipt.expired += len(gone)
         if work.due and not gone:
@@ -352,13 +354,13 @@ class AthenaWork:
 
 
 def _object_of(uri: str) -> tuple[str, str]:
-    """Bucket and key; tables name their files by s3, s3a or s3n."""
+    """Return bucket and key of a URI, whose scheme may be s3, s3a or s3n."""
     bucket, _, key = uri.partition("://")[2].partition("/")
     return bucket, key
 
 
 def _answer(work: Position) -> int:
-    """The number of the query sent there, among all that an order can come to."""
+    """Return the number of a position's query among all possible queries of an order."""
     return work.number * MOST_TRIES + work.attempt + 1
 
 
@@ -372,7 +374,7 @@ def _partition(receipt: MaintenanceReceipt, name: str) -> RewrittenPartition | N
 
 
 def _compare(receipt: MaintenanceReceipt, statement: Statement, found: str | int) -> None:
-    """Note the rows of a partition, or why they are not those of before."""
+    """Record the number of a partition's rows, or why its verification failed."""
     one = _partition(receipt, statement.partition)
     assert one is not None  # noqa: S101 - it was rewritten right before
     if isinstance(found, int):
@@ -382,7 +384,7 @@ def _compare(receipt: MaintenanceReceipt, statement: Statement, found: str | int
 
 
 def _difference(rows: Sequence[Sequence[str]]) -> str | int:
-    """How rows before and after differ; their number where they do not."""
+    """Return how the rows before and after differ, or their number if they do not."""
     sides = {row[0]: tuple(row[1:3]) for row in rows}
     before, after = sides.get("before"), sides.get("after")
     if before is None or after is None:

@@ -1,7 +1,7 @@
-"""What a rewrite costs by each engine, and what it saves those who read the table. Pure.
+"""Estimates what a rewrite costs by engine, and what it saves readers of the table. Pure.
 
-Prices are given. The rest is a model, with all its figures here: it compares engines,
-and finds tables that are worth a rewrite; no bill is foretold by it.
+Prices are given; the rest is a model, whose constants are all in this module. It compares engines
+and finds the tables that are worth a rewrite. It does not predict a bill.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from compactor.sizes import MIB, TIB
 from compactor_tables.rewrite_packing import Rewrite
 
 SPARK, ATHENA, GLUE = "spark", "athena", "glue"
-#: In the order in which they are shown.
+#: In display order.
 ENGINES = (SPARK, ATHENA, GLUE)
 #: Names of prices.
 GET, PUT = "s3.get", "s3.put"
@@ -23,19 +23,19 @@ _USUAL = prices_for()
 
 # "10 MB minimum per query" (Athena pricing).
 _ATHENA_LEAST_BYTES = 10_000_000
-# Billed by the second, a minute at least (Glue pricing); of a DPU are 4 vCPUs and 16 GB.
+# Billed by the second, with a minimum of a minute (Glue pricing); a DPU is 4 vCPUs and 16 GB.
 _GLUE_LEAST_SECONDS = 60
 _DPU_VCPUS = 4
 # A driver and an executor of 4 vCPUs and 16 GB, which take a minute and a half to start.
 _SPARK_WORKERS = 2
 _WORKER_VCPUS, _WORKER_GB = 4, 16
 _SPARK_START_SECONDS = 90.0
-# What a vCPU decodes, encodes and moves of stored Parquet in a second.
+# Stored bytes of Parquet that a vCPU reads, decodes, encodes and writes in a second.
 _VCPU_BYTES_A_SECOND = 25 * MIB
-# A footer is a request of its own, and the data after it one at least.
+# One request for the footer, and at least one for the data.
 _GETS_A_FILE = 2
-# S3's time to the first byte, and a reader's concurrent requests: together 1.7 ms for each file of
-# a scan. Measured were 1.8 ms (docs/performance.md, "Parquet": 2,000 files of 60 KB, and one).
+# S3's time to the first byte, and a reader's concurrent requests: together 1.7 ms per file of a
+# scan. Measured: 1.8 ms (docs/performance.md, "Parquet": 2,000 files of 60 KB against one).
 _FIRST_BYTE_SECONDS = 0.027
 _CONCURRENT_READS = 32
 _READER_GB_A_VCPU = 4
@@ -43,12 +43,12 @@ _READER_GB_A_VCPU = 4
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """What one scan of a table saves when a rewrite was done.
+    """What one scan of a table saves after a rewrite.
 
     Attributes:
-        files: that it need not open.
-        seconds: that it ends earlier.
-        dollars: of a reader's time and requests.
+        files: fewer files to open.
+        seconds: shorter duration of the scan.
+        dollars: for the reader's time and requests.
     """
 
     files: int = 0
@@ -57,12 +57,12 @@ class Savings:
 
 
 def cost(engine: str, rewrite: Rewrite, queries: int = 1, prices: Prices = _USUAL) -> float:
-    """What an engine takes for a rewrite, in dollars, verification left out.
+    """Return what a rewrite costs with an engine, in dollars, without verification.
 
     Args:
         engine: one of :data:`ENGINES`.
         rewrite: what it reads and writes.
-        queries: in how many queries Athena is asked, a partition each.
+        queries: number of Athena queries, one per partition.
         prices: of the region.
     """
     requests = rewrite.files * _GETS_A_FILE * prices.of(GET) + rewrite.into * prices.of(PUT)
@@ -78,7 +78,7 @@ def cost(engine: str, rewrite: Rewrite, queries: int = 1, prices: Prices = _USUA
 
 
 def _vcpu_second(gigabytes: float, prices: Prices) -> float:
-    """Dollars for a second of a vCPU of Spark, with so much memory."""
+    """Return the dollars for one second of a Spark vCPU with the given memory."""
     return (prices.of(SPARK_VCPU_HOUR) + gigabytes * prices.of(SPARK_GB_HOUR)) / 3_600
 
 
@@ -88,15 +88,15 @@ def _vcpu_seconds(rewrite: Rewrite) -> float:
 
 
 def savings(rewrite: Rewrite, prices: Prices = _USUAL) -> Savings:
-    """What one scan of all that is rewritten saves."""
+    """Return what a rewrite saves one scan of all rewritten files."""
     files = max(0, rewrite.files - rewrite.into)
     seconds = files * _GETS_A_FILE * _FIRST_BYTE_SECONDS / _CONCURRENT_READS
-    # A reader with as many vCPUs as concurrent requests is paid for by the second like Spark.
+    # The reader has one vCPU per concurrent request, at Spark's price.
     reader = _CONCURRENT_READS * _vcpu_second(_READER_GB_A_VCPU, prices)
     dollars = seconds * reader + files * _GETS_A_FILE * prices.of(GET)
     return Savings(files, seconds, dollars)
 
 
 def payback(dollars: float, saved: Savings) -> float | None:
-    """After how many scans a rewrite is paid for; None where a scan saves nothing."""
+    """Return how many scans pay for a rewrite; None if a scan saves nothing."""
     return dollars / saved.dollars if saved.dollars else None

@@ -1,4 +1,4 @@
-"""Where the documents of maintenance lie, below the prefix of a state."""
+"""Keys of maintenance documents, below the prefix of a state."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ TABLES = "tables/"
 
 
 def table_id(table: TableAddress) -> str:
-    """What a table is called in keys: 32 hexadecimal digits."""
+    """Return the id of a table in keys: 32 hexadecimal digits."""
     return hashlib.blake2b(table.text.encode(), digest_size=16).hexdigest()
 
 
 def state_around(bucket: str, key: str, run_id: str) -> S3Uri:
-    """The state that a document of a run lies in.
+    """Return the state that holds a document of a run.
 
     Args:
         bucket: of the document.
@@ -27,7 +27,7 @@ def state_around(bucket: str, key: str, run_id: str) -> S3Uri:
         run_id: of the run.
 
     Raises:
-        InvalidInput: it is no document of this run.
+        InvalidInput: it is not a document of this run.
     """
     before, found, _ = f"/{key}".rpartition(f"/{RUNS}{run_id}/")
     if not found:
@@ -37,52 +37,52 @@ def state_around(bucket: str, key: str, run_id: str) -> S3Uri:
 
 
 def order_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, str]:
-    """What a run wants done with a table."""
+    """Return bucket and key of a run's order for a table."""
     return _run_key(state, run_id, f"tables/{table_id(table)}.order.json")
 
 
 def receipt_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, str]:
-    """What became of it."""
+    """Return bucket and key of the receipt of a run's order for a table."""
     return _run_key(state, run_id, f"tables/{table_id(table)}.receipt.json")
 
 
 def request_key(state: S3Uri, run_id: str) -> tuple[str, str]:
-    """What a run was asked to do, as it was given."""
+    """Return bucket and key of a run's input, as it was received."""
     return _run_key(state, run_id, "maintenance-request.json")
 
 
 def list_key(state: S3Uri, run_id: str) -> tuple[str, str]:
-    """The tables that a run found, for the Map over them."""
+    """Return bucket and key of the list of a run's tables, which the Map reads."""
     return _run_key(state, run_id, "tables.json")
 
 
 def report_key(state: S3Uri, run_id: str) -> tuple[str, str]:
-    """What a run did, for a person."""
+    """Return bucket and key of a run's report."""
     return _run_key(state, run_id, "tables-report.json")
 
 
 def lease_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """Who works on a table now."""
+    """Return bucket and key of a table's lease."""
     return _table_key(state, table, "lease.json")
 
 
 def optimizers_key(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """Which runs of a table's optimizers a receipt covers."""
+    """Return bucket and key of the list of optimizer runs that receipts cover already."""
     return _table_key(state, table, "optimizers.json")
 
 
 def outcome_key(state: S3Uri, run_id: str, table: TableAddress) -> tuple[str, str]:
-    """A table's line of a run's report."""
+    """Return bucket and key of a table's outcome in a run."""
     return _run_key(state, run_id, f"tables/{table_id(table)}.outcome.json")
 
 
 def history_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """What was measured of a table, and done to it, one document a look, in order of time."""
+    """Return bucket and prefix of a table's history; its keys are in order of time."""
     return _table_key(state, table, "history/")
 
 
 def superseded_prefix(state: S3Uri, table: TableAddress) -> tuple[str, str]:
-    """Which replaced files of a table were marked for a cheaper class, one document a run."""
+    """Return bucket and prefix of the lists of files that runs may have tagged, one per run."""
     return _table_key(state, table, "superseded/")
 
 

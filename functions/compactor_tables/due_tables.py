@@ -1,4 +1,4 @@
-"""Whether a table is due: it became slow, has too many files, or the date has come (pure)."""
+"""Decides whether a table is due: it is slow, has too many files, or its date has come. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from compactor_tables.observations import Average, Best, History, Look
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A decision, true where the table is due.
+    """A decision, which is true if the table is due.
 
     Attributes:
-        is_due: whether it is.
-        reason: either way, for a person.
+        is_due: the decision.
+        reason: human-readable reason for it.
     """
 
     is_due: bool
@@ -35,14 +35,14 @@ def is_due(
     *,
     nothing_to_do: bool = False,
 ) -> Due:
-    """Whether a table is due.
+    """Decide whether a table is due.
 
     Args:
         rule: of the table.
         measure: of the table, now.
-        history: of the table; with the look of now, where its rule names a latency.
+        history: of the table; includes the current look if the rule names a latency source.
         now: UNIX seconds.
-        nothing_to_do: the plan has no step: then nothing is due, whatever else says so.
+        nothing_to_do: whether the plan has no steps; the table is never due then.
     """
     if nothing_to_do:
         return Due(False, "nothing would change: the plan has no step")
@@ -66,7 +66,7 @@ def _is_slow(rule: Rule, measure: TableMeasure, history: History, now: float) ->
 
 
 def _estimated(history: History, measure: TableMeasure, now: float) -> History:
-    """With what the metadata of now makes us expect, where that is not noted yet."""
+    """Return the history with the current estimate, which is added if it is missing."""
     last = history.last
     if last is not None and last.at == now and last.source == ESTIMATE:
         return history

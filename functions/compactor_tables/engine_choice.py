@@ -1,4 +1,4 @@
-"""Who rewrites a table, and why. Pure."""
+"""Chooses the engine that rewrites a table, with the reason. Pure."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from compactor.settings.tables import TableAddress
 from compactor_tables.costs import ATHENA, ENGINES, SPARK
 from compactor_tables.measures import DELTA, TableMeasure
 
-#: In place of an engine: nothing is done.
+#: Takes the place of an engine if nothing is done.
 NONE = "none"
 _AUTO = "auto"
-# Those that come when they are called: Glue works when it likes to, and a rule has to ask for it.
+# Engines that run on request. Glue schedules itself, so it is only chosen by a rule that names it.
 _CALLED = (SPARK, ATHENA)
 _USUAL_MIN_FILES = 5
-# Of Iceberg's specification, the last that Athena writes.
+# The latest version of Iceberg's specification that Athena writes.
 _ATHENA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An engine, or ``none``, and why, for a person."""
+    """An engine, or ``none``, with a human-readable reason."""
 
     engine: str
     reason: str
@@ -36,14 +36,14 @@ def faults(
     *,
     has_older: bool = False,
 ) -> dict[str, str]:
-    """Why each engine cannot do what a rule asks; empty text for those that can.
+    """Return, by engine, why it cannot do what a rule asks; an empty text if it can.
 
     Args:
         measure: of the table.
         address: of the table.
         rule: that matched.
-        available: engines that there are here.
-        has_older: files of an older partition spec are to be rewritten.
+        available: engines of this deployment.
+        has_older: whether files of an older partition spec are to be rewritten.
     """
     found = {
         engine: _fault(engine, measure, address, rule)
@@ -57,12 +57,12 @@ def faults(
 
 
 def choose(wanted: str, found: Mapping[str, str], costs: Mapping[str, float]) -> Choice:
-    """The engine that a rule names, or the cheapest of those that can do what it asks.
+    """Return the engine that a rule names, or the cheapest one that can do what it asks.
 
     Args:
-        wanted: what the rule says.
-        found: what :func:`faults` says.
-        costs: of each engine that can, in dollars.
+        wanted: the rule's ``engine``.
+        found: the result of :func:`faults`.
+        costs: in dollars, by engine that can do it.
     """
     if wanted != _AUTO:
         if found[wanted]:

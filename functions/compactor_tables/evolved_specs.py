@@ -1,8 +1,8 @@
-"""Which files of a table one condition selects, after its partition spec has changed. Pure.
+"""Groups the files of a table with evolved partition specs by the condition that selects them.
 
-A condition on the values of a partition also selects files of other specs that may have such rows.
-Where it selects a file of an older spec, all that it selects has to lie inside of it: these files,
-of all specs, are rewritten together.
+A condition on partition values also selects files of other specs that may hold such rows. If it
+selects files of an older spec, everything that it selects has to lie inside that partition: these
+files, of all specs, are rewritten together. Pure.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _Shape = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one condition selects.
+    """The files that one condition selects.
 
     Attributes:
         partition: whose values are the condition, with all files that it selects.
-        packs: these files, as they are packed: of older specs together, of the present spec by
-            partition.
-        refusal: why no condition selects these files and no others; empty where one does.
+        packs: these files as they are packed: those of older specs together, those of the current
+            spec by partition.
+        refusal: why no condition selects exactly these files; empty if one does.
     """
 
     partition: PartitionMeasure
@@ -42,7 +42,7 @@ class Group:
 
 
 def grouped(measure: TableMeasure) -> list[Group]:
-    """All files of a table, each in one group, in the order of the partitions that name them."""
+    """Return all files of a table, each in one group, in the order of the groups' partitions."""
     older = [one for one in measure.partitions if one.spec != measure.spec]
     inside = _inside(measure.partitions, older)
     found: dict[int, Group] = {}
@@ -68,7 +68,7 @@ def grouped(measure: TableMeasure) -> list[Group]:
 def _inside(
     partitions: Sequence[PartitionMeasure], older: Sequence[PartitionMeasure]
 ) -> Mapping[_Where, list[PartitionMeasure]]:
-    """Partitions of any spec by the values of an older one that they lie in."""
+    """Return the partitions of any spec by the values of the older partition that holds them."""
     found: dict[_Where, list[PartitionMeasure]] = defaultdict(list)
     shapes = {_shape(one) for one in older}
     for one in partitions:
@@ -84,9 +84,9 @@ def _shape(one: PartitionMeasure) -> _Shape:
 
 
 def _shared(one: PartitionMeasure, partitions: Sequence[PartitionMeasure]) -> str:
-    """Why not all that its condition selects lies inside of it; empty where all does.
+    """Return why its condition selects files outside of it; empty if it selects none.
 
-    A partition of a spec that has all its fields lies inside, or has no rows of it.
+    A partition whose spec has all fields of this one lies inside, or shares no rows with it.
     """
     shape = _shape(one)
     others = (each for each in partitions if not shape <= _shape(each))

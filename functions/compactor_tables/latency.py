@@ -1,8 +1,8 @@
-"""How slow a table has become for its readers: whose run times say so, and an estimate (pure).
+"""The latency of a table's readers: its source, and an estimate. Pure.
 
-The run times are those of a job, or of queries, that the rule of a table names; where it names
-none, they are estimated. The estimate knows nothing of a query: it is the time in which an engine
-opens every file of the table and reads it, and only compares one state of the table with another.
+Latencies are run times of the job or queries that the table's rule names, or an estimate if it
+names no source. The estimate is the time in which an engine opens and reads every file of the
+table. It models no query, and is only good for comparing two states of one table.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from compactor_tables.measures import TableMeasure
 
 ESTIMATE = "estimate"
-# Of the estimate: what S3 takes to the first byte of a request, concurrent requests of an engine
-# (the usual peak of Trino), and the bytes that it reads in a second.
+# Constants of the estimate: S3's time to the first byte, an engine's concurrent requests (Trino's
+# usual peak), and the bytes that it reads in a second.
 _FIRST_BYTE_SECONDS = 0.027
 _CONCURRENT = 32
 _BYTES_A_SECOND = 1024**3
-# A footer is a request of its own, and the data after it one at least.
+# One request for the footer, and at least one for the data.
 _REQUESTS_A_FILE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class LatencySource:
-    """The job or query whose run times decide.
+    """The job or queries whose run times are a table's latency.
 
     Attributes:
         kind: ``estimate``, ``glue_job``, ``emr_serverless``, ``emr_step`` or ``athena``.
@@ -37,7 +37,7 @@ class LatencySource:
 
     @classmethod
     def parse(cls, text: str) -> LatencySource:
-        """What a rule's ``latency`` says, which is checked."""
+        """Parse a rule's ``latency``, which has been checked already."""
         kind, _, rest = text.partition(":")
         if kind in {"emr_serverless", "emr_step"}:
             place, _, name = rest.partition("/")
@@ -48,15 +48,19 @@ class LatencySource:
 
 
 def estimated_seconds(measure: TableMeasure) -> float:
-    """How long one scan of the whole table would take; see above."""
+    """Return the estimated duration of one scan of the whole table, in seconds."""
     return _seconds(measure.files, measure.bytes, measure.delete_files + measure.metadata_files)
 
 
 def growth(measure: TableMeasure, size: int | None) -> float:
-    """How much longer a well packed table of today takes than one of so many bytes; at least 1.
+    """Return how much longer a scan takes today than at an earlier size, both well packed.
 
-    What no rewrite changes is not counted: twice the data may take twice the time. But a table
-    of one small file is not to take longer because another one came beside it.
+    At least 1. The factor excludes what no rewrite can change: twice the data may take twice the
+    time. But a table of one small file may not take longer because of a second one.
+
+    Args:
+        measure: of the table today.
+        size: earlier size of the table, in bytes; if None, the factor is 1.
     """
     if size is None:
         return 1.0

@@ -1,11 +1,10 @@
-"""Who works on a table: one run at a time, for a time.
+"""Leases on tables: one run at a time works on a table, for a limited time.
 
-A lease is one object a table. It is taken by If-None-Match where there was none, and by If-Match
-from one that ended, was given back, or is of the same run: so a run that was stopped goes on when
-it is started again by its own name, and a run that died blocks no other for longer than its lease
-says; where its process was on this machine, not at all. A store that ignores If-Match on PutObject
-lets two runs take a lease that has ended at the very same moment; the tables' own commits then keep
-them apart.
+A lease is one object per table. It is created with If-None-Match, and replaced with If-Match if it
+has expired, was released, or belongs to the same run. So a stopped run resumes if it is started
+again under its own name, and a dead run blocks others only until its lease expires, or not at all
+if its process ran on this machine. A store that ignores If-Match on PutObject lets two runs take an
+expired lease in the same moment; then only the tables' own commits keep the two apart.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from compactor_tables import document_keys as places
 from compactor_tables.lease_holder import Holder, has_ended
 
 LEASE_VERSION = 1
-#: The longest job may run twelve hours, as EMR Serverless ends it by itself; and verifies, after.
+#: EMR Serverless ends a job after twelve hours by default; verification comes after that.
 LEASE_SECONDS = 13 * 3_600.0
-# A run that takes a lease that has ended may have a clock that is ahead.
+# Tolerance for the clock of a run that takes an expired lease, which may be ahead.
 _GRACE_SECONDS = 60.0
 _TRIES = 5
-# As many in a row, and something else is the matter.
+# Dead runs that a lease remembers; the oldest ones are dropped.
 _MOST_DIED = 20
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
-    """Who works on a table.
+    """The right of a run to work on a table.
 
     Attributes:
         table: its address.
-        run_id: of the run that has it; empty once it was given back.
+        run_id: of the run that holds the lease; empty once it was released.
         engine: that does the work.
         since, until: UNIX seconds.
-        died: runs that had it before, have not given it back, and that no history has yet.
-        holder: the process of the run; None where that is no process of a machine.
+        died: earlier holders that did not release it, and that the history does not have yet.
+        holder: the run's process; None for a deployed run.
     """
 
     table: str
@@ -54,13 +53,16 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     holder: Holder | None = None
 
     def keeps_out(self, run_id: str, now: float) -> bool:
-        """Whether another run must wait: not for a process of this machine that has ended."""
+        """Return whether a run must wait for this lease.
+
+        A lease of a process of this machine that has ended keeps no run out.
+        """
         ours = not self.run_id or self.run_id == run_id or now >= self.until + _GRACE_SECONDS
         return not ours and not (self.holder is not None and has_ended(self.holder))
 
 
 class LeaseHeld(CompactorError):
-    """Another run works on the table: leave it, and come again."""
+    """Another run works on the table. The caller leaves the table, and may try again later."""
 
     def __init__(self, lease: Lease) -> None:
         by = f", {lease.holder.line}" if lease.holder is not None else ""
@@ -72,7 +74,7 @@ class LeaseHeld(CompactorError):
 
 
 class LeaseLost(CompactorError):
-    """The table is not this run's any more: begin nothing new, and touch nothing."""
+    """This run no longer holds the table. The caller must begin nothing new, and change nothing."""
 
 
 _decode = decoder(Lease)
@@ -84,14 +86,14 @@ class Leases:
     Args:
         store: honours If-None-Match and If-Match on PutObject.
         state: where they lie.
-        clock: decides when they end.
+        clock: decides when they expire.
     """
 
     def __init__(self, store: ObjectStore, state: S3Uri, clock: Clock) -> None:
         self._store, self._state, self._clock = store, state, clock
 
     def look(self, table: TableAddress) -> Lease | None:
-        """The lease of a table as it stands; None where there never was one."""
+        """Return the present lease of a table; None if there never was one."""
         found = self._read(table)
         return found[0] if found else None
 
@@ -104,17 +106,17 @@ class Leases:
         holder: Holder | None = None,
         seconds: float = LEASE_SECONDS,
     ) -> Lease:
-        """Take a table, or keep it, from now for so many seconds.
+        """Take the lease on a table, or renew it.
 
         Args:
-            table: that is taken.
+            table: its address.
             run_id: of the run.
             engine: that does the work.
-            holder: the process of the run, where that is one.
-            seconds: after which the lease ends by itself.
+            holder: the run's process, if it has one.
+            seconds: from now until the lease expires.
 
         Raises:
-            LeaseHeld: another run has it.
+            LeaseHeld: another run holds it.
         """
         for _ in range(_TRIES):
             found, now = self._read(table), self._clock.now()
@@ -135,25 +137,25 @@ class Leases:
         raise LeaseHeld(_somebodys(table))
 
     def dead(self, table: TableAddress, run_id: str) -> tuple[str, ...]:
-        """Runs that died with a table, and that no history has yet, the oldest first.
+        """Return the runs that died holding a table and are not in its history, oldest first.
 
         Args:
-            table: that they had.
-            run_id: of the caller.
+            table: its address.
+            run_id: of the caller, which is left out.
         """
         lease = self.look(table)
         if lease is None or lease.keeps_out(run_id, self._clock.now()):
-            # The run that works on it now will record them.
+            # The run that holds the lease records them.
             return ()
         return _died(lease, run_id)
 
     def release(self, table: TableAddress, run_id: str, recorded: Collection[str] = ()) -> bool:
-        """Give a table back; False where another run has it, or none.
+        """Release the lease on a table; return False if this run does not hold it.
 
         Args:
-            table: that was taken.
-            run_id: of the run that gives it back.
-            recorded: runs that died with it, and that the history has by now.
+            table: its address.
+            run_id: of the run that releases it.
+            recorded: runs that died holding it, and are in the history by now.
         """
         for _ in range(_TRIES):
             found = self._read(table)
@@ -167,20 +169,20 @@ class Leases:
         return False
 
     def require(self, table: TableAddress, run_id: str) -> None:
-        """Do nothing while the table is this run's.
+        """Check that this run holds the table.
 
         Raises:
-            LeaseLost: it is not, or not any more.
+            LeaseLost: it does not, or its lease has expired.
         """
         self._require(self.look(table), table, run_id)
 
     def require_no_other(self, table: TableAddress, run_id: str) -> None:
-        """Do nothing while no other run has the table, and this one's lease, if any, goes on.
+        """Check that no other run holds the table, and that this run's lease has not expired.
 
-        For a caller that may also be started by hand, and then has none.
+        For a caller that may also be started by hand, and then has no lease.
 
         Raises:
-            LeaseLost: another run has it, or this one's lease has ended.
+            LeaseLost: another run holds it, or this run's lease has expired.
         """
         lease = self.look(table)
         if lease is None or not lease.run_id:
@@ -196,7 +198,7 @@ class Leases:
             raise LeaseLost(f"{table.text} is not the table of run {run_id} any more: {state}")
 
     def _read(self, table: TableAddress) -> tuple[Lease, str] | None:
-        """A lease, and the ETag that it has."""
+        """Read the lease of a table, with its ETag; return None if there is none."""
         bucket, key = places.lease_key(self._state, table)
         for _ in range(_TRIES):
             head = self._store.head(bucket, key)
@@ -211,7 +213,7 @@ class Leases:
         raise LeaseHeld(_somebodys(table))
 
     def _written(self, table: TableAddress, lease: Lease, etag: str | None) -> bool:
-        """Whether the lease stands; not where another writer was first since it was read."""
+        """Write a lease; return False if another writer has changed it since it was read."""
         bucket, key = places.lease_key(self._state, table)
         body = msgspec.json.encode(numbered(lease, LEASE_VERSION))
         try:
@@ -225,7 +227,7 @@ class Leases:
 
 
 def _died(lease: Lease, run_id: str) -> tuple[str, ...]:
-    """What a lease that is free, or has ended, says of runs other than this one."""
+    """Return the runs other than this one that a free or expired lease shows to be dead."""
     runs = dict.fromkeys((*lease.died, lease.run_id))
     return tuple(one for one in runs if one not in ("", run_id))[-_MOST_DIED:]
 
@@ -237,5 +239,5 @@ def _is_to_free(lease: Lease, run_id: str, recorded: Collection[str]) -> bool:
 
 
 def _somebodys(table: TableAddress) -> Lease:
-    """A lease that changed each time it was looked at."""
+    """Return a stand-in for a lease that changed each time it was read."""
     return Lease(table=table.text, run_id="of another writer", engine="something")

@@ -1,7 +1,7 @@
-"""Which process works on a table, and whether it has ended.
+"""Identifies the process that works on a table, and finds out whether it has ended.
 
-Only a process of this very machine can be asked for. Process ids come again, and containers have
-ids of their own, so that the kernel's boot, the namespace and the time of the start count as well.
+Only processes of this machine can be checked. Process ids are reused, and each container has its
+own, so a process is identified by the kernel's boot, the id's namespace and its start time as well.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-#: JSON of the holder for the functions of a run on this machine; a deployed run has none.
+#: Environment variable with the holder as JSON, for a run on this machine; not set when deployed.
 HOLDER_VARIABLE = "COMPACTOR_HOLDER"
 _PROC = Path("/proc")
 # Fields of /proc/<pid>/stat after the name: state, and clock ticks from the boot to the start.
@@ -24,10 +24,10 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     """A process.
 
     Attributes:
-        host: name of its machine, for a person.
+        host: human-readable name of its machine.
         process: its id.
-        started: clock ticks from the machine's boot to its start.
-        machine: boot of the kernel, and namespace of process ids.
+        started: clock ticks from the machine's boot to the start of the process.
+        machine: id of the kernel's boot, and namespace of process ids.
     """
 
     host: str
@@ -37,12 +37,12 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """Human-readable name of the process and its machine."""
         return f"process {self.process} on {self.host}"
 
 
 def this_process() -> Holder:
-    """The process that asks."""
+    """Return the calling process."""
     process = os.getpid()
     started = _started(process)
     return Holder(
@@ -51,13 +51,13 @@ def this_process() -> Holder:
 
 
 def given_holder() -> Holder | None:
-    """The process of the run that these functions work for; None in a deployment."""
+    """Return the process of the run that the calling function belongs to; None when deployed."""
     given = os.environ.get(HOLDER_VARIABLE)
     return msgspec.json.decode(given, type=Holder) if given else None
 
 
 def has_ended(holder: Holder) -> bool:
-    """True when it is known that the process is gone; False of another machine's."""
+    """Return whether the process is known to have ended; False for one of another machine."""
     if not holder.machine or holder.machine != _machine():
         return False
     try:
@@ -65,13 +65,13 @@ def has_ended(holder: Holder) -> bool:
     except ProcessLookupError:
         return True
     except OSError:
-        # Another user's, of which /proc may show nothing.
+        # A process of another user, which /proc may not show.
         return False
     return _started(holder.process) != holder.started
 
 
 def _machine() -> str:
-    """Empty where the system does not say (macOS)."""
+    """Return the boot id and the pid namespace; empty if the system has neither (macOS)."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {(_PROC / 'self/ns/pid').readlink()}"
@@ -80,11 +80,11 @@ def _machine() -> str:
 
 
 def _started(process: int) -> int | None:
-    """When a process started; None where there is none."""
+    """Return a process's start in clock ticks since boot; None if there is no such process."""
     try:
         stat = (_PROC / str(process) / "stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name, in parentheses, may hold spaces.
+    # The name, in parentheses, may contain spaces.
     fields = stat.rpartition(")")[2].split()
     return None if fields[_STATE] in _ENDED else int(fields[_STARTED])

@@ -1,4 +1,4 @@
-"""What became of an order."""
+"""The receipt of an order: what an engine did to a table."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from compactor.settings.uris import S3Uri
 from compactor_tables import document_keys as places
 
 RECEIPT_VERSION = 1
-# What became of a partition.
+# Statuses of a partition.
 DONE, LEFT, GAVE_WAY, ROLLED_BACK, FAILED = "done", "left", "gave way", "rolled back", "failed"
 
 
 class RewrittenPartition(msgspec.Struct, kw_only=True):
-    """One partition of an order.
+    """The result of one partition of an order.
 
     Attributes:
         name: as in the order.
-        status: ``done``; ``left`` (nothing to rewrite any more, or written again meanwhile);
-            ``gave way`` (another writer's commit came first); ``rolled back`` (the rows after it
-            were not those before); ``failed``.
-        why: of all but ``done``, for a person.
+        status: ``done``; ``left`` (nothing to rewrite any more, or written since the plan);
+            ``gave way`` (another writer's commit came first); ``rolled back`` (the rows after
+            the rewrite differed from those before); ``failed``.
+        why: human-readable reason for any status but ``done``.
         files, bytes: data files that were replaced, and their bytes.
-        into, into_bytes: data files that replaced them.
-        rows: of the partition, where they were counted; None where they were not.
-        before, after: version of the table right before the rewrite, and with it.
-        seconds: that it took.
+        into, into_bytes: data files that replaced them, and their bytes.
+        rows: number of rows of the partition; None if they were not counted.
+        before, after: version of the table right before the rewrite, and right after it.
+        seconds: duration.
     """
 
     name: str
@@ -47,7 +47,7 @@ class RewrittenPartition(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
 
     def count(self, summary: Mapping[str, str]) -> None:
-        """Add the files of one commit of Iceberg's, by the summary of its snapshot."""
+        """Add the files of one Iceberg commit, by the summary of its snapshot."""
         self.files += int(summary.get("deleted-data-files", 0))
         self.bytes += int(summary.get("removed-files-size", 0))
         self.into += int(summary.get("added-data-files", 0))
@@ -55,14 +55,14 @@ class RewrittenPartition(msgspec.Struct, kw_only=True):
 
 
 class Position(msgspec.Struct, frozen=True):
-    """How far an order is that is done statement by statement.
+    """The progress of an order that is carried out statement by statement.
 
     Attributes:
-        number: of the statement in work.
-        attempt: at it, from 0.
-        before: snapshot right before the statement; empty where no look was taken yet.
-        due: snapshots that VACUUM is to take away.
-        watched: manifest lists of some of them.
+        number: of the current statement.
+        attempt: number of the current attempt, from 0.
+        before: snapshot right before the statement; empty if not yet recorded.
+        due: snapshots that VACUUM is to remove.
+        watched: manifest lists of some of these.
     """
 
     number: int = 0
@@ -73,7 +73,7 @@ class Position(msgspec.Struct, frozen=True):
 
     @property
     def next(self) -> Position:
-        """The statement that it ran."""
+        """The first attempt at the next statement."""
         return Position(self.number + 1)
 
 
@@ -84,27 +84,28 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
         table: its address.
         run_id: of the run.
         engine: that did it.
-        status: ``done``; ``failed`` where something of the order failed or was rolled back;
-            ``more`` where time ended first.
+        status: ``done``; ``failed`` if a part of the order failed or was rolled back; ``more`` if
+            time ran out.
         partitions: those of the order that were begun.
-        steps: what each other step says of itself, a line each.
-        undo: the version to which ``undo`` returns; empty where there is nothing to undo.
-        undo_until: UNIX seconds until when that version is kept.
-        at: the version that the run left.
-        expired: snapshots or versions that went.
-        deleted_files, deleted_bytes: files that nothing names any more, and that went; of Iceberg,
-            and where not all that was to go could be deleted, the bytes are unknown.
-        superseded: URIs of data files that the rewrite replaced and old versions still name,
-            where the table is of Delta; at most 10,000.
-        scan_seconds: how long Spark took to read all columns of what was rewritten, as it was
-            and as it is; None where rows were not compared.
+        steps: the result of each other step, a line each.
+        undo: the version to which ``undo`` returns; empty if there is nothing to undo.
+        undo_until: UNIX seconds until which that version is kept.
+        at: the table's version at the end of the run.
+        expired: number of snapshots or versions that expired.
+        deleted_files, deleted_bytes: unreferenced files that were deleted, and their bytes, which
+            are unknown for Iceberg, and if some files could not be deleted.
+        superseded: URIs of data files of a Delta table that the rewrite replaced and that old
+            versions still name; at most 10,000.
+        scan_seconds: how long Spark took to read all columns of the rewritten files, before and
+            after the rewrite; None if rows were not compared.
         seconds: in all.
-        position: of an order that is done statement by statement: where it goes on.
-        answers: how far the answers of services are in it, so that none is noted twice.
-        scanned_bytes: what Athena read.
-        dpu_hours: what Glue's optimizers took.
-        dollars: what the engine's service takes for it, about; 0 where it does not say.
-        error, cause: class name and text of what ended it.
+        position: where to resume an order that is carried out statement by statement.
+        answers: number of the last service answer that is recorded, so that no answer is
+            recorded twice.
+        scanned_bytes: bytes that Athena read.
+        dpu_hours: usage of Glue's optimizers.
+        dollars: approximate charge of the engine's service; 0 if unknown.
+        error, cause: class name and text of the error that ended the work.
     """
 
     table: str
@@ -131,12 +132,12 @@ class MaintenanceReceipt(msgspec.Struct, kw_only=True):
     cause: str = ""
 
     def of(self, *statuses: str) -> list[RewrittenPartition]:
-        """Partitions that ended so."""
+        """Return the partitions that have one of these statuses."""
         return [one for one in self.partitions if one.status in statuses]
 
     @property
     def is_sound(self) -> bool:
-        """True where nothing failed."""
+        """Whether nothing failed or was rolled back."""
         return not self.error and not self.of(ROLLED_BACK, FAILED)
 
 
@@ -144,7 +145,7 @@ _decode = decoder(MaintenanceReceipt)
 
 
 def write_receipt(receipt: MaintenanceReceipt, state: S3Uri, store: ObjectStore) -> None:
-    """Leave a receipt where the run looks for it."""
+    """Store a receipt where the run looks for it."""
     place = places.receipt_key(state, receipt.run_id, parse_table(receipt.table))
     leave_document(store, place, receipt, RECEIPT_VERSION)
 
@@ -152,7 +153,7 @@ def write_receipt(receipt: MaintenanceReceipt, state: S3Uri, store: ObjectStore)
 def read_receipt(
     state: S3Uri, run_id: str, table: str, store: ObjectStore
 ) -> MaintenanceReceipt | None:
-    """The receipt for a table; None where its engine left none.
+    """Read the receipt for a table; return None if its engine left none.
 
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.

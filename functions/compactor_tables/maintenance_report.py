@@ -1,4 +1,4 @@
-"""One account of a whole maintenance run: every table, what was done to it, and what it took."""
+"""The report of a whole maintenance run: each table, the work done to it, and its cost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compactor_tables.outcomes import MORE, Outcome, read_outcome
 
 REPORT_VERSION = 1
 SUCCEEDED = "succeeded"
-# Outcomes are small, and lie one beside the other.
+# Outcomes are small objects, read one request each.
 _CONCURRENT_READS = 32
 _NAMED = 5
 
@@ -48,12 +48,12 @@ class Totals(msgspec.Struct, kw_only=True):
 
 
 class TablesReport(msgspec.Struct, kw_only=True):
-    """A maintenance run.
+    """The report of a maintenance run.
 
     Attributes:
-        started_at: by Step Functions.
+        started_at: as Step Functions has it.
         status: ``succeeded`` or ``failed``.
-        cause: of a failure, the first of them in one line.
+        cause: the first failures, in one line.
         tables: in the order of the run's list.
     """
 
@@ -76,14 +76,14 @@ _decode_report = decoder(TablesReport)
 def report_on(
     run_id: str, started_at: str, failure: str, *, state: S3Uri, store: ObjectStore
 ) -> TablesReport:
-    """Read what became of each table, write the report, and give it.
+    """Read the outcome of each table, write the report, and return it.
 
     Args:
         run_id: of the run.
-        started_at: the same.
-        failure: of the Map over the tables itself; empty where it went well.
-        state: where the run's documents lie.
-        store: where they are.
+        started_at: start of the run.
+        failure: of the Map over the tables itself; empty if it succeeded.
+        state: prefix of the run's documents.
+        store: where the state lies.
 
     Raises:
         IntegrityError: a document is damaged.
@@ -106,7 +106,7 @@ def report_on(
 
 
 def read_report(state: S3Uri, run_id: str, store: ObjectStore) -> TablesReport | None:
-    """The report of a run; None where there is none.
+    """Read the report of a run; return None if there is none.
 
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
@@ -116,11 +116,11 @@ def read_report(state: S3Uri, run_id: str, store: ObjectStore) -> TablesReport |
 
 
 def listed_tables(run_id: str, state: S3Uri, store: ObjectStore) -> Sequence[str]:
-    """The addresses of the tables that a run found.
+    """Return the addresses of the tables that a run found.
 
     Raises:
         IntegrityError: the list is damaged.
-        ObjectMissing: there is none.
+        ObjectMissing: there is no list.
     """
     bucket, key = places.list_key(state, run_id)
     try:
@@ -130,7 +130,7 @@ def listed_tables(run_id: str, state: S3Uri, store: ObjectStore) -> Sequence[str
 
 
 def summed(outcomes: Iterable[Outcome]) -> Totals:
-    """Sums, and how many tables ended which way."""
+    """Return the sums over all outcomes, and the number of tables by status."""
     totals = Totals()
     ends: Counter[str] = Counter()
     for one in outcomes:

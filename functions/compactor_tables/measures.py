@@ -1,4 +1,4 @@
-"""What a table's metadata says of its files; no data file is opened for it."""
+"""Measures of a table and its files, taken from metadata. No data file is opened for them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-#: Upper bounds of the classes of a histogram of sizes, in bytes: 64 KiB, 512 KiB, ... 2 GiB.
+#: Upper bounds of the size classes of a histogram, in bytes: 64 KiB, 512 KiB, ... 2 GiB.
 CLASSES = tuple(1 << bits for bits in range(16, 32, 3))
 
 
-#: The formats of tables.
+#: Table formats.
 ICEBERG, DELTA = "iceberg", "delta"
 
 
@@ -18,10 +18,11 @@ class DataFile(NamedTuple):
     """One data file of a table.
 
     Attributes:
-        size: in bytes, as stored.
-        rows: that it holds, deleted ones included; None where the table does not say.
-        deleted: of them, by deletes that name this file alone (position deletes, a vector).
-        deletes: delete files and vectors that apply to it.
+        size: bytes, as stored.
+        rows: number of rows, deleted ones included; None if the metadata has no count.
+        deleted: how many of them are deleted by deletes that name this file alone (position
+            deletes, a deletion vector).
+        deletes: number of delete files and deletion vectors that apply to it.
     """
 
     size: int
@@ -31,7 +32,7 @@ class DataFile(NamedTuple):
 
 
 class PartitionValue(NamedTuple):
-    """One column of what makes a partition; see :class:`compactor_tables.orders.Condition`."""
+    """One partition field and its value; see :class:`compactor_tables.orders.Condition`."""
 
     column: str
     transform: str
@@ -45,12 +46,12 @@ class PartitionMeasure:
     Attributes:
         name: of the partition as its engine writes it, such as ``day=2026-11-01``; empty for a
             table without partitions.
-        files: in the order in which the metadata has them.
-        changed: when a commit touched the partition last, UNIX seconds; None where unknown.
-        spec: the id of Iceberg's partition spec; 0 for Delta.
-        where: what its rows have in common; empty for a whole table.
-        refusal: of a partition of an older spec, why its values are no condition for a rewrite;
-            empty where they are.
+        files: in metadata order.
+        changed: when a commit last touched the partition, UNIX seconds; None if unknown.
+        spec: id of Iceberg's partition spec; 0 for Delta.
+        where: partition values that its rows share; empty for a whole table.
+        refusal: why a partition of an older spec cannot be selected for a rewrite by its values;
+            empty if it can.
     """
 
     name: str
@@ -62,12 +63,12 @@ class PartitionMeasure:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the partition's data files."""
+        """Total size of the partition's data files, in bytes."""
         return sum(one.size for one in self.files)
 
     @property
     def rows(self) -> int:
-        """Rows of the partition's data files, where known."""
+        """Number of rows in the partition's data files, as far as known."""
         return sum(one.rows or 0 for one in self.files)
 
 
@@ -76,19 +77,21 @@ class TableMeasure:
     """A table at one moment.
 
     Attributes:
-        version: of the table: a snapshot's id, or a version's number.
-        target_bytes: what the table's own properties ask of a data file.
-        partitions: in the order of their names.
-        delete_files: position and equality delete files, and deletion vectors.
-        metadata_files: manifests of the current snapshot; of Delta, entries since the checkpoint.
-        versions: snapshots or versions that can still be read.
+        name: the table's address.
+        version: of the table: a snapshot id, or a version number.
+        target_bytes: target size of a data file by the table's own properties.
+        partitions: ordered by name.
+        delete_files: number of position and equality delete files, and deletion vectors.
+        metadata_files: number of manifests of the current snapshot; for Delta, of log entries
+            since the checkpoint.
+        versions: number of snapshots or versions that can still be read.
         commits: when each of these was made, UNIX seconds, in order.
         format: ``iceberg`` or ``delta``.
         format_version: of Iceberg's specification; 0 for Delta.
-        spec: the id of the partition spec that files are written by; 0 for Delta.
-        metadata_bytes: of the metadata files.
-        superseded: when each snapshot was made that only its age still keeps; of Delta, when each
-            file was removed that VACUUM has not been seen to take since. UNIX seconds, in order.
+        spec: id of the partition spec that new files are written by; 0 for Delta.
+        metadata_bytes: size of the metadata files.
+        superseded: creation times of the snapshots that no branch or tag keeps; for Delta, removal
+            times of the files that VACUUM is not known to have deleted. UNIX seconds, in order.
         at: when it was measured, UNIX seconds.
     """
 
@@ -109,42 +112,42 @@ class TableMeasure:
 
     @property
     def files(self) -> int:
-        """Data files."""
+        """Number of data files."""
         return sum(len(one.files) for one in self.partitions)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the table's data files."""
+        """Total size of the table's data files, in bytes."""
         return sum(one.bytes for one in self.partitions)
 
     @property
     def rows(self) -> int:
-        """Rows of the table's data files, where known, deleted ones included."""
+        """Number of rows in the table's data files, as far as known, deleted ones included."""
         return sum(one.rows for one in self.partitions)
 
     @property
     def deleted(self) -> int:
-        """Rows of these that deletes of a single file remove."""
+        """Number of these rows that are removed by deletes of a single file."""
         return sum(file.deleted for one in self.partitions for file in one.files)
 
     @property
     def last_commit(self) -> float | None:
-        """UNIX seconds; None where there is none."""
+        """Time of the newest commit, UNIX seconds; None if there is no commit."""
         return max(self.commits, default=None)
 
     def commits_an_hour(self, now: float, hours: float = 24.0) -> float:
-        """How often the table changed lately.
+        """Return the commits per hour over the last hours.
 
         Args:
             now: UNIX seconds.
-            hours: that count.
+            hours: length of the time that counts.
         """
         since = now - hours * 3_600
         return sum(1 for one in self.commits if since < one <= now) / hours
 
 
 def histogram(sizes: Iterable[int]) -> list[int]:
-    """How many sizes are in each class of :data:`CLASSES`, and above the last."""
+    """Return how many sizes are in each class of :data:`CLASSES`, and above the last."""
     counts = [0] * (len(CLASSES) + 1)
     for size in sizes:
         counts[next((n for n, most in enumerate(CLASSES) if size <= most), len(CLASSES))] += 1

@@ -1,14 +1,14 @@
-"""The history of a table on S3: one small document a look, and one that sums up what lies back.
+"""The history of a table on S3: one small document per look, and a sum of the older ones.
 
     tables/<table id>/history/20261122T191530Z-<run id>+measured.json
     tables/<table id>/history/20261122T194502Z-<run id>+maintained.json
     tables/<table id>/history/20261120T020000Z~sum.json
 
-Whenever there are more than FOLDED_AT single ones, all but the newest KEPT go into a sum, a day and
-stretch between two compactions as one look. A sum holds everything up to the time in its name; so a
-reader takes the newest, and what is younger. It is created before anything is deleted, and never
-written over: two concurrent processes make two sums, of which either is right. Beyond MOST_SUMMED
-looks the oldest go.
+If there are more than FOLDED_AT single documents, all but the newest KEPT go into a sum, which has
+one look per day and stretch between two compactions. A sum holds everything up to the time in its
+name, so a reader takes the newest sum and the younger documents. A sum is created before anything
+is deleted, and never overwritten: two concurrent processes make two sums, either of which is right.
+A sum has at most MOST_SUMMED looks; the oldest are dropped.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from compactor_tables.observations import History, Look, by_day, in_order
 
 HISTORY_VERSION = 1
 FOLDED_AT, KEPT, MOST_SUMMED = 60, 20, 2_000
-# What is younger may yet get a neighbour that was put before it and is listed after it.
+# Younger looks are not summed up: a look with an earlier time may still be written next to them.
 _SETTLED_SECONDS = 3_600.0
 _STAMP = "%Y%m%dT%H%M%SZ"
 _NAME = re.compile(r"(\d{8}T\d{6}Z)(?:~sum|-.+\+(?:measured|maintained))\.json", re.DOTALL)
 
 
 class Looks(msgspec.Struct):
-    """One look, or those of a sum.
+    """A document of the history: one look, or those of a sum.
 
     Attributes:
         table: its address.
@@ -55,7 +55,13 @@ _decode = decoder(Looks)
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """The documents of a history: the newest sum, single looks since, and what it replaced."""
+    """The documents of a history.
+
+    Attributes:
+        total: the newest sum; None if there is none.
+        single: single looks since.
+        replaced: documents that the sum includes.
+    """
 
     total: SourceObject | None
     single: Sequence[SourceObject]
@@ -63,13 +69,13 @@ class _Listed:
 
 
 def keep_look(look: Look, state: S3Uri, table: TableAddress, store: ObjectStore) -> None:
-    """Note a look.
+    """Store a look in the history.
 
     Args:
         look: with the id of its run.
         state: of the run.
         table: that was looked at.
-        store: where the state is.
+        store: where the state lies.
     """
     bucket, prefix = places.history_prefix(state, table)
     kind = "measured" if look.maintained is None else "maintained"
@@ -78,7 +84,7 @@ def keep_look(look: Look, state: S3Uri, table: TableAddress, store: ObjectStore)
 
 
 def read_history(state: S3Uri, table: TableAddress, store: ObjectStore) -> History:
-    """All looks at a table; at most :data:`FOLDED_AT` and a few requests.
+    """Return all looks at a table, by at most :data:`FOLDED_AT` and a few requests.
 
     Raises:
         IntegrityError: a document is damaged, or of a later version of this program.
@@ -87,21 +93,21 @@ def read_history(state: S3Uri, table: TableAddress, store: ObjectStore) -> Histo
     for _ in range(2):
         with suppress(ObjectMissing):
             return _read(_list(bucket, prefix, store), store)
-    # Another process may keep folding them; a look now sees what is left.
+    # Documents vanish while another process folds them; a third attempt sees the result.
     return _read(_list(bucket, prefix, store), store)
 
 
 def fold_history(state: S3Uri, table: TableAddress, now: float, store: ObjectStore) -> int:
-    """Sum up what lies back, where there is enough; safe at any time, also concurrently.
+    """Sum up the older looks, if there are enough. Safe at any time, also concurrently.
 
     Args:
         state: of the run.
-        table: whose history.
+        table: whose history it is.
         now: UNIX seconds.
-        store: where the state is; taking the ways that are safe for deletes.
+        store: where the state lies, with traits that are safe for deletes.
 
     Returns:
-        How many documents were deleted.
+        The number of deleted documents.
 
     Raises:
         IntegrityError: a document is damaged, or of a later version of this program.
@@ -113,7 +119,7 @@ def fold_history(state: S3Uri, table: TableAddress, now: float, store: ObjectSto
         old.pop()
     if len(listed.single) <= FOLDED_AT or not old:
         return _delete(listed.replaced, store)
-    # All of one second, or none: the name of the sum says what is in it.
+    # Includes all looks of its last second, because a sum holds everything up to its time.
     last = _stamp_of(old[-1])
     old = [one for one in listed.single if _stamp_of(one) <= last]
     try:

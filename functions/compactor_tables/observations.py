@@ -1,4 +1,4 @@
-"""What was seen of a table, time and again, and what was done to it in between (pure)."""
+"""Looks at a table over time, and the maintenance in between. Pure."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import msgspec
 
 from compactor_tables.measures import TableMeasure
 
-#: Of so many looks with a latency the rolling average is taken.
+#: Number of looks with a latency in a rolling average.
 AVERAGED = 7
-#: Of so many compactions the best that was seen after one is what a table is compared with.
+#: Number of recent compactions among which the best average is the standard of comparison.
 COMPARED = 5
-# So far back commits are counted by the hour of the day.
+# Length of time over which commits are counted by hour of the day.
 _HOURS_SECONDS = 7 * 86_400.0
 
 
 class Maintained(msgspec.Struct, frozen=True, kw_only=True):
-    """The sums of a receipt, or of several.
+    """The sums of one or several receipts.
 
     Attributes:
-        engine: that did it.
+        engine: that did the work.
         status: of the receipt.
-        runs: that are summed up here.
-        partitions: that were rewritten.
+        runs: number of runs that are summed up.
+        partitions: number of rewritten partitions.
         files, bytes: data files that were replaced, and their bytes.
-        into, into_bytes: data files that replaced them.
-        expired: snapshots or versions that went.
-        deleted_files, deleted_bytes: files that went.
+        into, into_bytes: data files that replaced them, and their bytes.
+        expired: number of snapshots or versions that expired.
+        deleted_files, deleted_bytes: files that were deleted, and their bytes.
         seconds: in all.
-        scan_seconds: of reading what was rewritten, as it was and as it is, where measured.
+        scan_seconds: time to read the rewritten files before and after; None where not measured.
     """
 
     engine: str
@@ -51,21 +51,21 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A table at one moment; or, of one that lies further back, on one day.
+    """A table at one moment, or the sum of older looks of one day.
 
     Attributes:
-        at: UNIX seconds; of several looks that of the last.
+        at: UNIX seconds; for a sum, the time of its last look.
         run_id: of the run that looked.
-        looks: how many are summed up here.
-        files, bytes, delete_files, metadata_files, versions: as measured; None where the table was
-            not, as after maintenance.
-        hours: commits of the seven days before, by the hour of the day (UTC).
-        latency: of what reads the table, on average since the look before, seconds; None where
-            nothing read it.
-        samples: over which that average was taken.
-        source: whose latency, as a rule names it.
-        due: why the table was due; empty where it was not.
-        maintained: what was done to it; None for a look that only looked.
+        looks: number of looks that are summed up.
+        files, bytes, delete_files, metadata_files, versions: as measured; ``files`` and ``bytes``
+            are None if the table was not measured, as after maintenance.
+        hours: number of commits in the preceding seven days, by hour of the day (UTC).
+        latency: average run time of the table's readers since the previous look, seconds; None if
+            there were no reads.
+        samples: number of run times in that average.
+        source: of the latency, as a rule names it.
+        due: why the table was due; empty if it was not.
+        maintained: the work done to the table; None for a look that only measured.
     """
 
     at: float
@@ -85,12 +85,12 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_compaction(self) -> bool:
-        """Files were rewritten: from here on readers find another table."""
+        """Whether files were rewritten. Latencies before and after are not comparable."""
         return self.maintained is not None and self.maintained.files > 0
 
     @property
     def day(self) -> str:
-        """The day of it (UTC)."""
+        """The date (UTC)."""
         return datetime.fromtimestamp(self.at, UTC).date().isoformat()
 
 
@@ -100,9 +100,9 @@ class Average:
 
     Attributes:
         seconds: weighted by samples.
-        looks: that it is of.
-        bytes: of the table at the last of these; None where unknown.
-        at: UNIX seconds of that.
+        looks: number of looks in it.
+        bytes: size of the table at the last of these; None if unknown.
+        at: time of the last of these, UNIX seconds.
     """
 
     seconds: float
@@ -116,8 +116,8 @@ class Best:
     """The lowest average seen after a compaction.
 
     Attributes:
-        seconds: of it.
-        growth: how much more there is to read today; at least 1.
+        seconds: that average.
+        growth: factor by which a read of today's table takes longer; at least 1.
     """
 
     seconds: float
@@ -125,35 +125,37 @@ class Best:
 
     @property
     def expected(self) -> float:
-        """Seconds that the table of today would take, were it as it was then."""
+        """The best average scaled to the size of today's table, in seconds."""
         return self.seconds * self.growth
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Looks at a table, in order of time."""
+    """The looks at a table, in order of time."""
 
     looks: tuple[Look, ...] = ()
 
     def plus(self, look: Look) -> History:
-        """With one more."""
+        """Return the history with one more look."""
         return History(in_order([*self.looks, look]))
 
     @property
     def last(self) -> Look | None:
-        """The newest look; None where there is none."""
+        """The newest look; None if there is none."""
         return self.looks[-1] if self.looks else None
 
     @property
     def maintained(self) -> float | None:
-        """When maintenance ended last, whatever it did, UNIX seconds; None for never."""
+        """When maintenance of any kind last ended, UNIX seconds; None for never."""
         return max((one.at for one in self.looks if one.maintained is not None), default=None)
 
     def averages(self, source: str) -> list[list[Average]]:
-        """The rolling average at each look with a latency, before and after each compaction.
+        """Return the rolling average at each look with a latency, in one list per compaction.
+
+        The first list is for the time before the first compaction.
 
         Args:
-            source: whose latency; others' cannot be compared with it.
+            source: of the latency. Looks with another source are not comparable, and are skipped.
         """
         found: list[list[Average]] = [[]]
         window: list[Look] = []
@@ -167,16 +169,17 @@ class History:
         return found
 
     def average(self, source: str) -> Average | None:
-        """The present average; None where no reader was seen since the last compaction."""
+        """Return the current average; None if there was no read since the last compaction."""
         current = self.averages(source)[-1]
         return current[-1] if current else None
 
     def best(self, source: str, growth: Callable[[int | None], float]) -> Best | None:
-        """The lowest seen after one of the last compactions; None where there is none.
+        """Return the lowest average after one of the last compactions; None if there is none.
 
         Args:
-            source: whose latency.
-            growth: how much more there is to read today than when the table had so many bytes.
+            source: of the latency.
+            growth: returns the factor by which a read of today's table takes longer than one of
+                the table when it had the given bytes.
         """
         found = [
             Best(one.seconds, growth(one.bytes))
@@ -187,13 +190,13 @@ class History:
 
 
 def look_of(measure: TableMeasure, now: float, run_id: str = "", *, due: str = "") -> Look:
-    """A look at a table as its metadata describes it.
+    """Return a look at a table by its metadata.
 
     Args:
         measure: of the table.
         now: UNIX seconds.
         run_id: of the run that looks.
-        due: why the table is due, where it is.
+        due: why the table is due; empty if it is not.
     """
     hours = [0] * 24
     for one in measure.commits:
@@ -213,7 +216,7 @@ def look_of(measure: TableMeasure, now: float, run_id: str = "", *, due: str = "
 
 
 def in_order(looks: Iterable[Look]) -> tuple[Look, ...]:
-    """By time; of a run that looked twice, as a repeated call does, the later look counts."""
+    """Order looks by time. Of two looks of one run, as by a repeated call, the later one counts."""
     found: dict[tuple[object, ...], Look] = {}
     for one in sorted(looks, key=lambda one: one.at):
         summed = one.looks > 1 or not one.run_id
@@ -224,7 +227,7 @@ def in_order(looks: Iterable[Look]) -> tuple[Look, ...]:
 
 
 def by_day(looks: Sequence[Look]) -> list[Look]:
-    """Looks of one day, one source and the time between two compactions as one."""
+    """Sum up the looks of each day, by source, and separately before and after maintenance."""
     found: list[Look] = []
     for _, group in groupby(looks, lambda one: (one.day, one.source, one.maintained is not None)):
         together = list(group)
@@ -236,7 +239,7 @@ def by_day(looks: Sequence[Look]) -> list[Look]:
 
 
 def _maintained_together(looks: Sequence[Look]) -> list[Look]:
-    """What rewrote files stays apart from what did not: averages restart there alone."""
+    """Sum up maintenance, but keep rewrites separate, because averages restart only there."""
     return [_summed(list(group)) for _, group in groupby(looks, lambda one: one.is_compaction)]
 
 

@@ -1,4 +1,4 @@
-"""Look at a table, note what was seen, and say whether it is due."""
+"""Looks at a table, records the look in its history, and decides whether the table is due."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compactor_tables.measures import TableMeasure
 from compactor_tables.observation_history import fold_history, keep_look, read_history
 from compactor_tables.observations import History, Look, Maintained, look_of
 
-# Looks at most that stand for a table without any yet.
+# Age of the oldest run times that count at a look.
 _FIRST_LOOK_SECONDS = 30 * 86_400.0
 
 OpenTimes = Callable[[LatencySource, TableAddress], RunTimes]
@@ -27,12 +27,12 @@ OpenTimes = Callable[[LatencySource, TableAddress], RunTimes]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A table, and where its history lies.
+    """A table, and the location of its history.
 
     Attributes:
         state: of the run.
         table: its address.
-        store: where the state is.
+        store: where the state lies.
     """
 
     state: S3Uri
@@ -40,12 +40,12 @@ class Watched:
     store: ObjectStore
 
     def history(self) -> History:
-        """What was seen so far."""
+        """Return the looks so far."""
         return read_history(self.state, self.table, self.store)
 
 
 def open_times(source: LatencySource, table: TableAddress) -> RunTimes:
-    """What a service of AWS knows."""
+    """Return the run times that an AWS service has recorded."""
     return open_run_times(source.kind, source.place, source.name, table)
 
 
@@ -59,20 +59,20 @@ def watch(
     nothing_to_do: bool = False,
     times: OpenTimes = open_times,
 ) -> Due:
-    """Look at a table.
+    """Look at a table, record the look, and return whether the table is due.
 
     Args:
         watched: the table.
-        measure: of it, now.
-        rule: of it.
+        measure: of the table, now.
+        rule: of the table.
         now: UNIX seconds.
         run_id: of the run that looks.
-        nothing_to_do: the plan has no step.
+        nothing_to_do: whether the plan has no steps.
         times: opens a source of latency.
 
     Raises:
         TransientStoreError: a service did not answer.
-        InvalidInput: there is no job as the rule names one, or it may not be asked about.
+        InvalidInput: the job that the rule names does not exist, or access to it is denied.
         IntegrityError: the history is damaged, or of a later version of this program.
     """
     history = watched.history()
@@ -90,7 +90,7 @@ def watch(
 
 
 def note_maintenance(watched: Watched, receipt: MaintenanceReceipt, now: float) -> None:
-    """Note what a run did to a table, once its receipt is there.
+    """Record in the history what a run did to a table, once its receipt is stored.
 
     Args:
         watched: the table.
@@ -102,7 +102,7 @@ def note_maintenance(watched: Watched, receipt: MaintenanceReceipt, now: float) 
 
 
 def sums_of(receipt: MaintenanceReceipt) -> Maintained:
-    """What a receipt comes to; partitions that were rolled back count for nothing."""
+    """Return the sums of a receipt; only partitions that are ``done`` count."""
     done = receipt.of(DONE)
     return Maintained(
         engine=receipt.engine,
@@ -123,18 +123,18 @@ def sums_of(receipt: MaintenanceReceipt) -> Maintained:
 def with_latency(
     look: Look, measure: TableMeasure, source: str, history: History, times: RunTimes | None
 ) -> Look:
-    """A look with the latency since the look before it.
+    """Add to a look the latency since the previous one.
 
     Args:
         look: at the table, now.
         measure: of the table, for the estimate.
-        source: whose latency, as a rule names it.
+        source: of the latency, as a rule names it.
         history: looks before this one.
-        times: what knows the run times of this source; None for the estimate.
+        times: run times of this source; None for the estimate.
 
     Raises:
         TransientStoreError: the service did not answer.
-        InvalidInput: there is no such job, or it may not be asked about.
+        InvalidInput: there is no such job, or access to it is denied.
     """
     if source == ESTIMATE or times is None:
         seconds = estimated_seconds(measure)
@@ -149,7 +149,7 @@ def with_latency(
 
 
 def mean(times: Sequence[RunTime]) -> tuple[float, int] | None:
-    """The average of run times, and how many there are; None where there is none."""
+    """Return the average of run times, and their number; None if there are no run times."""
     if not times:
         return None
     return sum(one.seconds for one in times) / len(times), len(times)

@@ -1,9 +1,9 @@
-"""The optimizers that Glue runs by itself: what an order wants of them, and what they did.
+"""Carries out an order by Glue's table optimizers, which Glue schedules itself.
 
-Glue decides when they run. So an order for them is a configuration, and a receipt the runs since
-the last look: what they took, what they did, and why they failed. Glue suspends an optimizer
-after four failures in a row ("Troubleshooting table optimizers" in its guide); nothing here wakes
-one up, because whatever made it fail is still there.
+So an order for them is a configuration, and a receipt lists their runs since the last look: cost,
+result and error. Glue suspends an optimizer after four consecutive failures ("Troubleshooting table
+optimizers" in its guide). A suspended optimizer is not switched on here, because the cause of its
+failures remains.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ COMPACTION, RETENTION, ORPHAN_FILES = "compaction", "retention", "orphan_file_de
 KINDS = (COMPACTION, RETENTION, ORPHAN_FILES)
 LOOKS_VERSION = 1
 MORE, ENDED = "more", "done"
-# So often a run that goes on is waited for: a minute each, by the state machine.
+# How often the state machine waits a minute for an optimizer's run in progress.
 MOST_LOOKS = 30
 _DAY = 86_400.0
 _SUSPENDS_AFTER = 4
@@ -58,7 +58,11 @@ _GOING_ON = ("starting", "in_progress")
 
 
 class OptimizerLooks(msgspec.Struct):
-    """When the last run began that a receipt covers, by type of optimizer; UNIX seconds."""
+    """The runs that receipts cover already.
+
+    Attributes:
+        seen: start of the latest such run, by type of optimizer, UNIX seconds.
+    """
 
     seen: dict[str, float] = msgspec.field(default_factory=dict)
 
@@ -67,11 +71,11 @@ _decode = decoder(OptimizerLooks)
 
 
 def wanted(order: Order, role_arn: str) -> dict[str, dict[str, Any]]:
-    """The configuration of each optimizer that an order asks for, as Glue's API has it.
+    """Return the configuration of each optimizer that an order asks for, in the form of Glue's API.
 
     Args:
-        order: whose columns Glue takes from the table's own sort order.
-        role_arn: that the optimizers take.
+        order: its ``columns`` are ignored, because Glue uses the table's own sort order.
+        role_arn: of the role that the optimizers assume.
     """
     common = {"roleArn": role_arn, "enabled": True}
     found: dict[str, dict[str, Any]] = {}
@@ -103,7 +107,7 @@ def _days(seconds: float) -> int:
 
 
 def holds(found: Any, needed: Any) -> bool:
-    """Whether a configuration says all that is needed; what else it says is its owner's."""
+    """Return whether a configuration includes all that is needed; other fields are ignored."""
     if isinstance(needed, Mapping):
         return isinstance(found, Mapping) and all(
             holds(found.get(name), value) for name, value in needed.items()
@@ -112,7 +116,7 @@ def holds(found: Any, needed: Any) -> bool:
 
 
 def _joined(found: Mapping[str, Any], needed: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration with what is needed in it; what else it says stays."""
+    """Return a configuration with the needed fields set; other fields stay."""
     joined = dict(found)
     for name, value in needed.items():
         inner = joined.get(name)
@@ -123,7 +127,7 @@ def _joined(found: Mapping[str, Any], needed: Mapping[str, Any]) -> dict[str, An
 
 
 def switched_on(table: TableAddress, optimizers: Optimizers) -> list[str]:
-    """Which optimizers Glue runs for a table; none for a table that is not in Glue."""
+    """Return the optimizers that are enabled for a table; empty for a table outside of Glue."""
     if table.kind != "glue":
         return []
     found = ((kind, optimizers.look(table, kind)) for kind in KINDS)
@@ -136,12 +140,12 @@ def _is_on(one: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerWork:
-    """An order for Glue, and what it takes to carry it out.
+    """Carries out one order by Glue's optimizers.
 
     Attributes:
         state: where the receipt lies.
-        role_arn: that the optimizers take.
-        dollars_per_dpu_hour: what Glue takes.
+        role_arn: of the role that the optimizers assume.
+        dollars_per_dpu_hour: Glue's price.
     """
 
     order: Order
@@ -153,10 +157,13 @@ class OptimizerWork:
     dollars_per_dpu_hour: float
 
     def look(self, looks: int) -> str:
-        """Set up what is missing, and note the runs; ``more`` while one goes on.
+        """Set up the optimizers, and record their runs.
 
         Args:
-            looks: so many were taken before in this run.
+            looks: number of earlier looks in this run.
+
+        Returns:
+            ``more`` while an optimizer is running and worth waiting for, else ``done``.
         """
         table = self.order.address
         seen = self._seen()
@@ -176,14 +183,14 @@ class OptimizerWork:
         receipt.status = "done" if receipt.is_sound else "failed"
         receipt.dollars = receipt.dpu_hours * self.dollars_per_dpu_hour
         write_receipt(receipt, self.state, self.store)
-        # After the receipt: a call that dies between them reports these runs again.
+        # After the receipt: a call that dies in between reports these runs again, and loses none.
         self._remember(runs, seen)
         return ENDED
 
     def _receipt(self) -> MaintenanceReceipt:
         order = self.order
         found = read_receipt(self.state, order.run_id, order.table, self.store)
-        # One that is there is of a call that was made twice: its runs are remembered.
+        # An existing receipt is that of a repeated call, whose runs are recorded as seen.
         return found or MaintenanceReceipt(
             table=order.table, run_id=order.run_id, engine=order.engine
         )
@@ -199,7 +206,7 @@ class OptimizerWork:
         runs: Sequence[Mapping[str, Any]],
         receipt: MaintenanceReceipt,
     ) -> bool:
-        """Make an optimizer, or change it; True where Glue has suspended it, which stays."""
+        """Create or update an optimizer; return True if Glue has suspended it, and leave it so."""
         table = self.order.address
         found = self.optimizers.look(table, kind)
         if found is None:
@@ -261,7 +268,7 @@ def _judge(
     suspended: Sequence[str],
     receipt: MaintenanceReceipt,
 ) -> None:
-    """What of the runs is an error now: an optimizer that sleeps, or failed the last time."""
+    """Record as error an optimizer that is suspended, or whose latest run failed."""
     receipt.error = receipt.cause = ""
     for kind, some in runs.items():
         latest = next((one for one in some if one.get("eventType") not in _GOING_ON), None)

@@ -1,4 +1,4 @@
-"""What a run wants done with one table; its executor needs nothing else."""
+"""The work order for one table, which holds everything that its executor needs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from compactor.settings.uris import S3Uri
 from compactor_tables import document_keys as places
 
 ORDER_VERSION = 1
-# The steps, in the order in which they are done. Nothing is let go of before the rows of what
-# replaced it were compared.
+# The steps in order of execution. Nothing expires before the rows of the rewrite were compared.
 REWRITE = "rewrite"
 DELETES = "deletes"
 MANIFESTS = "manifests"
@@ -21,24 +20,25 @@ CHECKPOINT = "checkpoint"
 EXPIRE = "expire"
 ORPHANS = "orphans"
 STEPS = (REWRITE, DELETES, MANIFESTS, CHECKPOINT, EXPIRE, ORPHANS)
-#: A step of its own, with no other: the table becomes what it was before a run's rewrites.
+#: Restores the table to its version from before a run's rewrites. Never combined with other steps.
 UNDO = "undo"
-# A reader of an old version, or a writer whose files no version names yet, loses data below.
+# Shorter retention can take files from readers of an old version, and from writers whose files no
+# version names yet.
 LEAST_KEEP_SECONDS = 7 * 86_400.0
 LEAST_ORPHAN_SECONDS = 3 * 86_400.0
-# How a partition is rewritten.
+# Strategies of a rewrite.
 BINPACK, SORT, ZORDER, NUMBER = "binpack", "sort", "zorder", "number"
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """One column of what makes a partition.
+    """One partition field and the value that selects a partition.
 
     Attributes:
-        column: of the table; the source column where the partition is of a transform.
+        column: of the table; for a transform, its source column.
         transform: ``identity``, ``year``, ``month``, ``day``, ``hour``, ``bucket[16]``,
             ``truncate[4]`` or ``void``, as Iceberg's specification spells them.
-        value: as the metadata has it, in text (Iceberg's human form of a transform, Delta's text
-            of a value); None where it is null.
+        value: text as in the metadata (Iceberg's human-readable form of a transform, Delta's
+            serialized value); None for null.
     """
 
     column: str
@@ -51,11 +51,11 @@ class PartitionOrder(msgspec.Struct, frozen=True):
 
     Attributes:
         name: as its engine writes it, such as ``day=2026-11-01``; empty for a whole table.
-        spec: the id of Iceberg's partition spec; 0 for Delta. Of an older one, all files that
-            ``where`` selects are rewritten, of any spec.
-        where: what its rows have in common; empty for a whole table.
-        files, bytes, into: what the plan foretells: data files read, of so many bytes, and
-            files written.
+        spec: id of Iceberg's partition spec; 0 for Delta. If it is an older one, all files that
+            ``where`` selects are rewritten, whatever their spec.
+        where: partition values that its rows share; empty for a whole table.
+        files, bytes, into: the plan's estimate of data files read, their bytes, and files
+            written.
     """
 
     name: str
@@ -67,35 +67,35 @@ class PartitionOrder(msgspec.Struct, frozen=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done with a table in one run.
+    """The work on one table in one run.
 
     Attributes:
         run_id: of the run.
         table: address, as a run's input names a table.
-        engine: ``spark``, ``athena`` or ``glue``; ``none`` where nothing is to be done.
-        reason: of that choice, for a person.
-        rule: which rule matched, for a person.
-        measured: the table's version when it was measured: a snapshot's id, or a number.
+        engine: ``spark``, ``athena`` or ``glue``; ``none`` if there is nothing to do.
+        reason: human-readable reason for the choice of engine.
+        rule: human-readable text of the rule that matched.
+        measured: the table's version when it was measured: a snapshot id, or a version number.
         steps: of :data:`STEPS`, in that order.
         how: ``binpack``, ``sort``, ``zorder``, or ``number``: each partition as
             ``num_files`` files.
-        columns: to sort by (``"day desc"``) or whose values shall lie together.
-        target_bytes: of a data file.
-        num_files: of a partition, where ``how`` is ``number``.
-        min_files: a partition with fewer files to rewrite is left.
-        partitions: to rewrite, in order of their names.
+        columns: to sort by (``"day desc"``), or to cluster by with ``zorder``.
+        target_bytes: target size of a data file.
+        num_files: files per partition, if ``how`` is ``number``.
+        min_files: a partition with fewer files to rewrite is left as it is.
+        partitions: to rewrite, ordered by name.
         verify_rows: whether rows are counted and hashed before and after.
-        keep_seconds: how long snapshots or files of old versions stay.
-        keep_versions: snapshots that stay whatever their age.
-        orphan_seconds: how old a file that nothing names must be to go.
-        below_floor: said twice that ``keep_seconds`` may be below :data:`LEAST_KEEP_SECONDS`, and
+        keep_seconds: how long snapshots or files of old versions are kept.
+        keep_versions: snapshots that are kept whatever their age.
+        orphan_seconds: minimum age at which an unreferenced file is deleted.
+        below_floor: explicit consent to ``keep_seconds`` below :data:`LEAST_KEEP_SECONDS`, and to
             ``orphan_seconds`` below :data:`LEAST_ORPHAN_SECONDS`.
-        undo_run: with the step ``undo``, the run whose rewrites are undone; empty where
+        undo_run: with the step ``undo``, the run whose rewrites are undone; empty if
             ``measured`` is the version to return to.
         undo_seconds: how long the rewrite can be undone.
-        closed_before: UNIX seconds; a partition that a commit touched since then is left. Zero
-            where nothing says so.
-        until: UNIX seconds; nothing new is begun then. None where nothing says so.
+        closed_before: UNIX seconds; a partition that a commit has touched since is left as it is.
+            Zero for no such limit.
+        until: UNIX seconds after which nothing new is begun; None for no such limit.
     """
 
     run_id: str
@@ -123,7 +123,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> TableAddress:
-        """The table."""
+        """The table's address, parsed."""
         return parse_table(self.table)
 
 
@@ -131,14 +131,14 @@ _decode = decoder(Order)
 
 
 def write_order(order: Order, state: S3Uri, store: ObjectStore) -> str:
-    """Leave an order where the engine finds it; returns its URI."""
+    """Store an order where its engine finds it; return its URI."""
     bucket, key = places.order_key(state, order.run_id, order.address)
     leave_document(store, (bucket, key), order, ORDER_VERSION)
     return f"s3://{bucket}/{key}"
 
 
 def find_order(bucket: str, key: str, store: ObjectStore) -> Order | None:
-    """An order again; None where there is none.
+    """Read an order, or return None if there is none.
 
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.
@@ -147,10 +147,10 @@ def find_order(bucket: str, key: str, store: ObjectStore) -> Order | None:
 
 
 def read_order(bucket: str, key: str, store: ObjectStore) -> Order:
-    """An order again.
+    """Read an order.
 
     Raises:
-        ObjectMissing: there is none.
+        ObjectMissing: there is no such order.
         IntegrityError: a later version of this program wrote it, or it is damaged.
     """
     return read_document(store, (bucket, key), _decode, ORDER_VERSION)

@@ -1,4 +1,4 @@
-"""What a run says of one table: its line of the report, from plan, receipt and failure."""
+"""The outcome of one table in a run: its entry in the report, from plan, order and receipt."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from compactor_tables.orders import REWRITE, Order
 
 OUTCOME_VERSION = 1
 MORE = "more"
-# Engines that work partition by partition, and count rows where the order says so.
+# Engines that work partition by partition, and count rows if the order asks for it.
 _COUNTING = ("spark", "athena")
 _LONGEST_WHY = 2_000
 
 
 class Foretold(msgspec.Struct, frozen=True, kw_only=True):
-    """What the plan said would come of it."""
+    """The plan's estimate: files and bytes read, files written, and cost."""
 
     files: int = 0
     bytes: int = 0
@@ -40,20 +40,20 @@ class Foretold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, kw_only=True):
-    """What became of a table in a run.
+    """The outcome of one table in a run.
 
     Attributes:
-        status: ``done``; ``left``: nothing was to be done, or it has another owner; ``more``:
-            time ended first, or another writer's commits came first; ``failed``.
-        engine: that did it; ``none`` for a table that was left.
-        why: of the choice, of what was left, or of the failure.
-        foretold: by the plan.
+        status: ``done``; ``left``: there was nothing to do, or another owner has the table;
+            ``more``: time ran out, or other writers' commits came first; ``failed``.
+        engine: that did the work; ``none`` for a table that was left.
+        why: reason for the choice of engine, for work that was left, or for the failure.
+        foretold: the plan's estimate.
         files, bytes: data files that were replaced, and their bytes.
-        into, into_bytes: data files that replaced them.
-        partitions: that were rewritten.
-        gave_way: partitions where another writer's commit came first.
-        rows: that were counted before and after, and are the same.
-        undo, undo_until: the version that ``undo`` returns to, and UNIX seconds until when.
+        into, into_bytes: data files that replaced them, and their bytes.
+        partitions: number of rewritten partitions.
+        gave_way: number of partitions in which another writer's commit came first.
+        rows: number of rows that were counted before and after, and are the same.
+        undo, undo_until: the version that ``undo`` returns to, and until when, UNIX seconds.
     """
 
     table: str
@@ -82,7 +82,7 @@ class Outcome(msgspec.Struct, kw_only=True):
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """Human-readable summary in one line."""
         if self.status == LEFT:
             return f"{self.table}: left, {self.why}"
         parts = [f"{self.files:,} files to {self.into:,}" if self.files else "no file rewritten"]
@@ -100,13 +100,13 @@ class Outcome(msgspec.Struct, kw_only=True):
 def outcome_of(
     plan: Mapping[str, Any], order: Order | None, receipt: MaintenanceReceipt | None
 ) -> Outcome:
-    """What became of a table whose engine has ended, or never began.
+    """Return the outcome of a table whose engine has ended, or never began.
 
     Args:
-        plan: what was planned, ``table``, ``run_id``, ``engine``, ``reason``, ``rule`` and
-            ``foretold``; also of a table whose engine was taken back, as ``none``.
-        order: what was to be done; None where there is none.
-        receipt: what was done; None where nothing left one.
+        plan: ``table``, ``run_id``, ``engine``, ``reason``, ``rule`` and ``foretold``. The engine
+            is ``none`` also where the choice of an engine was withdrawn.
+        order: what was to be done; None if nothing was ordered.
+        receipt: what was done; None if no engine left a receipt.
     """
     expected = plan.get("foretold") or {}
     outcome = Outcome(
@@ -157,7 +157,7 @@ def _add(outcome: Outcome, receipt: MaintenanceReceipt) -> None:
 
 
 def _fault(order: Order | None, receipt: MaintenanceReceipt) -> str:
-    """Why a receipt is not of a success; empty where it is."""
+    """Return why a receipt counts as a failure; empty if it is one of success."""
     if receipt.error:
         return ": ".join(text for text in (receipt.error, receipt.cause) if text)
     broken = receipt.of(FAILED, ROLLED_BACK)
@@ -193,13 +193,13 @@ _decode = decoder(Outcome)
 
 
 def write_outcome(outcome: Outcome, state: S3Uri, store: ObjectStore) -> None:
-    """Leave an outcome where the report looks for it."""
+    """Store an outcome where the report looks for it."""
     place = places.outcome_key(state, outcome.run_id, parse_table(outcome.table))
     leave_document(store, place, outcome, OUTCOME_VERSION)
 
 
 def read_outcome(state: S3Uri, run_id: str, table: str, store: ObjectStore) -> Outcome | None:
-    """The outcome of a table; None where there is none.
+    """Read the outcome of a table; return None if there is none.
 
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.

@@ -1,4 +1,4 @@
-"""What a maintenance run is asked to do."""
+"""The input of a maintenance run, and its checks."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class MaintenanceRequest:
 
     @property
     def state(self) -> S3Uri:
-        """Where the run's documents lie."""
+        """The prefix of the run's documents."""
         return parse_location(self.s3_state_uri)
 
 
@@ -125,11 +125,11 @@ def read_request(document: object, *, reads_only: bool = False) -> MaintenanceRe
 
     Args:
         document: an object, decoded from JSON.
-        reads_only: nothing is written for it, so that no state need be named; ``s3_state_uri`` is
+        reads_only: the caller writes nothing, so the document may omit ``s3_state_uri``, which is
             empty then.
 
     Raises:
-        InvalidInput: names the field, the value and what is accepted.
+        InvalidInput: a field is invalid; the error names it, its value and what is accepted.
     """
     if not isinstance(document, Mapping):
         raise InvalidInput("input", document, "an object of fields (docs/maintenance.md)")

@@ -1,8 +1,8 @@
-"""Which files an engine's own compaction would rewrite, and into how many: before it is asked.
+"""Predicts which files an engine's own compaction would rewrite, and into how many.
 
 Iceberg: SizeBasedFileRewritePlanner and BinPackRewriteFilePlanner of 1.11. Delta: OPTIMIZE of 4.2
-(OptimizeTableCommand). Both pack files of one partition into groups; Iceberg leaves a group alone
-that is not worth it, Delta one of a single file.
+(OptimizeTableCommand). Both pack the files of one partition into groups. Iceberg skips a group
+that is not worth it, Delta a group of a single file.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from compactor.sizes import GIB, MIB
 from compactor_tables.measures import DataFile
 
 _LARGEST_GROUP = 100 * GIB
-# Of Iceberg: write.parquet.row-group-size-bytes, read.split.planning-lookback, and what a planner
-# adds to an even share.
+# Iceberg's write.parquet.row-group-size-bytes, its read.split.planning-lookback, and what its
+# planner adds to an even share.
 _ROW_GROUP = 128 * MIB
 _LOOKBACK = 10
 _SPLIT_OVERHEAD = 5 * 1024
@@ -25,12 +25,12 @@ _SPLIT_OVERHEAD = 5 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """What a rewrite takes, and leaves.
+    """What a rewrite reads and writes.
 
     Attributes:
-        files: that it reads, and replaces.
-        bytes: of these.
-        into: files that it writes.
+        files: number of files that it reads and replaces.
+        bytes: total size of these.
+        into: number of files that it writes.
     """
 
     files: int = 0
@@ -43,13 +43,13 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class IcebergPacking:
-    """The options of ``rewrite_data_files``; None stands for what it takes by itself.
+    """The packing of Iceberg's ``rewrite_data_files``; defaults are the procedure's own.
 
     Attributes:
-        target_bytes: of a file that it writes.
-        min_files: a group of so many is rewritten, however small.
-        most_deletes: a file with so many delete files is rewritten.
-        deleted_share: one of which so much is deleted is.
+        target_bytes: target size of a file that it writes.
+        min_files: a group of at least this many files is rewritten, however small.
+        most_deletes: a file with at least this many delete files is rewritten.
+        deleted_share: a file with at least this share of deleted rows is rewritten.
     """
 
     target_bytes: int
@@ -58,7 +58,7 @@ class IcebergPacking:
     deleted_share: float = 0.3
 
     def rewrites(self, files: Iterable[DataFile]) -> Rewrite:
-        """What it does to the files of one partition."""
+        """Return what is rewritten of the files of one partition."""
         taken = [one for one in files if self._is_wanted(one)]
         worth = [group for group in _packed(taken, _LARGEST_GROUP) if self._is_worth_it(group)]
         found = Rewrite()
@@ -94,11 +94,11 @@ class IcebergPacking:
         )
 
     def _tasks(self, group: Sequence[DataFile], size: int) -> int:
-        """How many files the tasks write that read a group.
+        """Return how many files the tasks that read a group write.
 
-        What they read are row groups, which are not divided: of files that are a little more than
-        half of what a task takes, each is a task. A task begins a new file when one is full; rows
-        that are deleted take no room in it.
+        Tasks read whole row groups: if files are a little larger than half of a task's input, each
+        file is a task. A task begins a new file when the current one is full; deleted rows take no
+        room in it.
         """
         even = size // self.outputs(size) + _SPLIT_OVERHEAD
         most = min(max(even, self.target_bytes), self._write_most)
@@ -111,10 +111,10 @@ class IcebergPacking:
         return self.target_bytes + (self._largest - self.target_bytes) // 2
 
     def outputs(self, size: int) -> int:
-        """Into how many files it writes a group of so many bytes.
+        """Return the number of files that a group of ``size`` bytes is written as.
 
-        A remainder that is no file of its own is spread over the others, as long as these do not
-        become more than a tenth larger for it.
+        A remainder too small for a file of its own is spread over the others, as long as these
+        grow by no more than a tenth.
         """
         if size < self.target_bytes:
             return 1
@@ -127,19 +127,19 @@ class IcebergPacking:
 
 @dataclass(frozen=True, slots=True)
 class DeltaPacking:
-    """The settings of OPTIMIZE.
+    """The packing of Delta's OPTIMIZE.
 
     Attributes:
-        target_bytes: files below it are taken, and packed up to it
+        target_bytes: smaller files are taken, and packed up to this size
             (``spark.databricks.delta.optimize.minFileSize`` and ``maxFileSize``).
-        deleted_share: a file of which more is deleted is taken, whatever its size.
+        deleted_share: a file with a larger share of deleted rows is taken, whatever its size.
     """
 
     target_bytes: int = GIB
     deleted_share: float = 0.05
 
     def rewrites(self, files: Iterable[DataFile]) -> Rewrite:
-        """What it does to the files of one partition."""
+        """Return what is rewritten of the files of one partition."""
         taken = sorted((one for one in files if self._is_wanted(one)), key=lambda one: one.size)
         found = Rewrite()
         for group in _packed(taken, self.target_bytes):
@@ -156,14 +156,14 @@ class DeltaPacking:
 
 
 def into_number(files: Sequence[DataFile], number: int) -> Rewrite:
-    """A partition rewritten as so many files; nothing where it has no more than that."""
+    """Return the rewrite of a partition as ``number`` files; empty if it has no more than that."""
     if len(files) <= number:
         return Rewrite()
     return Rewrite(len(files), sum(one.size for one in files), number)
 
 
 def _packed(files: Iterable[DataFile], most: int) -> Iterator[list[DataFile]]:
-    """Files in their order, as many in a group as fit."""
+    """Group files in their order, as many per group as fit."""
     group: list[DataFile] = []
     size = 0
     for one in files:
@@ -177,7 +177,7 @@ def _packed(files: Iterable[DataFile], most: int) -> Iterator[list[DataFile]]:
 
 
 def _pieces(size: int, most: int) -> Iterator[int]:
-    """A size, divided into as many as are full, and the rest."""
+    """Divide a size into pieces of ``most`` and a remainder."""
     whole, rest = divmod(size, most)
     yield from (most for _ in range(whole))
     if rest:
@@ -185,19 +185,19 @@ def _pieces(size: int, most: int) -> Iterator[int]:
 
 
 def _live(one: DataFile) -> float:
-    """Which share of its rows is not deleted, as far as that is known."""
+    """Return the share of rows that are not deleted; 1 if the number of rows is unknown."""
     return 1 - min(one.deleted, one.rows) / one.rows if one.rows else 1.0
 
 
 def _bins(pieces: Iterable[tuple[int, float]], most: int, lookback: int) -> Iterator[float]:
-    """What is alive in bins, into which pieces are put as Iceberg's BinPacking does it.
+    """Pack pieces as Iceberg's BinPacking does, and return the live bytes of each bin.
 
-    Each goes into the first that has room; of more open ones than may be, the fullest is closed.
+    A piece goes into the first bin with room. If too many bins are open, the fullest is closed.
 
     Args:
-        pieces: size and living share of each.
-        most: that a bin takes.
-        lookback: bins that are open.
+        pieces: size of each, and the share of it that is not deleted.
+        most: capacity of a bin, in bytes.
+        lookback: maximum number of open bins.
     """
     bins: list[tuple[int, float]] = []
     for size, share in pieces:

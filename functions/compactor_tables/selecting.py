@@ -1,8 +1,8 @@
-"""Which partitions of a table are rewritten, and what becomes of the others. Pure.
+"""Selects the partitions of a table to rewrite, with a reason for each of the others. Pure.
 
-A partition is left while it is written: a rewrite makes another writer's DELETE or MERGE fail.
-The others are packed as the engine would pack them, and taken in the order of what a byte of
-rewriting saves, until a run has enough.
+A partition that is still written is left alone, because a rewrite makes another writer's DELETE
+or MERGE fail. The others are packed as the engine would pack them, and taken in order of files
+saved per byte rewritten, up to the limit of a run.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from compactor_tables.measures import (
 )
 from compactor_tables.rewrite_packing import DeltaPacking, IcebergPacking, Rewrite, into_number
 
-# optimize_rewrite_delete_file_threshold of Athena, which looks at no share of deleted rows
-# ("Optimize Iceberg tables").
+# Athena's optimize_rewrite_delete_file_threshold; it ignores the share of deleted rows ("Optimize
+# Iceberg tables").
 _ATHENA_DELETES = 2
 _NO_SHARE = 2.0
-# What Iceberg takes for a file that deletes have worn, Delta's PURGE is called for as well.
+# Share of deleted rows from which Iceberg rewrites a file, and we call Delta's PURGE.
 _WORN_SHARE = 0.3
 _NOTHING = Rewrite()
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """One partition, and what is to become of it.
+    """One partition, and what is planned for it.
 
     Attributes:
-        partition: as measured; of an older partition spec, with all files in it, of any spec.
-        rewrite: what is read, and written; nothing where it is left.
-        deletes: its delete files or vectors are dealt with, whether or not files are rewritten.
-        left: why it is not rewritten, for a person; empty where it is.
+        partition: as measured; one of an older partition spec includes all files in it, whatever
+            their spec.
+        rewrite: what is read and written; empty if it is left alone.
+        deletes: whether its delete files or vectors are cleaned up, with or without a rewrite.
+        left: human-readable reason why it is not rewritten; empty if it is.
     """
 
     partition: PartitionMeasure
@@ -49,23 +50,23 @@ class Selected:
 
     @property
     def is_taken(self) -> bool:
-        """Whether anything is done to it."""
+        """Whether it is rewritten or its deletes are cleaned up."""
         return not self.left
 
     @property
     def gain(self) -> float:
-        """Files less for each byte that is rewritten."""
+        """Files saved per byte rewritten."""
         return (self.rewrite.files - self.rewrite.into) / max(1, self.rewrite.bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """How the partitions of a table are looked at.
+    """The criteria by which partitions are selected.
 
     Attributes:
         measure: of the table.
         rule: that matched.
-        engine: that would rewrite it.
+        engine: that would rewrite the table.
         now: UNIX seconds.
     """
 
@@ -76,20 +77,20 @@ class Selection:
 
     @property
     def target_bytes(self) -> int:
-        """Target size of a data file."""
+        """Target size of a data file, in bytes."""
         return self.rule.target_bytes or self.measure.target_bytes
 
     @property
     def closed_before(self) -> float:
-        """UNIX seconds; what a commit touched since then is left."""
+        """UNIX seconds; partitions that a commit has touched since are left alone."""
         return self.now - self.rule.closed_after_seconds
 
     def select(self) -> list[Selected]:
-        """All partitions, in the order in which they are measured."""
+        """Return all partitions, in the order of the measure."""
         return self._cut([self._look(one) for one in grouped(self.measure)])
 
     def _cut(self, found: list[Selected]) -> list[Selected]:
-        """Leave what is more than a run may rewrite, beginning with what gains least."""
+        """Leave out partitions beyond the run's byte limit, preferring those that gain most."""
         room = self.rule.most_bytes
         worst_first = sorted(
             (n for n, one in enumerate(found) if one.is_taken),
@@ -148,18 +149,18 @@ class Selection:
         return found
 
     def _whole(self, files: Sequence[DataFile], into: int) -> Rewrite:
-        """Rows are sorted over a whole partition, or not at all."""
+        """Return the rewrite of a whole partition, because sorting needs all of its rows."""
         if len(files) < self.rule.min_files:
             return _NOTHING
         return Rewrite(len(files), _size(files), into)
 
     def _wears(self, files: Sequence[DataFile], rewrite: Rewrite) -> bool:
-        """Whether deletes are to be dealt with by a step of their own."""
+        """Return whether deletes need a step of their own."""
         if self.measure.format == DELTA:
-            # What is packed again has no vectors any more.
+            # Rewritten files have no deletion vectors.
             return not rewrite.files and any(_is_worn(one) for one in files)
         if rewrite.files and any(one.deletes for one in files):
-            # Of files that are gone, the deletes stay.
+            # A rewrite leaves the delete files of the data files that it replaces.
             return True
         return any(one.deletes >= self.rule.min_files for one in files)
 

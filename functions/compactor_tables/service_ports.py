@@ -1,4 +1,4 @@
-"""What maintenance asks of AWS's services."""
+"""Ports to the AWS services that maintenance uses."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from compactor_tables.touched_partitions import Touched
 
 
 class Catalog(Protocol):
-    """The catalog of Iceberg tables, as far as is needed outside of an engine."""
+    """The part of an Iceberg catalog that is needed outside of an engine."""
 
     def metadata_uri(self, table: TableAddress) -> str:
-        """Where a table's metadata file lies.
+        """Return the URI of a table's current metadata file.
 
         Raises:
             InvalidInput: there is no such table, it is not an Iceberg table, or it may not be read.
@@ -23,13 +23,13 @@ class Catalog(Protocol):
 
 
 class Writes(Protocol):
-    """What the snapshots of an Iceberg table wrote, by its manifests."""
+    """The partitions that snapshots of an Iceberg table wrote, by its manifests."""
 
     def touched(self, metadata_uri: str, snapshot_id: str) -> Sequence[Touched]:
-        """The partitions that a snapshot added files to, or took files from.
+        """Return the partitions that a snapshot added files to or removed files from.
 
         Args:
-            metadata_uri: a metadata file of the table that has the snapshot.
+            metadata_uri: of a metadata file that names the snapshot.
             snapshot_id: of the snapshot.
 
         Raises:
@@ -40,10 +40,10 @@ class Writes(Protocol):
 
 
 class Queries(Protocol):
-    """What queries answered."""
+    """Results of queries."""
 
     def rows(self, query_id: str) -> Sequence[Sequence[str]]:
-        """The first rows of a result, without the names of columns; at most 999.
+        """Return the first rows of a result, at most 999, without the header.
 
         Raises:
             InvalidInput: there is no such result, or it may not be read.
@@ -55,22 +55,22 @@ class Queries(Protocol):
 class Optimizers(Protocol):
     """The optimizers that Glue runs for tables, by table and type.
 
-    Documents are those of Glue's API. Every method may raise TransientStoreError, and InvalidInput
-    for what may not be asked.
+    Documents have the form of Glue's API. Every method may raise TransientStoreError, and
+    InvalidInput if access is denied.
     """
 
     def look(self, table: TableAddress, kind: str) -> Mapping[str, Any] | None:
-        """One optimizer (``TableOptimizer``); None where there is none."""
+        """Return one optimizer (``TableOptimizer``), or None if it does not exist."""
         ...
 
     def create(self, table: TableAddress, kind: str, configuration: Mapping[str, Any]) -> None:
-        """Make one. Raises AlreadyExists."""
+        """Create an optimizer. Raises AlreadyExists."""
         ...
 
     def update(self, table: TableAddress, kind: str, configuration: Mapping[str, Any]) -> None:
-        """Give one another configuration. Raises ObjectMissing."""
+        """Replace an optimizer's configuration. Raises ObjectMissing."""
         ...
 
     def runs(self, table: TableAddress, kind: str, most: int) -> Sequence[Mapping[str, Any]]:
-        """The newest runs of an optimizer (``TableOptimizerRun``), newest first."""
+        """Return at most ``most`` runs of an optimizer (``TableOptimizerRun``), newest first."""
         ...

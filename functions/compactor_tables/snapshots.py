@@ -1,6 +1,6 @@
-"""What an Iceberg table's metadata file says of its snapshots, columns and properties.
+"""Reads the snapshots, columns and properties in an Iceberg table's metadata file.
 
-Read by itself, as plain JSON: work on a table by Athena needs no library of Iceberg's.
+The file is read as plain JSON, so that work by Athena needs no Iceberg library.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
 
     Attributes:
         timestamp_ms: when it was made, UNIX milliseconds.
-        parent_snapshot_id: of the one before it; None for a first one.
-        manifest_list: URI; None in tables of Iceberg's first days.
+        parent_snapshot_id: of the previous snapshot; None for the first one.
+        manifest_list: its URI; None in early format-1 tables, which have none.
         schema_id: of the schema that it was written with.
     """
 
@@ -35,7 +35,7 @@ class Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
 
     @property
     def only_rewrites(self) -> bool:
-        """It has the rows of the snapshot before it, in other files."""
+        """Whether it holds the rows of its parent in other files."""
         return self.summary.get("operation") == "replace"
 
 
@@ -69,15 +69,15 @@ _decode = msgspec.json.Decoder(_Metadata).decode
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table as one metadata file has it.
+    """The state of a table by one metadata file.
 
     Attributes:
-        current: the snapshot that readers see; empty for a table without rows.
+        current: id of the snapshot that readers see; empty for a table without one.
         snapshots: by id.
         types: of top-level columns, as Iceberg writes them; a nested one is ``struct``, ``list``
             or ``map``.
-        kept: ids that a branch or tag names.
-        columns: names of those of the current snapshot's schema, in its order.
+        kept: ids of snapshots that a branch or tag names.
+        columns: column names of the current snapshot's schema, in its order.
     """
 
     location: str
@@ -89,11 +89,11 @@ class TableState:
     columns: Sequence[str] = ()
 
     def writers(self, since: float, measured: str) -> list[str] | None:
-        """Ids of snapshots that changed rows, the newest first; None where some have expired.
+        """Return the ids of snapshots that changed rows, newest first; None if some have expired.
 
         Args:
-            since: UNIX seconds; older ones do not count.
-            measured: id of a snapshot that was looked at; nor does that, and what was before it.
+            since: UNIX seconds; older snapshots do not count.
+            measured: id of a snapshot that, like its ancestors, does not count.
         """
         found: list[str] = []
         for one in self._back_to(measured):
@@ -106,16 +106,20 @@ class TableState:
         return found
 
     def since(self, name: str) -> list[Snapshot] | None:
-        """What was committed after a snapshot, the newest first; None where some have expired.
+        """Return the snapshots after a given one, newest first; None if some have expired.
 
         Args:
-            name: its id.
+            name: id of the given snapshot.
         """
         found = [*self._back_to(name)]
         return None if None in found else [one for one in found if one is not None]
 
     def _back_to(self, name: str) -> Iterator[Snapshot | None]:
-        """Back to the parent of a snapshot; None, at the end, where it has expired."""
+        """Go back from the current snapshot to the one after ``name``.
+
+        Yields:
+            Each snapshot, newest first; None at the end, if the next one has expired.
+        """
         current = self.current
         while current and current != name:
             one = self.snapshots.get(current)
@@ -124,12 +128,12 @@ class TableState:
             current = "" if parent is None else f"{parent}"
 
     def due(self, now: float, keep_seconds: float, keep_versions: int) -> list[Snapshot]:
-        """Snapshots that an expiry with these bounds takes away, the oldest first.
+        """Return the snapshots that an expiry with these limits removes, oldest first.
 
         Args:
             now: UNIX seconds.
-            keep_seconds: younger ones stay.
-            keep_versions: so many of the newest stay in any case.
+            keep_seconds: younger snapshots stay.
+            keep_versions: number of newest snapshots that stay in any case.
         """
         ordered = sorted(self.snapshots.values(), key=lambda one: one.timestamp_ms)
         old = ordered[: max(0, len(ordered) - max(1, keep_versions))]
@@ -142,11 +146,11 @@ class TableState:
 
 
 def read_state(where: str, body: bytes) -> TableState:
-    """A metadata file, compressed or not.
+    """Decode a metadata file, compressed or not.
 
     Args:
         where: its URI.
-        body: what it holds.
+        body: its content.
 
     Raises:
         IntegrityError: it is invalid.
@@ -156,7 +160,7 @@ def read_state(where: str, body: bytes) -> TableState:
         found = _decode(plain)
     except (msgspec.MsgspecError, ValueError, OSError, EOFError) as error:
         raise IntegrityError(f"{where} is no metadata of an Iceberg table: {error}") from error
-    # -1 stood for none in the first version of the format.
+    # Format version 1 wrote -1 for no snapshot.
     current = "" if found.current_snapshot_id in (None, -1) else f"{found.current_snapshot_id}"
     snapshots = {f"{one.snapshot_id}": one for one in found.snapshots}
     now = _schema(found, found.current_schema_id)

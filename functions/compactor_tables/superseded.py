@@ -1,17 +1,18 @@
-"""Tags on data files of Delta tables that a rewrite replaced, for a lifecycle rule to move.
+"""Tags the data files of Delta tables that a rewrite replaced, for a lifecycle rule to move them.
 
-Until VACUUM such a file is read by old versions alone. It is marked by a tag, not by a prefix:
-files that the table is made of lie beside it. No file that the current version names may have the
-tag, and a RESTORE brings files back to life. So:
+Until VACUUM, only old versions read such a file. It is marked by a tag, because live files of the
+table share its prefix. No file of the current version may have the tag, and a RESTORE makes old
+files live again. So:
 
-- which files a run may tag is written down before the first is tagged: a later run knows
-  where to look, whatever the run came to;
-- before each batch the table's version is asked for, and what it names is left out;
-- after each batch it is asked for again: what came to life meanwhile is untagged;
-- each run begins by untagging what is alive, and our own RESTORE by untagging all.
+- the list of files that a run may tag is stored before the first is tagged, so that a later run
+  finds them, however the run ended;
+- before each batch the table's current version is read, and its files are left out;
+- after each batch it is read again, and files that became live meanwhile are untagged;
+- each run begins by untagging live files, and our own RESTORE by untagging all files.
 
-What remains: a RESTORE by another writer is seen by the next run only. And a tag that another
-writer sets between our look at a file's tags and our PUT is lost, for S3 has no condition on tags.
+Not guaranteed: a RESTORE by another writer is only noticed by the next run. And a tag that another
+writer sets between our GET of a file's tags and our PUT is lost, because S3 has no conditional
+requests for tags.
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ from compactor.settings.uris import S3Uri
 from compactor_tables import document_keys as places
 from compactor_tables.maintenance_receipts import DONE, MaintenanceReceipt
 
-#: The tag, and what a lifecycle rule goes by.
+#: Key and value of the tag, which a lifecycle rule filters by.
 TAG, VALUE = "s3-compactor", "superseded"
 SUPERSEDED_VERSION = 1
 _BATCH = 500
 _CONCURRENT = 16
-# S3's limit; a file whose owner has used it up stays where it is.
+# S3's limit of tags per object. A file that has that many from its owner is not tagged.
 _MOST_TAGS = 10
 _SCHEMES = ("s3://", "s3a://", "s3n://")
 _LOG = "_delta_log/"
 
 
 class Live(NamedTuple):
-    """What a version of a Delta table is made of.
+    """The live files of a version of a Delta table.
 
     Attributes:
         version: its number.
-        keys: of its data files that lie below the table's location.
+        keys: of its data files in the bucket of the table.
     """
 
     version: int
@@ -59,10 +60,10 @@ class Live(NamedTuple):
 
 
 class TableFiles(Protocol):
-    """What knows the files of a Delta table. May raise TransientStoreError and InvalidInput."""
+    """The live files of a Delta table. May raise TransientStoreError and InvalidInput."""
 
     def current(self) -> Live:
-        """The newest version, re-read."""
+        """Read the newest version."""
         ...
 
 
@@ -82,14 +83,14 @@ class Superseded(msgspec.Struct, kw_only=True):
 
 @dataclass(slots=True)
 class Tagging:
-    """What became of the tags.
+    """The result of tagging, in numbers of files.
 
     Attributes:
-        tagged: files that have the tag now, and had not.
-        untagged: files that were alive and had it.
-        alive: files that were to be tagged, and are part of the table.
-        full: files that have ten tags of their owner's.
-        gone: files that are not there any more.
+        tagged: received the tag.
+        untagged: had the tag, and lost it.
+        alive: were not tagged because they are live.
+        full: were not tagged because they have ten tags from their owner.
+        gone: no longer exist.
     """
 
     tagged: int = 0
@@ -100,7 +101,7 @@ class Tagging:
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """Human-readable summary in one line."""
         line = f"{self.tagged:,} files tagged, {self.untagged:,} untagged"
         return f"{line}, {self.full:,} with ten other tags" if self.full else line
 
@@ -109,7 +110,7 @@ _decode = decoder(Superseded)
 
 
 class _Action(msgspec.Struct):
-    """A line of a table's log, as far as it is about a file that is no longer part of it."""
+    """The ``remove`` action of a line of the table's log, if it is one."""
 
     class Remove(msgspec.Struct, rename="camel"):
         path: str
@@ -128,8 +129,8 @@ class SupersededFiles:
     Attributes:
         state: of the runs.
         table: a Delta table's address.
-        store: where table and state are.
-        files: knows what the table is made of.
+        store: where table and state lie.
+        files: reads the live files of the table.
     """
 
     state: S3Uri
@@ -138,21 +139,22 @@ class SupersededFiles:
     files: TableFiles
 
     def tag(self, receipt: MaintenanceReceipt) -> Tagging:
-        """Tag what a run's rewrite replaced; safe to repeat.
+        """Tag the files that a run's rewrite replaced. Safe to repeat.
 
         Args:
             receipt: of that run.
 
         Raises:
-            IntegrityError: what earlier runs wrote down, or the log, is damaged.
-            TransientStoreError: something did not answer; what was done is written down.
+            IntegrityError: a list of earlier runs, or the table's log, is damaged.
+            TransientStoreError: the store did not answer; files tagged so far are on the run's
+                list.
         """
         done = Tagging()
         seen = self._untag_again(None, done)
         replaced = sorted({*self._of_receipt(receipt), *self._of_log(receipt)})
         if not replaced:
             return done
-        # Before the first tag: else no run would find those of one that was killed.
+        # Before the first tag, so that the files of a killed run can be found.
         self._note(receipt.run_id, replaced)
         for batch in _batches(replaced, _BATCH):
             dead = self._dead(batch)
@@ -162,17 +164,17 @@ class SupersededFiles:
         return done
 
     def untag_all(self) -> Tagging:
-        """Untag whatever may have the tag, before the table goes back to an earlier version."""
+        """Untag all files that may have the tag. Called before an older version is restored."""
         done = Tagging()
         noted = sorted({key for _, one in self._documents() for key in one.keys})
         _count(done, self._each(self._untag_one, noted))
         return done
 
     def forget_vacuumed(self) -> int:
-        """Drop what was written down of files of which none is left; after VACUUM.
+        """Delete the lists of runs whose files have all been deleted. Called after VACUUM.
 
         Returns:
-            How many documents went.
+            The number of deleted documents.
         """
         documents = list(self._documents())
         if not documents:
@@ -195,7 +197,11 @@ class SupersededFiles:
         return [key for key in keys if key not in live]
 
     def _untag_again(self, seen: Live | None, done: Tagging) -> Live:
-        """Untag what is alive of what any run may have tagged, where the table is not as it was."""
+        """Untag the live files on the lists of all runs, unless the version is still ``seen``.
+
+        Returns:
+            The current version.
+        """
         now = self.files.current()
         if now != seen:
             alive = {key for _, one in self._documents() for key in one.keys if key in now.keys}
@@ -209,7 +215,7 @@ class SupersededFiles:
             return list(pool.map(work, keys))
 
     def _tag_one(self, key: str) -> str:
-        """The owner's own tags stay."""
+        """Add the tag to an object's tags; return the name of the counter to increase, or empty."""
         bucket = self._place.bucket
         try:
             tags = dict(self.store.tags(bucket, key))
@@ -242,7 +248,7 @@ class SupersededFiles:
                 yield key
 
     def _of_log(self, receipt: MaintenanceReceipt) -> Iterator[str]:
-        """What the versions that a receipt names took out; it names no more than 10,000."""
+        """Return the keys removed by the receipt's versions; its own list ends at 10,000."""
         for one in receipt.of(DONE):
             if one.after.isdecimal():
                 yield from self._removed_by(int(one.after))
@@ -252,18 +258,21 @@ class SupersededFiles:
         try:
             body = self.store.get(place.bucket, f"{place.prefix}{_LOG}{version:020d}.json")
         except ObjectMissing:
-            # Cleaned up after its retention, and by then VACUUM may have been there, too.
+            # The log entry is past its retention; VACUUM may have deleted its files by then.
             return
         for line in filter(None, body.split(b"\n")):
             removed = _decode_action(line).remove
-            # With data_change it was another writer's DELETE.
+            # A removal with data_change is not from a rewrite, but another writer's DELETE.
             if removed is not None and not removed.data_change and "://" not in removed.path:
                 key = place.prefix + unquote(removed.path)
                 if self._is_data(key):
                     yield key
 
     def _is_data(self, key: str) -> bool:
-        """A data file of this table: what lies elsewhere is another's, who shares it."""
+        """Return whether a key is a data file of this table.
+
+        Files outside of its location are shared with another table, and are not tagged.
+        """
         prefix = self._place.prefix
         return key.startswith(prefix) and not key.startswith(prefix + _LOG)
 

@@ -1,4 +1,4 @@
-"""Which tables a run looks after: by name, by pattern in Glue, and by prefix where Delta is."""
+"""Finds the tables of a run: by address, by pattern in Glue, and Delta tables by prefix."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from compactor.settings.uris import S3Uri
 from compactor_tables.request import MaintenanceRequest
 
 _LOG = "_delta_log/"
-# So many levels below a prefix a table is found; and in so many prefixes all in all it is looked
-# for. Tables that lie deeper, or beside as much else, need a longer prefix.
+# Levels searched below a prefix, and prefixes searched in all. Tables that lie deeper, or among
+# more prefixes, need a longer prefix in the request.
 _DEEPEST = 6
 _MOST_PREFIXES = 20_000
 _CONCURRENT = 16
-# Hidden ones belong to another owner: files of a table, or of a job.
+# Prefixes that begin so hold files of a table or of a job, not tables.
 _HIDDEN = ("_", ".")
 
 
 class IcebergTables(Protocol):
-    """The tables of Iceberg in a catalog of databases.
+    """The Iceberg tables of a catalog of databases.
 
-    Both raise InvalidInput where something may not be asked or is not there, and
-    TransientStoreError.
+    Both methods raise InvalidInput if access is denied or the database is missing, and
+    TransientStoreError if the catalog does not answer.
     """
 
     def databases(self) -> Iterator[str]:
-        """Names of all databases."""
+        """Return the names of all databases."""
         ...
 
     def tables(self, database: str) -> Iterator[str]:
-        """Names of the tables of Iceberg in one."""
+        """Return the names of a database's Iceberg tables."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTables:
-    """Tables of a run.
+    """The tables of a run.
 
     Attributes:
-        tables: each once: first those that are named, then in the order of their addresses.
-        unnamed: tables whose names no address can have.
+        tables: without duplicates; first those that the request names, then the others by address.
+        unnamed: tables whose names do not fit into an address.
     """
 
     tables: tuple[TableAddress, ...]
@@ -59,14 +59,14 @@ def find_tables(
     """Find the tables of a run.
 
     Args:
-        request: says which.
-        store: in which Delta tables are looked for.
-        catalog: Glue's; it is asked only where the request has patterns.
+        request: addresses, patterns and prefixes of the tables.
+        store: searched for Delta tables.
+        catalog: Glue's; queried only if the request has patterns.
 
     Raises:
-        InvalidInput: a database or bucket is not there or may not be listed, too many prefixes
-            are to be looked through, or more tables are found than the request allows.
-        TransientStoreError: something did not answer.
+        InvalidInput: a database or bucket is missing or may not be listed, there are too many
+            prefixes to search, or more tables are found than the request allows.
+        TransientStoreError: the catalog or the store did not answer.
     """
     named = dict.fromkeys(parse_table(one) for one in request.tables)
     found: set[TableAddress] = set()
@@ -87,7 +87,7 @@ def find_tables(
 
 
 def _in_glue(patterns: Iterable[str], catalog: IcebergTables) -> Iterator[tuple[str, str]]:
-    """Databases and tables that match one of the patterns, each once."""
+    """Return each database and table that matches a pattern, once."""
     wanted = list(patterns)
     for database in _databases(wanted, catalog):
         for table in catalog.tables(database):
@@ -97,7 +97,7 @@ def _in_glue(patterns: Iterable[str], catalog: IcebergTables) -> Iterator[tuple[
 
 
 def _databases(patterns: list[str], catalog: IcebergTables) -> list[str]:
-    """Databases whose tables may match; all are listed only where a pattern leaves it open."""
+    """Return the databases whose tables may match; lists them only if a pattern needs it."""
     parts = [pattern.removeprefix("glue:").partition(".") for pattern in patterns]
     wanted = {database if dot else "*" for database, dot, _ in parts}
     named = {one for one in wanted if "*" not in one}
@@ -112,14 +112,14 @@ def _databases(patterns: list[str], catalog: IcebergTables) -> list[str]:
 
 
 def delta_tables(where: S3Uri, store: ObjectStore) -> list[S3Uri]:
-    """The Delta tables at and below a prefix, level by level; none is looked into.
+    """Return the Delta tables at and below a prefix. Tables are not searched for nested ones.
 
     Args:
-        where: to look.
-        store: to look in.
+        where: the prefix.
+        store: where it lies.
 
     Raises:
-        InvalidInput: there is too much to look through.
+        InvalidInput: there are too many prefixes to search.
     """
     found: list[S3Uri] = []
     level, looked = [where], 0
@@ -143,7 +143,7 @@ def delta_tables(where: S3Uri, store: ObjectStore) -> list[S3Uri]:
 
 
 def _below(where: S3Uri, store: ObjectStore) -> list[str]:
-    """Names of what is one level below, each with the slash after it."""
+    """Return the names of the prefixes one level below, each with its final slash."""
     return [
         one.removeprefix(where.prefix)
         for page in store.list_level(where.bucket, where.prefix)

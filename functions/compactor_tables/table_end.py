@@ -1,8 +1,9 @@
-"""The end of a table in a run: its outcome, its history, and the table given back, in that order.
+"""Ends a run's work on a table: stores its outcome and history, then releases the lease.
 
-A run that died left its lease, and perhaps a receipt that no history has. The next run over
-the table, whatever it does to it, records it: else an undo would not find what was rewritten, and
-averages would go on over it. Each step may be done twice: of two notes of one run one counts.
+A run that died leaves its lease, and perhaps a receipt that is not in the history. The next run on
+the table records that receipt, whatever its own work: else an undo would not find the rewrite, and
+rolling averages would continue across it. Every step may be repeated: of two history entries of
+one run, the later one counts.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ class Ending:
 
     Attributes:
         state: of the run.
-        store: where the state is.
-        tag: tags what a receipt says was replaced, where the table's rule wants that.
+        store: where the state lies.
+        tag: tags the files that a receipt lists as replaced, if the table's rule asks for it.
     """
 
     state: S3Uri
@@ -37,14 +38,14 @@ class Ending:
     tag: Callable[[MaintenanceReceipt], None]
 
     def end(self, outcome: Outcome, receipt: MaintenanceReceipt | None) -> list[str]:
-        """Leave an outcome for the report, note what was done, and give the table back.
+        """Store the outcome for the report, record the work in the history, release the lease.
 
         Args:
             outcome: of the table in this run.
-            receipt: of the run; None where no engine left one.
+            receipt: of the run; None if no engine left one.
 
         Returns:
-            Ids of runs that died, and whose work is recorded now.
+            Ids of dead runs whose work is recorded now.
 
         Raises:
             IntegrityError: the lease, or the history, is damaged.
@@ -59,7 +60,7 @@ class Ending:
             self._note(one)
         if receipt is not None:
             self._note(receipt)
-        # Last of all: the next run finds a table whose history is complete.
+        # Last, so that the next run finds a complete history.
         leases.release(self.table, outcome.run_id, recorded=dead)
         return [one.run_id for one in records]
 
@@ -68,7 +69,7 @@ class Ending:
             try:
                 found = read_receipt(self.state, run_id, self.table.text, self.store)
             except IntegrityError:
-                # A later version of this program wrote it; it keeps no table from anybody.
+                # Written by a later version of this program, or damaged: must not block the table.
                 continue
             if found is not None:
                 yield found

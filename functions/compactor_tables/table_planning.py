@@ -1,9 +1,9 @@
-"""What a run would do to one table: decided by what was measured, the rule, and the time.
+"""Plans the work on one table. A pure function of its measure, the rule for it, and the time.
 
-    selecting  which partitions       packing   what an engine makes of one
-    costs      what that takes        choosing  who does it
+    selecting  which partitions       rewrite_packing  what an engine makes of one
+    costs      what that costs        engine_choice    which engine does it
 
-A plan is all that a person is shown of it, and makes the order for its executor.
+A plan is shown to people, and yields the order for its executor.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from compactor_tables.rewrite_packing import Rewrite
 from compactor_tables.selecting import Selected, Selection
 
 _DAY = 86_400.0
-# commit.manifest.target-size-bytes of Iceberg. As many manifests are no trouble, and so many times
-# more than would do are.
+# Iceberg's commit.manifest.target-size-bytes. Up to _FEW_MANIFESTS manifests do no harm; beyond
+# that, _TOO_MANY_TIMES as many as needed are too many.
 _MANIFEST_BYTES = 8 * MIB
 _FEW_MANIFESTS, _TOO_MANY_TIMES = 20, 4
-# Versions since the checkpoint of a Delta log; a writer makes one every ten. Beside a rewrite a
-# new one costs nothing, for itself it takes an engine.
+# Versions since a Delta log's checkpoint; a writer makes one every ten. A new checkpoint costs
+# nothing along with a rewrite, but takes an engine start of its own otherwise.
 _LONG_LOG, _VERY_LONG_LOG = 20, 100
-# So long a superseded version waits for company, for its own sake no engine starts every hour.
+# How long expiry waits for other work, so that it does not start an engine every hour by itself.
 _WAITS_SECONDS = _DAY
 _REST = (EXPIRE, ORPHANS)
 
@@ -60,11 +60,11 @@ class PartitionPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: as its engine writes it; empty for a whole table.
-        files, bytes: of its data files.
-        deletes: of these, files to which deletes apply.
-        changed: when a commit touched it last, UNIX seconds; None where unknown.
-        rewrite: what is read, and written.
-        left: why it is not rewritten; empty where it is.
+        files, bytes: number and size of its data files.
+        deletes: number of these files to which deletes apply.
+        changed: when a commit last touched it, UNIX seconds; None if unknown.
+        rewrite: what is read and written.
+        left: why it is not rewritten; empty if it is.
     """
 
     name: str
@@ -81,24 +81,26 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         table: its address.
-        version: that was measured.
-        rule: which rule matched.
-        engine: ``spark``, ``athena`` or ``glue``; ``none`` where nothing is done.
-        reason: of that.
+        version: the version that was measured.
+        rule: the rule that matched.
+        engine: ``spark``, ``athena`` or ``glue``; ``none`` if nothing is done.
+        reason: for the choice of engine.
         format: ``iceberg`` or ``delta``.
-        files, bytes: of its data files.
-        sizes: how many files are in each class of sizes; the last is for all above.
+        files, bytes: number and size of its data files.
+        sizes: number of files in each size class; the last is for all larger files.
         delete_files, metadata_files, versions: see :class:`TableMeasure`.
-        last_commit: UNIX seconds; None where there is none.
-        commits_an_hour: of the last day.
-        partitions: all of them; of an older partition spec, with all files in it, of any spec.
-        rewrite: what is read, and written, in all.
-        steps: that are ordered.
+        last_commit: UNIX seconds; None if there is no commit.
+        commits_an_hour: over the last day.
+        partitions: all of them; one of an older partition spec includes all files in it, whatever
+            their spec.
+        rewrite: what is read and written in all.
+        steps: the steps that are ordered.
         saves: what one scan of the table saves.
-        costs: dollars, by each engine that can do it.
-        unable: why the others cannot.
-        prices: the region whose prices these are.
-        payback_scans: after so many scans it is paid for; None where nothing is saved.
+        costs: dollars, by engine that can do it.
+        unable: why the other engines cannot.
+        prices: the region of the prices.
+        payback_scans: number of scans that pay for the rewrite; None if nothing is saved.
+        template: the order, without a run id.
     """
 
     table: str
@@ -126,21 +128,21 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
     template: Order
 
     def order(self, run_id: str) -> Order:
-        """The order for its executor."""
+        """Return the order for its executor."""
         return msgspec.structs.replace(self.template, run_id=run_id)
 
     @property
     def dollars(self) -> float:
-        """What the engine takes."""
+        """What the engine costs."""
         return self.costs.get(self.engine, 0.0)
 
     def foretold(self) -> dict[str, Any]:
-        """In numbers, for a report; nothing where nothing is done."""
+        """Return the plan's estimate for a report; all zero if nothing is done."""
         one = self.rewrite if self.engine != NONE else Rewrite()
         return _figures(one, self.dollars)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; the upper bounds of the sizes are in it, too."""
+        """Return the plan for JSON, with the upper bound of each size class."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         del found["template"]
         bounds = [*CLASSES, None]
@@ -151,7 +153,7 @@ class TablePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def foretold_by(order: Order, prices: Prices) -> dict[str, Any]:
-    """What the plan of an order foretold, as :meth:`TablePlan.foretold` has it."""
+    """Return the estimate of an order's plan, in the form of :meth:`TablePlan.foretold`."""
     parts = [Rewrite(one.files, one.bytes, one.into) for one in order.partitions]
     whole = sum(parts, Rewrite())
     queries = sum(1 for one in parts if one.files)
@@ -171,13 +173,13 @@ def plan_table(
     *,
     prices: Prices | None = None,
 ) -> TablePlan:
-    """Decide what a run does to a table.
+    """Plan the work on a table.
 
     Args:
         measure: of the table.
         matched: the rule for it.
         now: UNIX seconds.
-        available: engines that there are here.
+        available: engines of this deployment.
         prices: of the region; by default of us-east-1.
     """
     prices = prices or prices_for()
@@ -226,7 +228,7 @@ def plan_table(
 
 
 def _as(engine: str) -> str:
-    """Which engine's file selection applies: Glue uses Iceberg's own, as Spark does."""
+    """Return the engine whose file selection applies. Glue uses Iceberg's own, as Spark does."""
     return ATHENA if engine == ATHENA else SPARK
 
 
@@ -242,7 +244,7 @@ def _cost(engine: str, selected: Sequence[Selected], prices: Prices) -> float:
 def _with_time(
     rule: Rule, now: float, choice: Choice, steps: Sequence[str], selected: Sequence[Selected]
 ) -> Choice:
-    """The choice, or why nothing is done now."""
+    """Return the choice, or the engine ``none`` with the reason why nothing is done now."""
     if rule.leave:
         return Choice(NONE, "the rule says to leave it")
     if choice.engine == NONE:
@@ -270,9 +272,9 @@ def _nothing(selected: Sequence[Selected]) -> str:
 def _steps(
     measure: TableMeasure, rule: Rule, now: float, engine: str, selected: Sequence[Selected]
 ) -> tuple[str, ...]:
-    """What is worth doing, in the order of :data:`STEPS`."""
+    """Return the steps that are worth doing, in the order of :data:`STEPS`."""
     if engine == GLUE:
-        # Its optimizers are set up once, and look for themselves what there is to be done.
+        # Glue's optimizers are set up once, and then find their work themselves.
         return (REWRITE, *_REST)
     found = set()
     if any(one.rewrite.files for one in selected):
@@ -283,8 +285,7 @@ def _steps(
     if old and (found or old[0] < now - rule.keep_days * _DAY - _WAITS_SECONDS):
         found.add(EXPIRE)
     if found:
-        # Files that nothing names are seen by a LIST of the table alone, which is done beside
-        # something else.
+        # Only a LIST of the table finds orphans, so they are looked for along with other work.
         found.add(ORPHANS)
         if engine == SPARK and measure.format == DELTA and measure.metadata_files > _LONG_LOG:
             found.add(CHECKPOINT)
@@ -302,10 +303,10 @@ def _steps_of_spark(measure: TableMeasure, selected: Sequence[Selected]) -> set[
 
 
 def _let_go(measure: TableMeasure, rule: Rule, now: float) -> Sequence[float]:
-    """Superseded snapshots that the rule keeps no longer, the oldest first."""
+    """Return the times of superseded snapshots that the rule no longer keeps, oldest first."""
     old = measure.superseded
     if measure.format != DELTA:
-        # The current one is kept, and is not among these.
+        # keep_versions counts the current snapshot, which is not among these.
         old = old[: len(old) - (rule.keep_versions - 1)] if rule.keep_versions > 1 else old
     return [one for one in old if one < now - rule.keep_days * _DAY]
 
@@ -381,7 +382,7 @@ def _partition_order(one: Selected) -> PartitionOrder:
 
 
 def _next_quiet(rule: Rule, now: float) -> float | None:
-    """When nothing new may be begun any more, UNIX seconds."""
+    """Return the beginning of the next quiet hours, UNIX seconds; None if there are none."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     moments = (
         (today + timedelta(days=day, minutes=start)).timestamp()

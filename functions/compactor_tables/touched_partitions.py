@@ -1,4 +1,4 @@
-"""Whether what wrote to a table has touched the rows of a partition. Pure."""
+"""Decides whether a write to a table may have touched the rows of a partition. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from compactor_tables.measures import PartitionValue
 
 
 class Touched(NamedTuple):
-    """A partition of Iceberg that was written: files came, data or deletes, or went.
+    """A partition of Iceberg in which a snapshot added or removed data or delete files.
 
     Attributes:
-        spec: the id of the partition spec of those files.
+        spec: id of the partition spec of these files.
         name: of the partition, as an order names it.
-        where: what its rows have in common; empty for a whole table.
+        where: partition values that its rows share; empty for a whole table.
     """
 
     spec: int
@@ -23,10 +23,10 @@ class Touched(NamedTuple):
 
 
 def touches(found: Iterable[Touched], wanted: Touched) -> bool:
-    """Whether rows of a partition may be among what a snapshot touched.
+    """Return whether a snapshot may have touched rows of a partition.
 
     Args:
-        found: all that it touched, also by other divisions of the table.
+        found: the partitions that it touched, of any partition spec.
         wanted: the partition.
     """
     return any(
@@ -38,12 +38,12 @@ def touches(found: Iterable[Touched], wanted: Touched) -> bool:
 
 
 _PERIODS = {"year", "month", "day", "hour", "identity"}
-# Of the texts of all these, the one longer or not, a date is the beginning.
+# The values of all these transforms are prefixes of a date, or begin with one.
 _DATE = len("2026-11-01")
 
 
 def may_share_rows(one: Sequence[PartitionValue], other: Sequence[PartitionValue]) -> bool:
-    """Whether partitions of two divisions may hold rows of one another."""
+    """Return whether partitions of two partition specs may share rows."""
     pairs = ((a, b) for a in one for b in other if a.column == b.column)
     return not any(_are_apart(mine, theirs) for mine, theirs in pairs)
 
@@ -52,7 +52,7 @@ def _are_apart(one: PartitionValue, other: PartitionValue) -> bool:
     if "void" in {one.transform, other.transform}:
         return False
     if one.transform == other.transform or None in {one.value, other.value}:
-        # A transform of null is null, and of nothing else.
+        # A transform maps null, and only null, to null.
         return one.value != other.value
     if not {one.transform, other.transform} <= _PERIODS:
         return False

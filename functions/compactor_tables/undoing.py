@@ -1,4 +1,4 @@
-"""Which run's rewrites can be undone, and the order that does it."""
+"""Finds the run whose rewrites can be undone, and makes the order that undoes them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Undoable:
 
     Attributes:
         receipt: of that run.
-        run_id: that the undoing has, always the same: it is done once, however often it is asked.
+        run_id: of the undo. It is derived from that run's id, so a repeated undo is the same run.
     """
 
     receipt: MaintenanceReceipt
     run_id: str
 
     def order(self) -> Order:
-        """What Spark does: it looks whether anybody else has committed since, and then refuses."""
+        """Return the order for Spark, which refuses if another writer has committed since."""
         return Order(
             run_id=self.run_id,
             table=self.receipt.table,
@@ -39,15 +39,15 @@ class Undoable:
 
 
 def find_undoable(watched: Watched, now: float, run_id: str = "") -> Undoable:
-    """The newest run that left a version to return to, which still holds.
+    """Return the newest run whose rewrites can be undone.
 
     Args:
         watched: the table.
         now: UNIX seconds.
-        run_id: of a run; by default the newest in the table's history.
+        run_id: of a certain run; by default the newest one in the table's history.
 
     Raises:
-        InvalidInput: there is none, it was undone already, or its version is kept no longer.
+        InvalidInput: there is no such run, it was undone already, or its version is no longer kept.
     """
     table = watched.table.text
     for one in [run_id] if run_id else _runs(watched):
@@ -65,12 +65,12 @@ def find_undoable(watched: Watched, now: float, run_id: str = "") -> Undoable:
 
 def _undo_run(run_id: str) -> str:
     found = run_id + _SUFFIX
-    # A run's own id may be as long as one can be.
+    # With the suffix, the id of the run may exceed the maximum length.
     return found if is_run_id(found) else found[len(_SUFFIX) :]
 
 
 def _runs(watched: Watched) -> list[str]:
-    """Runs that did something to the table, the newest first."""
+    """Return the runs that rewrote files of the table, newest first."""
     looks = reversed(watched.history().looks)
     return list(dict.fromkeys(one.run_id for one in looks if one.is_compaction and one.run_id))
 

@@ -1,4 +1,4 @@
-"""What a run's first step leaves for the others: its input, and the list of its tables."""
+"""A run's input and its list of tables, which the first step stores for the others."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def write_worklist(
     *,
     store: ObjectStore,
 ) -> dict[str, Any]:
-    """Store the input of a run and its tables; returns where they are.
+    """Store the input of a run and its tables; return the locations of both.
 
     Args:
         request: the input, checked.
-        given: the same, as it was given.
+        given: the input as it was received.
         run_id: of the run.
         tables: in the order in which they are worked on.
-        store: where the state is.
+        store: where the state lies.
     """
     asked = _place(places.request_key(request.state, run_id))
     store.put(**asked, body=msgspec.json.encode(dict(given)), content_type=_JSON)
@@ -42,12 +42,12 @@ def write_worklist(
 
 
 def read_stored_request(bucket: str, key: str, store: ObjectStore) -> MaintenanceRequest:
-    """The input of a run again.
+    """Read the stored input of a run.
 
     Raises:
-        ObjectMissing: there is none.
+        ObjectMissing: there is no such document.
         IntegrityError: it is damaged.
-        InvalidInput: it is of another version of this program.
+        InvalidInput: another version of this program wrote it.
     """
     try:
         document = msgspec.json.decode(store.get(bucket, key))

@@ -1,4 +1,4 @@
-"""What travels to a task, and what comes back from it."""
+"""The messages between driver and tasks: group tasks and their answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class GroupTask:
     """One group to be stored.
 
     Attributes:
-        number: the same for no two tasks of a job.
-        replays: the sources of the group, where these are rejects of earlier entries.
+        number: unique among the tasks of a job.
+        replays: the group's sources, if these are rejects of earlier entries.
     """
 
     number: int
@@ -30,20 +30,20 @@ class GroupTask:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of one group.
+    """The result of one group.
 
-    An error travels as its name and text: some of ours cannot be unpickled, and one that a
-    library raised might not exist where it is read.
+    Errors are passed as name and text: some of ours cannot be unpickled, and the class of a
+    library's error might not exist on the driver.
 
     Attributes:
         number: of the task.
-        draft: the commit that would publish the group, as the log encodes it; empty where
-            nothing is to be committed.
-        misfits: signatures of the sources that belong into another output, by identity.
-        error: class name of what ended the task; empty when it did its work.
-        cause: what that error says.
-        seconds: time the task took.
-        requests: what it asked of the store.
+        draft: the commit that would publish the group, as the log encodes it; empty if there is
+            nothing to commit.
+        misfits: signatures of the sources that belong in another output, by identity.
+        error: class name of the error that ended the task; empty on success.
+        cause: the error's message.
+        seconds: duration of the task.
+        requests: the task's requests to the store, by kind.
     """
 
     number: int
@@ -56,19 +56,19 @@ class Answer:
 
 
 class AnswersParam(AccumulatorParam[list[Answer]]):
-    """Lists of answers, added up in the order in which tasks end.
+    """Concatenates lists of answers in the order in which tasks end.
 
-    Spark applies the updates of a task of an action exactly once, when its first attempt ends
-    well: those of a second attempt of the same task (a retry, or speculation) are dropped.
+    In an action, Spark applies the updates of a task exactly once, when its first attempt succeeds.
+    Updates of a second attempt at the same task (a retry, or speculation) are dropped.
     """
 
     def zero(self, value: list[Answer]) -> list[Answer]:
-        """What a task starts from."""
+        """Return the initial value in a task."""
         return []
 
     def addInPlace(  # noqa: N802 - Spark's name for it
         self, value1: list[Answer], value2: list[Answer]
     ) -> list[Answer]:
-        """The first list, with the second at its end."""
+        """Append the second list to the first, and return the first."""
         value1.extend(value2)
         return value1

@@ -2,9 +2,9 @@
 
     spark-submit ... compact_partitions.py --run s3://BUCKET/<state prefix>/runs/<run id>/
 
-Discovery has put ``settings.json`` and ``oversized.json`` there. The job leaves receipts as the
-Lambda function does, and ``spark-result.json`` or ``spark-error.json``. It ends with 0 when every
-partition was done, with 1 when something failed, with 2 when the arguments are wrong.
+Discovery has written ``settings.json`` and ``oversized.json`` there. The job writes receipts as the
+Lambda function does, and ``spark-result.json`` or ``spark-error.json``. Its exit code is 0 when
+every partition was done, 1 when something failed, and 2 when the arguments are wrong.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; returns the exit code."""
+    """Run the job and return the exit code."""
     place = _place(arguments)
     console = Console()
     client = make_client()
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _compact(loaded: LoadedRun, client: S3Client, console: Console, traits: StoreTraits) -> Outcome:
-    # Also when there is nothing to do: YARN fails a driver that starts no session.
+    # Needed even when there is nothing to do: YARN fails a driver that starts no session.
     session = _session(loaded.settings)
     try:
         merging = Merging.of(session, loaded, client, console, traits)
@@ -78,7 +78,7 @@ def _compact(loaded: LoadedRun, client: S3Client, console: Console, traits: Stor
 
 
 def _session(settings: Settings) -> SparkSession:
-    """Spark with spark-submit's settings, but for those set here."""
+    """Return a session with spark-submit's settings and those that the run's table needs."""
     builder = SparkSession.Builder()
     given = dict(SparkConf().getAll())
     for name, value in start_settings(settings, given).items():

@@ -31,12 +31,12 @@ class Amount:
 
 @dataclass(slots=True)
 class Console:
-    """Writes lines for a person, at most one in five seconds unless there is news.
+    """Writes progress lines, at most one in five seconds, and other lines immediately.
 
     Attributes:
-        stream: where the lines go.
-        clock: seconds that only go forward.
-        name: of the job, before each line.
+        stream: where the lines are written.
+        clock: monotonic seconds.
+        name: of the job; prefixes each line.
     """
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
@@ -53,29 +53,29 @@ class Console:
         print(f"{self.name}: {text}", file=self.stream, flush=True)
 
     def begin_round(self, groups: Iterable[ObjectGroup], *, more: bool) -> None:
-        """A round starts; ``more`` says that not everything is listed yet."""
+        """Start a round; ``more`` is True while not everything is listed yet."""
         for group in groups:
             self.planned.add(group)
         self._round_began = self._written_at = self.clock()
         self.say(self.line(more=more))
 
     def end_round(self) -> None:
-        """All groups of the round have an answer."""
+        """End a round, when all its groups have an answer."""
         self._working_seconds += self.clock() - self._round_began
         self._round_began = 0.0
 
     def finish(self, group: ObjectGroup) -> None:
-        """A group has its answer."""
+        """Count a group that has its answer as finished."""
         self.finished.add(group)
 
     def show(self, *, more: bool) -> None:
-        """Write a progress line when it is time for one."""
+        """Write a progress line if the last one is at least five seconds old."""
         if self.clock() - self._written_at >= _EVERY_SECONDS:
             self._written_at = self.clock()
             self.say(self.line(more=more))
 
     def line(self, *, more: bool) -> str:
-        """Progress in one line. The rate is that of finished groups alone."""
+        """Return progress as one line; only finished groups count for the rate."""
         done, planned = self.finished, self.planned
         so_far = f"{done.groups:,}/{planned.groups:,} groups"
         if more:
@@ -93,7 +93,7 @@ class Console:
         return self._working_seconds + current
 
     def _seconds_left(self, seconds: float) -> float:
-        """By objects or by bytes, whichever takes longer."""
+        """Estimate the time left by objects and by bytes, and return the longer."""
         done, planned = self.finished, self.planned
         by_objects = (planned.objects - done.objects) * seconds / done.objects
         by_bytes = (planned.bytes - done.bytes) * seconds / done.bytes if done.bytes else 0.0

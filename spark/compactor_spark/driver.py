@@ -1,4 +1,4 @@
-"""The driver: plan all partitions, run their groups, commit what comes back, plan again."""
+"""The driver: plans all partitions, runs their groups, commits the answers, and plans again."""
 
 from __future__ import annotations
 
@@ -28,34 +28,37 @@ from compactor_spark.tasks import OF_AWS
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-# What the driver holds of a round: some 400 bytes a source, before and while it runs.
+# Most sources in one round. The driver holds some 400 bytes for each until the round ends.
 ROUND_SOURCES = 1_000_000
-# Listed, committed and published concurrently; each is one partition's own sequence.
+# Partitions listed, committed and published concurrently; work within one is sequential.
 _CONCURRENT_PARTITIONS = 8
 
 
 class RunsGroups(Protocol):
-    """Runs the groups of a round, wherever."""
+    """Runs the groups of a round."""
 
     def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Answers as they come, one for each task; often none, so that the caller may log."""
+        """Yield answers as they arrive, one for each task.
+
+        Often yields an empty batch, so that the caller can log.
+        """
         ...
 
 
 def nothing() -> None:
-    """What most jobs do before they stop."""
+    """Do nothing: the default for ``before_stop``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """The job over one run.
+    """Compacts the oversized partitions of one run.
 
     Args:
-        loaded: what discovery wrote.
+        loaded: the run's settings and work items, as discovery wrote them.
         client: serves the driver's own requests.
-        console: shows how far the job is.
-        traits: the ways that are safe at the store.
-        before_stop: what else needs the session, once all that was planned is committed.
+        console: shows progress.
+        traits: store features that are safe to rely on.
+        before_stop: called once everything planned is committed, before the session is stopped.
     """
 
     loaded: LoadedRun
@@ -67,11 +70,11 @@ class Driver:
     def compact(self, session: SparkSession) -> Sequence[Receipt]:
         """Compact every oversized partition; a partition that fails does not stop the others.
 
-        The session is stopped before the uploads of tasks that lost are aborted, so that none
-        of them still runs and stores more.
+        The session is stopped before the uploads of tasks that lost are aborted, so that no such
+        task is still running and uploading.
 
         Returns:
-            A receipt for each partition; they are stored, too.
+            A receipt for each partition. The receipts are also stored.
         """
         partitions = [self._partition(item) for item in self.loaded.items]
         rounds = self._rounds(session)
@@ -88,7 +91,7 @@ class Driver:
             return list(pool.map(OversizedPartition.finish, partitions))
 
     def _partition(self, item: WorkItem) -> OversizedPartition:
-        # A store of its own, so that its requests are counted apart.
+        # A separate store, so that the partition's requests are counted separately.
         store = S3Store(self.client).with_traits(self.traits)
         settings, run_id = self.loaded.settings, self.loaded.run_id
         clock = SystemClock()
@@ -115,7 +118,7 @@ class Driver:
     def _plan(
         self, partitions: Sequence[OversizedPartition], pool: ThreadPoolExecutor
     ) -> Sequence[PlannedGroup]:
-        """The groups of the next round; none when no partition has anything left."""
+        """Return the groups of the next round; empty when no partition has anything left."""
         while any(partition.has_more for partition in partitions):
             listed = sum(partition.has_more for partition in partitions)
             self.console.say(f"listing {listed:,} of {len(partitions):,} partitions")

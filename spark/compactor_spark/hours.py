@@ -1,7 +1,7 @@
-"""What the job used of processors and memory, as far as its session shows.
+"""vCPU hours and GB hours that the job used, as far as its session shows.
 
-Executors that were given back before the end are not in it, and a service bills what it rounds up:
-it is about what is billed.
+Approximates what is billed: executors released before the end are not counted, and services round
+up.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pyspark.sql import SparkSession
 
 _BYTES = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _GB = 1 << 30
-# What EMR Serverless takes where the application says nothing.
+# Defaults of EMR Serverless.
 _USUAL_CORES, _USUAL_MEMORY = 4, "14g"
 _LOCAL = re.compile(r"local(?:\[(\d+|\*))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Hours of a processor, and of a GB of memory."""
+    """vCPU hours, and GB hours of memory."""
 
     vcpu: float = 0.0
     gb: float = 0.0
@@ -32,15 +32,15 @@ NO_HOURS = Hours()
 
 
 def hours_of(session: SparkSession, now: Callable[[], float] = time.time) -> Hours:
-    """From the start of the session's application until now.
+    """Return the hours used from the start of the session's application until now.
 
     Args:
-        session: not stopped yet.
+        session: must not be stopped yet.
         now: UNIX seconds.
     """
     context = session.sparkContext
     hours = max(0.0, now() - (context.startTime or 0) / 1000) / 3_600
-    # The driver is one of them.
+    # Includes the driver.
     workers = context._jsc.sc().getExecutorMemoryStatus().size()
     given = dict(context.getConf().getAll())
     local = _LOCAL.match(context.master or "")
@@ -59,7 +59,7 @@ def _cores(given: Mapping[str, str], role: str) -> int:
 def _gigabytes(given: Mapping[str, str], role: str) -> float:
     memory = _bytes(given.get(f"spark.{role}.memory", _USUAL_MEMORY), "k")
     overhead = given.get(f"spark.{role}.memoryOverhead")
-    # A tenth, as Spark adds by default.
+    # By default Spark adds a tenth.
     beside = memory / 10 if overhead is None else _bytes(overhead, "m")
     return (memory + beside) / _GB
 

@@ -1,12 +1,12 @@
-"""Maintain tables as orders say it: the entry point for spark-submit.
+"""Maintain tables as their orders specify: the entry point for spark-submit.
 
     spark-submit ... maintain_tables.py --order URI
 
-The URI is that of an order, below ``runs/<run id>/tables/``. Several orders are done one after
-another. Beside each the job leaves a receipt, which it stores again after each partition and each
-step; started again with the same order it goes on from there. It ends with 0 when every order was
-done as far as time and other writers let it, with 1 when something failed, with 2 when the
-arguments are wrong.
+The URI is that of an order, below ``runs/<run id>/tables/``. Several orders are done sequentially.
+The job writes a receipt next to each order, and updates it after each partition and each step. When
+started again with the same order, it resumes from there. Its exit code is 0 when every order was
+done as far as time and other writers allowed, 1 when something failed, and 2 when the arguments are
+wrong.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _ENGINE = "spark"
 
 @dataclass(frozen=True, slots=True)
 class GivenOrder:
-    """An order, and where its run's documents lie."""
+    """An order, and the location of its run's documents."""
 
     order: Order
     state: S3Uri
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job; returns the exit code."""
+    """Run the job and return the exit code."""
     parser = argparse.ArgumentParser(description="Maintain tables as orders say it.")
     parser.add_argument("--order", required=True, nargs="+", metavar="URI", help=ORDER_ACCEPTED)
     uris = parser.parse_args(arguments).order
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     store = S3Store(client)
     try:
         given = [read_given(uri, store) for uri in uris]
-        # Also when there is nothing to do: YARN fails a driver that starts no session.
+        # Needed even when there is nothing to do: YARN fails a driver that starts no session.
         session = _session([one.order for one in given])
     except InvalidInput as error:
         parser.error(str(error))
@@ -78,10 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def read_given(uri: str, store: ObjectStore) -> GivenOrder:
-    """The order at a URI.
+    """Read the order at a URI.
 
     Raises:
-        InvalidInput: there is none, or it is of a run that lies elsewhere.
+        InvalidInput: there is no order, or it belongs to a run in another location.
     """
     bucket, _, key = uri.removeprefix("s3://").partition("/")
     head, found, _ = key.rpartition(f"{RUNS}")
@@ -98,7 +98,7 @@ def read_given(uri: str, store: ObjectStore) -> GivenOrder:
 
 
 def _session(orders: Sequence[Order]) -> SparkSession:
-    """Spark with spark-submit's settings, but for those set here."""
+    """Return a session with spark-submit's settings and those that the tables need."""
     builder = SparkSession.Builder()
     given = dict(SparkConf().getAll())
     for name, value in start_settings([one.address for one in orders], given).items():
@@ -110,7 +110,7 @@ def _maintain(
     given: GivenOrder, session: SparkSession, client: S3Client, console: Console
 ) -> MaintenanceReceipt:
     order, state = given.order, given.state
-    # A store of its own for each, as each table is done by itself.
+    # A separate store for each table, as tables are independent.
     store = S3Store(client)
     receipt = MaintenanceReceipt(table=order.table, run_id=order.run_id, engine=_ENGINE)
     try:
@@ -131,7 +131,7 @@ def _maintain(
         )
         receipt = work.run()
     except Exception as error:
-        # The table could not be opened, or nothing can be stored.
+        # The table could not be opened, or the receipt could not be stored.
         receipt.status = "failed"
         receipt.error, receipt.cause = type(error).__name__, first_line(error)
         write_receipt(receipt, state, store)
@@ -141,7 +141,7 @@ def _maintain(
 
 
 def _undone(given: GivenOrder, store: ObjectStore) -> str:
-    """The version that an undo returns to; empty where the order is for none."""
+    """Return the version that an undo returns to; empty if the order has no undo step."""
     order = given.order
     if UNDO not in order.steps:
         return ""

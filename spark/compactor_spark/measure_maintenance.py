@@ -1,12 +1,11 @@
-"""A table of many small files, maintained while one process appends to it, and another reads it.
+"""Maintain a table of many small files while a thread appends to it, and measure the effect.
 
     measure_maintenance.py --table ADDRESS --state s3://BUCKET/state/ --go PATH
 
-Makes the table, prints a JSON object, waits until there is a file at PATH (spark-submit hands no
-input on), maintains the table as an order says it while a writer appends all the while, and prints
-another. In between and afterwards
-the caller reads the table with something that is not Spark. Endpoint and credentials come
-from the environment.
+Creates the table, prints a JSON object, waits for a file at PATH (spark-submit does not pass on
+standard input), maintains the table by an order while a writer appends, and prints another JSON
+object. Before and after maintenance, the caller reads the table with another engine than Spark.
+Endpoint and credentials come from the environment.
 """
 
 from __future__ import annotations
@@ -51,12 +50,13 @@ _ROWS_APPENDED = 10
 
 @dataclass
 class Writer:
-    """Appends to partitions in turn until it is stopped, whatever else happens to them.
+    """Appends to partitions in turn until it is stopped, and records failures.
 
     Attributes:
-        frame: makes a commit's rows from the first number and the partition.
+        table: to append to.
         next: the first number that is not in the table.
-        commits, failures: of its appends.
+        commits: number of successful appends.
+        failures: errors of failed appends.
     """
 
     table: Table
@@ -66,7 +66,7 @@ class Writer:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def append(self) -> None:
-        """Until :meth:`end`."""
+        """Append until :meth:`end` is called."""
         while not self._ended.wait(_PAUSE_SECONDS):
             number = self.commits + len(self.failures)
             try:
@@ -78,16 +78,16 @@ class Writer:
                 self.commits += 1
 
     def end(self) -> None:
-        """No further append is begun."""
+        """Start no further append."""
         self._ended.set()
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The table, as its writers see it.
+    """The table, with the operations of its writers.
 
     Attributes:
-        turns: how often a scan is repeated.
+        turns: number of times that a scan is run.
     """
 
     session: SparkSession
@@ -96,12 +96,12 @@ class Table:
 
     @property
     def sql(self) -> str:
-        """As statements name it."""
+        """The table's name in statements."""
         name = table_name(self.address)
         return f"delta.{quoted(name)}" if self.address.kind == DELTA else name
 
     def make(self) -> None:
-        """With partitions, and deletes that rewrite no data file."""
+        """Create the table, with partitions, and with deletes that do not rewrite data files."""
         is_delta = self.address.kind == DELTA
         if not is_delta:
             namespace = self.sql.rpartition(".")[0]
@@ -119,7 +119,7 @@ class Table:
         )
 
     def append(self, first: int, rows: int, part: int, files: int) -> None:
-        """One commit of so many files, to one partition."""
+        """Append rows to one partition, as this many files in one commit."""
         frame = self.session.range(first, first + rows, 1, files).selectExpr(
             "id", f"{part} AS part", "uuid() AS v", "CAST(id % 100000 AS DECIMAL(12,2)) AS n"
         )
@@ -129,7 +129,7 @@ class Table:
             frame.writeTo(self.sql).append()
 
     def scan(self) -> tuple[list[int], float]:
-        """Count and sum of the rows, and the median of the seconds."""
+        """Return the rows' count and the sum of their ids, and the median duration in seconds."""
         seconds, found = [], [0, 0]
         for _ in range(self.turns):
             began = time.monotonic()
@@ -140,7 +140,7 @@ class Table:
 
 
 def main() -> None:
-    """Make, wait, maintain, print."""
+    """Create the table, wait for the file, maintain the table and print the results."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--table", required=True)
     parser.add_argument("--state", required=True)

@@ -1,4 +1,4 @@
-"""Spark for a table by its address: what it is started with, and a session with its catalog."""
+"""Start settings for a table, by its address, and a session that has the table's catalog."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _JARS_ACCEPTED = (
 
 
 def session_settings(address: TableAddress, given: Mapping[str, str]) -> dict[str, str]:
-    """What Spark has to be started with for a table.
+    """Return the settings that Spark must be started with for a table.
 
     Args:
         address: of the table.
-        given: spark-submit's settings, and what other tables need.
+        given: spark-submit's settings, and those for other tables.
     """
     names = [name.strip() for name in given.get(_EXTENSIONS, "").split(",") if name.strip()]
     said = {_EXTENSIONS: ",".join(dict.fromkeys([*names, _extension(address)]))}
     if address.kind == DELTA and _SESSION_CATALOG not in given:
-        # Delta looks for it in whatever session its thread had last.
+        # Delta looks for its catalog in whichever session its thread used last.
         said[_SESSION_CATALOG] = _DELTA_CATALOG
     return said
 
@@ -57,22 +57,22 @@ def table_session(
     *,
     deletes: bool = True,
 ) -> SparkSession:
-    """A session of its own in which the table is found; nothing is asked of it yet.
+    """Return a separate session that can find the table; the table is not accessed yet.
 
     Args:
         session: started with :func:`session_settings`.
         address: of the table.
-        client: knows where S3 is.
-        warehouse: URI below which a catalog without a place of its own makes new tables.
+        client: its endpoint and region are used.
+        warehouse: URI below which a catalog without a location of its own creates new tables.
         deletes: whether the job may delete files of a table in Glue.
 
     Raises:
-        InvalidInput: Spark has not what the table takes.
+        InvalidInput: Spark lacks the jars or the extension for the table.
     """
     _require_jars(session, address)
     own = columnar_session(session)
     if str(session.sparkContext.master).startswith("local"):
-        # 200 and 50, which are meant for clusters, cost a small merge more than its work.
+        # The defaults, 200 and 50, are for clusters: here they cost more than a small merge itself.
         tasks = str(max(_LEAST_TASKS, 4 * session.sparkContext.defaultParallelism))
         names = (_TASKS, "spark.databricks.delta.snapshotPartitions")
         _set(own, dict.fromkeys(names, tasks))
@@ -85,7 +85,7 @@ def table_session(
 
 
 def table_name(address: TableAddress) -> str:
-    """What the table is called in such a session: a URI, or catalog, namespace and name."""
+    """Return the table's name in its session: a URI, or catalog, namespace and name."""
     return address.uri if address.kind == DELTA else ".".join((address.catalog, *address.name))
 
 
@@ -105,7 +105,7 @@ def _require_jars(session: SparkSession, address: TableAddress) -> None:
 def iceberg_settings(
     address: TableAddress, client: S3Client, warehouse: str, *, deletes: bool = True
 ) -> dict[str, str]:
-    """The settings of a session for the catalog of an Iceberg table; see :func:`table_session`."""
+    """Return the settings for the catalog of an Iceberg table; see :func:`table_session`."""
     catalog = f"spark.sql.catalog.{address.catalog}"
     said = {
         catalog: "org.apache.iceberg.spark.SparkCatalog",
@@ -117,8 +117,8 @@ def iceberg_settings(
         said[f"{catalog}.catalog-impl"] = "org.apache.iceberg.aws.glue.GlueCatalog"
         said[f"{catalog}.warehouse"] = warehouse
         if not deletes:
-            # A task without rows deletes its data file, which was never stored, and fails where it
-            # may not. What a commit that lost has stored stays, as an orphan.
+            # A task without rows deletes its data file, although it was never stored, and fails if
+            # the job may not delete. Files of a commit that lost remain as orphans.
             said[f"{catalog}.s3.delete-enabled"] = "false"
     elif address.kind == "rest":
         said[f"{catalog}.type"] = "rest"
@@ -126,7 +126,7 @@ def iceberg_settings(
     else:
         said[f"{catalog}.type"] = "jdbc"
         said[f"{catalog}.uri"] = f"jdbc:{address.uri.replace('///', '', 1)}"
-        # What pyiceberg has made, with a column for views.
+        # The schema that pyiceberg creates, with a column for views.
         said[f"{catalog}.jdbc.schema-version"] = "V1"
         said[f"{catalog}.warehouse"] = warehouse
     endpoint = _endpoint(client)
@@ -138,7 +138,7 @@ def iceberg_settings(
 
 
 def delta_settings(client: S3Client) -> dict[str, str]:
-    """The settings of a session for Delta tables; see :func:`table_session`."""
+    """Return the session settings for Delta tables; see :func:`table_session`."""
     file_system = "org.apache.hadoop.fs.s3a.S3AFileSystem"
     said = {
         _SESSION_CATALOG: _DELTA_CATALOG,
@@ -156,10 +156,12 @@ def delta_settings(client: S3Client) -> dict[str, str]:
 
 
 def _vacuum_settings(session: SparkSession) -> dict[str, str]:
-    """What VACUUM of Delta 4.2 takes by itself: 10,000 tasks to list, and one file after another.
+    """Return settings that make VACUUM faster.
+
+    By default VACUUM of Delta 4.2 lists in 10,000 tasks and deletes files sequentially.
 
     Args:
-        session: which divides other work as suits it.
+        session: its number of shuffle partitions is used for listing, too.
     """
     return {
         _LISTING_TASKS: str(session.conf.get(_TASKS)),
@@ -168,13 +170,13 @@ def _vacuum_settings(session: SparkSession) -> dict[str, str]:
 
 
 def _endpoint(client: S3Client) -> str:
-    """Endpoint of an S3 that is not AWS's; empty for AWS."""
+    """Return the endpoint of an S3 store other than AWS; empty for AWS."""
     url = client.meta.endpoint_url
     return "" if ".amazonaws.com" in url else url
 
 
 def _set(session: SparkSession, said: Mapping[str, str]) -> None:
-    """What spark-submit set stands."""
+    """Apply settings, except those that spark-submit has set."""
     given = session.sparkContext.getConf()
     for name, value in said.items():
         if not given.contains(name) and not given.contains(f"spark.hadoop.{name}"):

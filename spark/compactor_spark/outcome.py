@@ -1,6 +1,6 @@
-"""How the job ended: ``spark-result.json`` or ``spark-error.json`` beside the receipts.
+"""The job's outcome: ``spark-result.json`` or ``spark-error.json``, next to the receipts.
 
-EMR itself may report no more than "Unknown Error".
+EMR itself may report only "Unknown Error".
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _SHOWN_CAUSES = 3
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one job.
+    """The outcome of one job.
 
     Attributes:
-        error: class name of what went wrong first; empty when nothing did.
+        error: class name of the first error; empty on success.
         cause: what went wrong, in one line.
-        receipts: of the partitions it came to.
-        hours: what the job used, as far as it came to its end.
+        receipts: of the partitions that were processed.
+        hours: what the job used; zero if it failed before its end.
     """
 
     error: str = ""
@@ -40,7 +40,7 @@ class Outcome:
 
     @classmethod
     def of(cls, receipts: Sequence[Receipt], table: TableReceipt | None = None) -> Outcome:
-        """The outcome that these receipts add up to, the one of a table that Spark writes too."""
+        """Return the outcome of these receipts, including that of a table written by Spark."""
         failed = [receipt for receipt in receipts if receipt.status != "done"]
         if not failed:
             return cls._of_table(receipts, table)
@@ -60,17 +60,17 @@ class Outcome:
 
     @classmethod
     def of_error(cls, name: str, cause: str) -> Outcome:
-        """The outcome of a job that did not come to its partitions."""
+        """Return the outcome of a job that failed before it could return receipts."""
         return cls(name, " ".join(cause.split()))
 
     @property
     def exit_code(self) -> int:
-        """0 when everything was done, else 1."""
+        """0 on success, else 1."""
         return 1 if self.error else 0
 
     @property
     def line(self) -> str:
-        """The outcome for a person."""
+        """The outcome as one line for the operator."""
         if self.error:
             return f"failed: {self.error}: {self.cause}"
         counts = total(receipt.counts for receipt in self.receipts)
@@ -80,7 +80,7 @@ class Outcome:
         )
 
     def document(self) -> dict[str, Any]:
-        """What the record on S3 holds."""
+        """Return the content of the record on S3."""
         counts = total(receipt.counts for receipt in self.receipts)
         done = sum(receipt.status == "done" for receipt in self.receipts)
         partitions = {

@@ -1,4 +1,4 @@
-"""One oversized partition, as the driver sees it: windows to plan, answers to commit."""
+"""One oversized partition on the driver: plans its windows and commits the tasks' answers."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from compactor.sizes import MIB
 from compactor_spark.answers import Answer
 from compactor_spark.rounds import TASK_LOST, first_line
 
-# Rejects of one group, which its task holds in memory; an object has as many by itself.
+# Most bytes of rejects in one group: its task holds them in memory. One object may have as many.
 _REPLAY_BYTES = 64 * MIB
-# A store that did not answer, or an executor that was lost, may do better the next time.
+# Attempts at a group when the store did not answer or an executor was lost.
 MAX_TRIES = 3
 _PLAN_AGAIN: dict[str, type[CompactorError]] = {
     error.__name__: error for error in (SourceChanged, CommitConflict)
@@ -46,9 +46,9 @@ _TRY_AGAIN = frozenset({TransientStoreError.__name__, "SlowDown", TASK_LOST})
 
 
 class Budget:
-    """How many more sources a round may take; thread safe.
+    """How many more sources a round may take; thread-safe.
 
-    It may be overdrawn by a window of every thread that takes from it.
+    Each thread may overdraw it by one window.
     """
 
     def __init__(self, sources: int) -> None:
@@ -57,21 +57,21 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """True when the round is full."""
+        """Whether the round is full."""
         return self._left <= 0
 
     def take(self, sources: int) -> None:
-        """Take so many."""
+        """Take this many sources from the budget."""
         with self._lock:
             self._left -= sources
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedGroup:
-    """A group of a round, and where it came from.
+    """A group of a round, with the partition and window that it comes from.
 
     Attributes:
-        window: None for rejects of earlier entries, which ``replays`` are.
+        window: None if the group replays rejects of earlier entries, listed in ``replays``.
     """
 
     partition: OversizedPartition
@@ -84,10 +84,10 @@ class PlannedGroup:
 def replay_groups(
     state: LogState, settings: Settings
 ) -> list[tuple[ObjectGroup, tuple[Waiting, ...]]]:
-    """The rejects that wait, as groups to be replayed, the oldest first.
+    """Return the waiting rejects as groups to be replayed, the oldest first.
 
     Args:
-        state: the log; entries that are not published may yet become void.
+        state: the log. Rejects of unpublished entries are left out, as these may become void.
         settings: of the run.
     """
     packed: list[list[Waiting]] = []
@@ -107,11 +107,11 @@ def replay_groups(
 
 
 class OversizedPartition:
-    """One partition's part in the job; one thread at a time may use it.
+    """The job's work on one partition; not thread-safe.
 
     Args:
-        run: the partition, and a store whose requests only this run counts.
-        rebuild: as :class:`compactor.runs.partition_progress.PartitionProgress` takes it.
+        run: the partition, and a store that no other run uses, as its requests are counted.
+        rebuild: see :class:`compactor.runs.partition_progress.PartitionProgress`.
     """
 
     def __init__(self, run: PartitionRun, *, rebuild: bool = True) -> None:
@@ -122,7 +122,7 @@ class OversizedPartition:
         self._recorder = Recorder(run, Counts())
         self._elsewhere = Elsewhere()
         self._open: list[Window] = [Window()]
-        # All that were listed, in order; of the first so many nothing was left when they were.
+        # All listed windows, in order. The first _at_rest of them had nothing left when listed.
         self._windows: list[Window] = []
         self._at_rest = 0
         self._again: list[Window] = []
@@ -134,12 +134,12 @@ class OversizedPartition:
 
     @property
     def has_more(self) -> bool:
-        """True when there are windows to be planned."""
+        """Whether there are windows to be planned."""
         return bool(self._open) and self.error is None
 
     @property
     def failure(self) -> tuple[str, str] | None:
-        """Name and text of what went wrong, in one line; None when nothing did."""
+        """Error name and a one-line cause; None if nothing failed."""
         if self.error is not None:
             return type(self.error).__name__, first_line(self.error)
         if not self._failed:
@@ -149,14 +149,14 @@ class OversizedPartition:
         return name, f"{cause}; and {more} more groups" if more else cause
 
     def plan(self, budget: Budget) -> Sequence[PlannedGroup]:
-        """The groups of the next round; whatever goes wrong ends this partition alone."""
+        """Return the groups of the next round; an error ends only this partition."""
         planned: list[PlannedGroup] = []
         try:
             progress = self._look_at_log()
             planned += self._plan_replays(progress)
             while self.has_more and not budget.spent:
                 planned += self._plan_window(progress, self._open.pop(0), budget)
-            # The tasks take a while, and the driver has many partitions.
+            # Drop what was listed ahead: the tasks take a while, and there are many partitions.
             progress.windows.pause()
         except Exception as error:
             self.error = error
@@ -164,7 +164,7 @@ class OversizedPartition:
         return planned
 
     def take(self, planned: PlannedGroup, answer: Answer) -> None:
-        """Commit and publish what a task stored, or see to what it did not."""
+        """Commit and publish the output that a task stored, or handle its error."""
         self._elsewhere.seconds += answer.seconds
         self._elsewhere.requests += answer.requests
         progress = self.progress
@@ -177,13 +177,13 @@ class OversizedPartition:
             progress.refuse(CommitConflict)
             self._plan_again(planned.window, str(error))
         except (TransientStoreError, UploadLost) as error:
-            # Whether the commit was written will be seen when the log is looked at again.
+            # Whether the commit was written is seen when the log is refreshed.
             self._plan_again(planned.window, str(error))
         except Exception as error:
             self.error = error
 
     def end_round(self) -> None:
-        """What was refused is planned again, unless too many rounds came to nothing."""
+        """Queue refused windows for planning, unless too many rounds made no progress."""
         self._open = self._again + self._open
         self._again = []
         progress = self.progress
@@ -197,10 +197,10 @@ class OversizedPartition:
         self._refusal, self._groups_before = "", progress.result.groups
 
     def finish(self) -> Receipt:
-        """Settle the log, abort the uploads of tasks that lost, and leave a receipt.
+        """Settle the log, abort the uploads of tasks that lost, and write the receipt.
 
         Returns:
-            The receipt, also when it could not be stored: then it says why.
+            The receipt. If it could not be stored, it names the error.
         """
         progress, recorder = self.progress, self._recorder
         try:
@@ -222,19 +222,19 @@ class OversizedPartition:
         except Exception as error:
             recorder.failed(type(error).__name__, first_line(error))
         if progress is not None and self.failure is None:
-            # It saves the next job, and this one is done without it.
+            # Only saves the next job some work; this one has succeeded without it.
             with suppress(CompactorError):
                 self._leave_rest(progress)
         return recorder.receipt
 
     def _leave_rest(self, progress: PartitionProgress) -> None:
-        """Record for discovery that the partition is at rest, where it is."""
+        """Record for discovery that the partition is at rest, if it is."""
         windows = self._windows
         if self.run.listing is not None:
             return
         if windows and not self._at_rest and len(windows) == 1:
-            # What was compacted in it came to rest since it was listed; of several that would be
-            # many requests, and the next job finds it out.
+            # This run may have compacted all of it, so the window is planned again. For several
+            # windows that would take many requests: the next job finds out.
             if progress.windows.plan(windows[0]).groups:
                 return
             progress.windows.rest.ended(windows[0], progress.state)
@@ -251,7 +251,7 @@ class OversizedPartition:
         return self.progress
 
     def _plan_replays(self, progress: PartitionProgress) -> list[PlannedGroup]:
-        """The rejects that wait, once a run: what does not fit, or is refused, waits on."""
+        """Plan the waiting rejects, once per run; those that still do not fit keep waiting."""
         settings = self.run.settings
         if self._replays_planned or not settings.columnar or settings.format == "parquet":
             return []
@@ -313,13 +313,13 @@ class OversizedPartition:
 
     def _plan_again(self, window: Window | None, refusal: str = "") -> None:
         if window is None:
-            # Rejects that another run takes over, or that wait for the next one.
+            # A replay: another run has taken these rejects, or they wait for the next run.
             return
         if window not in self._again:
             self._again.append(window)
         self._refusal = refusal or self._refusal
 
     def _drop(self, answer: Answer) -> None:
-        """The partition has ended: what a task stored will not be committed any more."""
+        """Drop what a task stored, as the partition has ended and will not commit it."""
         if answer.draft:
             drop(decode_commit(answer.draft).output, self.run.store)

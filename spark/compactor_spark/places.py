@@ -1,4 +1,4 @@
-"""The run's own records on S3, found by the run's URI alone."""
+"""The run's own records on S3, located by the run's URI."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUN_ACCEPTED = "the URI of a run, s3://BUCKET/<state prefix>/runs/<run id>/"
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """Where the records of one run are.
+    """The location of one run's records.
 
     Attributes:
         prefix: ends in ``runs/<run id>/``.
@@ -36,10 +36,10 @@ class RunPlace:
 
     @classmethod
     def parse(cls, text: str) -> RunPlace:
-        """Read the run's URI.
+        """Parse a run's URI.
 
         Raises:
-            InvalidInput: not such a URI.
+            InvalidInput: the text is not the URI of a run.
         """
         uri = S3Uri.parse("run", text)
         segments = uri.prefix.split("/")
@@ -49,18 +49,18 @@ class RunPlace:
 
     @property
     def run_id(self) -> str:
-        """The last segment."""
+        """The last segment of the prefix."""
         return self.prefix.split("/")[-2]
 
     @property
     def uri(self) -> str:
-        """As it was given, ending in ``/``."""
+        """The run's URI, ending in ``/``."""
         return f"s3://{self.bucket}/{self.prefix}"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """A run as discovery wrote it down."""
+    """A run, as discovery recorded it."""
 
     run_id: str
     settings: Settings
@@ -71,8 +71,8 @@ def load_run(place: RunPlace, store: ObjectStore) -> LoadedRun:
     """Read the settings and the list of oversized partitions.
 
     Raises:
-        InvalidInput: one of them is missing or not what it should be, or the settings are
-            those of a run that lies elsewhere.
+        InvalidInput: one of them is missing or malformed, or the settings belong to a run
+            in another location.
         IntegrityError: a later version of this program wrote them.
     """
     require_known_run(place.bucket, place.prefix, store)

@@ -1,4 +1,4 @@
-"""One round: many groups as one Spark job, whose answers are given out while it runs."""
+"""One round: runs many groups as one Spark job, and yields their answers while it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compactor_spark.answers import Answer, AnswersParam, GroupTask
 from compactor_spark.tasks import OF_AWS, GroupRunner, OpenStore
 
 POLL_SECONDS = 0.2
-# What a group's answer says when all attempts at it ended with their executors.
+# Error name in the answer of a group when every attempt at it was lost with its executor.
 TASK_LOST = "TaskLost"
 
 
@@ -22,11 +22,11 @@ class Rounds:
     """Runs groups on the executors.
 
     Args:
-        context: Spark, ready to run.
+        context: a running Spark context.
         settings: of the run.
         run_id: of the run.
-        region: where the buckets are, as the driver's client found it.
-        traits: the ways that are safe at the store.
+        region: the buckets' region, as the driver's client determined it.
+        traits: store features that are safe to rely on.
     """
 
     def __init__(
@@ -45,14 +45,15 @@ class Rounds:
         self._runner = GroupRunner(settings, run_id, self._answers, opened)
 
     def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Answers as tasks end, one for each task; often none, so that the caller may log.
+        """Yield answers as tasks end, one for each task.
 
-        A task whose executor dies is Spark's to retry. When it gives up on one task it ends
-        the job: whatever has no answer then gets a job of its own.
+        Often yields an empty batch, so that the caller can log. Spark retries a task whose executor
+        dies. When Spark gives up on a task, it ends the whole job; each task without an answer is
+        then run as a separate job.
         """
         waiting = {task.number: task for task in tasks}
         job = self._start(tasks)
-        # Ends: Spark gives up a task that failed spark.task.maxFailures times, and EMR the step.
+        # Terminates: Spark gives up after spark.task.maxFailures failures, and EMR ends the step.
         while not job.ended(POLL_SECONDS):
             yield self._taken(waiting)
         yield self._taken(waiting)
@@ -77,8 +78,8 @@ class Rounds:
                     yield [Answer(job.first, error=TASK_LOST, cause=job.error)]
 
     def _taken(self, waiting: dict[int, GroupTask]) -> Sequence[Answer]:
-        """What came in since the last look; a second answer to the same task is left out."""
-        # Another thread appends to this very list while the job runs.
+        """Return the answers since the last call, without second answers to the same task."""
+        # Another thread appends to this same list while the job runs.
         arrived = self._answers.value
         answers = arrived[:]
         del arrived[: len(answers)]
@@ -86,7 +87,7 @@ class Rounds:
 
 
 class _Job:
-    """A Spark job in a thread of its own."""
+    """A Spark job that runs in a separate thread."""
 
     def __init__(
         self, context: SparkContext, tasks: Sequence[GroupTask], runner: GroupRunner
@@ -100,7 +101,7 @@ class _Job:
         self._thread.start()
 
     def ended(self, seconds: float) -> bool:
-        """True when the job has ended; waits that long for it."""
+        """Wait up to this long, and return True if the job has ended."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -109,7 +110,7 @@ class _Job:
         description = f"{len(self._tasks):,} groups of {objects:,} objects"
         try:
             self._context.setJobDescription(description)
-            # One group to a slice: each is retried, and run twice where it is slow, alone.
+            # One group per slice, so that each is retried, or speculated on, separately.
             slices = self._context.parallelize(self._tasks, len(self._tasks))
             slices.foreachPartition(self._runner)
         except Exception as error:
@@ -117,7 +118,7 @@ class _Job:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says in one line; of one from the Java side, without the stack trace."""
+    """Return an error's message in one line; for a Java error, without the stack trace."""
     java = getattr(error, "java_exception", None)
     text = str(error if java is None else java.getMessage())
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)

@@ -1,7 +1,6 @@
-"""On the executors: steps 1 to 3 of the write order (read, store, verify) for one group.
+"""Runs on the executors: steps 1 to 3 of the write order (read, store, verify) for one group.
 
-Spark keeps a Python process for task after task. So does its store with its connections: there
-is one in each process.
+Spark reuses a Python process for many tasks, so each process keeps one store with its connections.
 """
 
 from __future__ import annotations
@@ -28,23 +27,23 @@ from compactor_spark.answers import Answer, GroupTask
 if TYPE_CHECKING:
     from pyspark import Accumulator
 
-# An executor has several Python processes, each with its share of what S3 gives to one prefix.
+# An executor has several Python processes, which share the request rate of one S3 prefix.
 MAX_THREADS = 128
-# Where the driver's own store is, unless an executor's settings say otherwise.
 OF_AWS = StoreTraits()
+# Variables that point to the driver's own store; an executor's own environment takes precedence.
 _PASSED_ON = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenStore:
-    """Gives the store of whichever process calls it; it travels there pickled.
+    """Returns the store of the process that calls it; pickled and sent to executors.
 
     Attributes:
-        threads: sources read at the same time, at most.
-        budget_bytes: bytes of sources fetched or waiting at the same time.
-        environment: variables that lead to where the driver's own store is, unless the process
-            says otherwise; never credentials.
-        traits: the ways that are safe there.
+        threads: maximum number of sources read concurrently.
+        budget_bytes: maximum bytes of sources that are being fetched or are buffered.
+        environment: variables that point to the driver's own store, unless the process has
+            its own values; never credentials.
+        traits: store features that are safe to rely on.
     """
 
     threads: int
@@ -54,12 +53,12 @@ class OpenStore:
 
     @classmethod
     def of(cls, settings: Settings, region: str | None, traits: StoreTraits = OF_AWS) -> OpenStore:
-        """What the settings want.
+        """Return an instance for the settings of a run.
 
         Args:
             settings: of the run.
-            region: where the driver's client found itself to be.
-            traits: the ways that are safe at the store.
+            region: the region that the driver's client determined.
+            traits: store features that are safe to rely on.
         """
         found = {name: os.environ[name] for name in _PASSED_ON if os.environ.get(name)}
         if region:
@@ -68,7 +67,7 @@ class OpenStore:
         return cls(threads, settings.limits.read_ahead_bytes, found, traits)
 
     def __call__(self) -> S3Store:
-        """The one store of this process."""
+        """Return the single store of this process."""
         for name, value in self.environment.items():
             os.environ.setdefault(name, value)
         return _store(self.threads, self.budget_bytes).with_traits(self.traits)
@@ -76,10 +75,10 @@ class OpenStore:
 
 @dataclass(frozen=True, slots=True)
 class GroupRunner:
-    """What the executors call with the tasks of one slice; it travels there pickled.
+    """Runs the tasks of one slice on an executor; pickled and sent there.
 
     Attributes:
-        answers: takes one answer for each task, whatever becomes of it.
+        answers: receives one answer for each task, on success or failure.
     """
 
     settings: Settings
@@ -110,14 +109,14 @@ class GroupRunner:
 def answer_for(
     task: GroupTask, run_id: str, store: ObjectStore, stored: Callable[[], PendingOutput]
 ) -> Answer:
-    """Store one group; whatever goes wrong is returned, not raised.
+    """Store one group; errors are returned in the answer, not raised.
 
-    An error that left a task would end the job, and with it every other group.
+    An error raised from a task would end the job, and with it every other group.
 
     Args:
-        task: what to do.
+        task: the group to store.
         run_id: of the run.
-        store: its requests meanwhile are the task's.
+        store: its requests during the call are counted as the task's.
         stored: does steps 1 to 3 of the write order.
     """
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Starts Spark, and lets it load what every job needs, before there is one: a script."""
+"""Script that starts Spark before the first job, and makes it load what every job needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 
 def main() -> None:
-    """Do so; the Java stays with the process."""
+    """Start Spark, run a query and stop the session; the JVM stays with the process."""
     session = SparkSession.builder.getOrCreate()
     session.range(1).selectExpr("sum(id)").collect()
     session.stop()

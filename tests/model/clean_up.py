@@ -1,4 +1,4 @@
-"""Clean-up of one partition, and a query that reads its sources while they are there."""
+"""Clean-up of one partition, and a query that reads a source until an output has its record."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class Cleaner(NamedTuple):
     """A clean-up between two requests.
 
     Attributes:
-        waits: for the retention.
-        log: as it was listed, and was whole.
-        due: numbers of entries that it is still to look at.
-        number, proven: of the entry, and its sources, which it is about to delete.
-        seen: outputs that it found, and its log does not name.
+        waits: it waits for the retention.
+        log: the log as it was listed, without gaps.
+        due: numbers of entries that it has not checked yet.
+        number, proven: the number of the entry whose sources it is about to delete, and those.
+        seen: outputs that it found but its log does not name.
     """
 
     name: str
@@ -63,7 +63,7 @@ def next_entry(c: Cleaner) -> Cleaner:
 
 
 def prove(c: Cleaner, s3: S3) -> Cleaner:
-    """HEAD of the output, or of those that have the content of what came again."""
+    """Check the entry's output and those with the content that was delivered again, by HEAD."""
     number = c.due[0]
     entry, c = c.log[number - 1], c._replace(due=c.due[1:])
     again = set(map(record_of, entry.again))
@@ -77,7 +77,7 @@ def prove(c: Cleaner, s3: S3) -> Cleaner:
 
 
 def look_for_note(c: Cleaner, s3: S3) -> Cleaner:
-    """The output may have been published since the log was listed."""
+    """Check the note of publication: the output may be published since the log was listed."""
     if s3.head_note(c.number):
         return c.to("delete")
     return next_entry(c._replace(proven=()))
@@ -90,7 +90,7 @@ def delete(c: Cleaner, s3: S3) -> Cleaner:
 
 
 class Query(NamedTuple):
-    """A query of key a: from an output, or from its source where no output has it."""
+    """A query of record a1: from an output, or from its source if no output has it."""
 
     name: str
     at: str = "look_at_outputs"

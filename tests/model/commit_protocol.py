@@ -1,26 +1,26 @@
-"""The commit protocol of one partition, small enough to visit every state that it can reach.
+"""A model of the commit protocol of one partition, small enough to visit every reachable state.
 
-Modelled, one S3 request a step: workers (load the log, leave witnesses, settle what others
-committed, plan, read, store, commit, publish, and build again what was lost), clean-ups, and a
-query that reads a record from an output, or from its source where there is none yet. They take
-their steps in any order. A worker that takes no further step is one that crashed, or sleeps: in
-each state all may be dead, and a last worker and clean-up, which nothing disturbs, must then make
-everything good (``after_all_died``).
+Modelled with one S3 request per step: workers (load the log, write witnesses, settle what others
+committed, plan, read, store, commit, publish, and rebuild what was lost), clean-ups, and a query
+that reads a record from an output, or from its source if there is no output yet. Their steps may
+come in any order. A worker that takes no further step has crashed or sleeps. In each state all may
+be dead; then a last worker and clean-up, which run undisturbed, must restore a good state
+(``_after_all_died``).
 
-What happens to them is an event that a start allows so many times: sources arrive late, are
-overwritten, or are delivered again with another ETag; a lifecycle rule aborts uploads; objects of
-the log are deleted; an object of somebody else lies where an output goes; bytes are flipped in an
-upload; requests arrive after their sender gave up; retention passes. Answers get lost as often as
-one likes: the request took effect, and the client sends it again. (One without effect changes
-nothing, so it is no step.)
+A start lists the events that may happen: sources arrive late, are overwritten, or are delivered
+again with another ETag; a lifecycle rule aborts uploads; objects of the log are deleted; another
+writer's object takes the key of an output; bytes are flipped in an upload; requests arrive after
+their sender gave up; retention passes. Answers may be lost any number of times: the request took
+effect, and the client sends it again. (A lost request without effect changes nothing, so it is not
+a step.)
 
-Not modelled: what is in sources; the same ETag once more; several pages of a LIST; checkpoints;
-records of clean-up; the identity and scheme of a state; a partition at rest; tables; clocks that
-are wrong. Taken together in one step, because nobody else can see or change what lies in between:
-LIST of a log with the GETs of its entries, creating an upload with its parts, a refused create of a
-witness with the GET that tells whose it is.
+Not modelled: the content of sources; a source put again with the same ETag; LISTs of several pages;
+checkpoints; records of clean-up; the identity and scheme of a state; partitions at rest; tables;
+wrong clocks. These are one step each, because no other process can see or change what is in
+between: LIST of a log with the GETs of its entries, creating an upload with its parts, a refused
+create of a witness with the GET that shows whose it is.
 
-A guard that is taken out (``without``) must lead to a fault: tests/model/test_commit_protocol.py.
+Removing a guard (``without``) must lead to a fault: tests/model/test_commit_protocol.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.model.s3_world import (
     record_of,
 )
 
-#: Every guard that can be taken out, and what is done without it.
+#: Every guard that can be removed, and what happens without it.
 GUARDS = {
     "If-Match on read": "a GET returns whatever stands at the key",
     "If-None-Match on commit": "an entry is written over what has its number",
@@ -64,12 +64,12 @@ GUARDS = {
 }
 
 
-# What may happen, and what must not.
+# Events, and the checks of a state.
 
 
 def _happens(state: State, event: str, *, without: frozenset[str]) -> Iterator[tuple[str, State]]:
     if event == "retention_passes":
-        # Nothing of what takes less time than that is under way afterwards.
+        # Whatever takes less time than the retention has ended.
         ended = {"read_source"}
         if "calls shorter than the retention" not in without:
             ended |= {"leave_witness", "publish", "complete_upload"}
@@ -85,7 +85,7 @@ def _happens(state: State, event: str, *, without: frozenset[str]) -> Iterator[t
 
 
 def _fault_in(world: World) -> str:
-    """What readers find wrong; or what no source and no output has, and no producer took back."""
+    """Return which records can be read twice, or are lost although no producer withdrew them."""
     readable = [one for _, records in world.outputs for one in records]
     twice = {one for one in readable if readable.count(one) > 1}
     lost = world.written - set(map(record_of, world.sources)) - world.taken_back - set(readable)
@@ -104,7 +104,7 @@ def _made_good(world: World) -> str:
 def commit_protocol(
     *, loses_answers: bool = False, all_may_die: bool = True, without: frozenset[str] = NOTHING
 ) -> Processes:
-    """The model, perhaps without some guards."""
+    """Return the model, without the given guards."""
     functions = (*WORKER, *CLEAN_UP)
     last = Worker("the last worker"), Cleaner("the last clean-up", waits=False)
     rules = Rules(

@@ -1,9 +1,9 @@
 """Breadth-first search through every state of a model.
 
-A model is three things: a first state, a function that gives every state one step further with the
-label of that step, and a function that says what is wrong with a state. States are hashable, and
-each is visited once, so the search ends when a model has finitely many; the first fault that it
-meets has the shortest trace.
+A model consists of a first state, a function that yields the steps from a state (label and next
+state), and a function that returns what is wrong with a state. States are hashable and each is
+visited once, so the search ends if there are finitely many. The first fault found has the shortest
+trace.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ AnyState = TypeVar("AnyState", bound=Hashable)
 
 
 class Explored(NamedTuple):
-    """What a search found.
+    """The result of a search.
 
     Attributes:
-        states: how many different ones were visited.
-        fault: what is wrong with the last one; empty where all were visited and none is wrong.
-        trace: the steps that lead there; empty without a fault.
+        states: the number of distinct states visited.
+        fault: what is wrong with the last state; empty if all were visited and none is wrong.
+        trace: the steps that lead to the fault; empty without one.
     """
 
     states: int
@@ -30,7 +30,7 @@ class Explored(NamedTuple):
 
     @property
     def table(self) -> str:
-        """The trace in Markdown, for a reader."""
+        """The trace as a Markdown table."""
         rows = [f"| {number} | {step} |" for number, step in enumerate(self.trace, 1)]
         return "\n".join(["| # | Step |", "|---|---|", *rows, f"| | **{self.fault}** |"])
 
@@ -40,12 +40,12 @@ def explore(
     steps: Callable[[AnyState], Iterable[tuple[object, AnyState]]],
     fault_of: Callable[[AnyState], str],
 ) -> Explored:
-    """Visit every state that can be reached, or stop at the first that is wrong.
+    """Visit every reachable state, or stop at the first that is wrong.
 
     Args:
-        first: the state to begin with.
-        steps: gives the steps from a state: a label, and the state after it.
-        fault_of: what is wrong with a state, in one line; empty where nothing is.
+        first: the state to start from.
+        steps: yields the steps from a state: a label, and the next state.
+        fault_of: returns what is wrong with a state in one line; empty if nothing is.
     """
     came_from: dict[AnyState, tuple[AnyState, object] | None] = {first: None}
     waiting = deque([first])

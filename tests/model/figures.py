@@ -1,4 +1,4 @@
-"""What the searches leave for the table of ``make proof``."""
+"""The figures that searches record for the table of ``make proof``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import os
 from pathlib import Path
 
-#: Larger starts are searched as well.
+#: True in ``make proof``, which searches the larger starts as well.
 IN_PROOF = "S3_COMPACTOR_PROOF_DIR" in os.environ
 
 
 def keep_figures(directory: Path | None, name: str, states: int) -> None:
-    """Add a search to the figures: its states, 0 for one that ends at a fault by intention."""
+    """Record the number of states of a search; 0 for one that is meant to end at a fault."""
     if directory is not None:
         path = directory / "model.json"
         known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

@@ -1,7 +1,8 @@
-"""A worker of one partition between two requests: its steps are those of compactor.runs and log.
+"""A worker of one partition, request by request, with the steps of compactor.runs and log.
 
-load the log -> leave witnesses -> compare with the outputs -> publish, or build again, what others
-committed -> plan -> read -> store -> commit -> witness -> publish -> plan, until nothing is left
+load the log -> write missing witnesses -> compare the log with the outputs -> publish or rebuild
+what others committed -> plan -> read -> store -> commit -> witness -> publish -> plan, until
+nothing is left
 """
 
 from __future__ import annotations
@@ -28,21 +29,22 @@ class Worker(NamedTuple):
     """A worker between two requests.
 
     Attributes:
-        at: its next request, by the name of a function below.
-        log: as far as it knows it.
+        at: its next request, as the name of a function below.
+        log: the entries that it knows.
         unpublished: numbers of entries whose output it has not seen.
-        unwitnessed: of others' entries whose witness it has neither left nor compared.
-        whole: it has compared the log with the outputs, before its first one.
-        settled: the number of the last entry when it compared them before publishing.
-        most: sources that it has time to read for one output.
-        drafts: how many it has made.
-        group, read, key, replaces: what it compacts, has read of that, and to which output; in
-            place of which entry.
+        unwitnessed: numbers of others' entries whose witness it has neither written nor compared.
+        whole: it has compared the log with the outputs before storing its first output.
+        settled: the number of the last entry when it last compared them before publishing.
+        most: the number of sources that it has time to read for one output.
+        drafts: the number of drafts that it has made.
+        group, read, key, replaces: the sources it compacts, the records read so far, the key of the
+            output, and the number of the entry that is replaced (0 for none).
         draft: the entry that it wants to write.
-        number: of the entry that it publishes.
-        seen: outputs that it found, and its log does not name.
-        held, again: records that entries had when it planned; what of its group has one of them.
-        foreign: keys of which others compacted something since it planned.
+        number: the number of the entry that it publishes.
+        seen: outputs that it found but its log does not name.
+        held, again: records that entries had when it planned, and the sources of its group that
+            have one of them.
+        foreign: keys from which others compacted something since it planned.
     """
 
     name: str
@@ -69,11 +71,11 @@ class Worker(NamedTuple):
         return self._replace(at=at, **changed)
 
     def stopped(self) -> Worker:
-        """Ended with IntegrityError."""
+        """Return the worker after it ended with IntegrityError."""
         return Worker(self.name, "stopped")
 
     def free(self) -> Worker:
-        """Done with its group: what it knows of the log stays."""
+        """Return the worker without its group, keeping what it knows of the log."""
         return Worker(*self[:9])
 
 
@@ -82,7 +84,7 @@ def load(w: Worker, s3: S3) -> Worker:
 
 
 def learn(w: Worker, s3: S3, from_number: int) -> Worker:
-    """Take the entries that are new; a number that anything tells of must have its entry."""
+    """Load new entries; stop if a number up to the last entry or witness has no entry."""
     log, witnesses = s3.list_log()
     last = max((n for n, one in enumerate(log, 1) if one or witnesses[n - 1]), default=0)
     if None in log[from_number:last] and "no gap in the log" not in s3.without:
@@ -103,7 +105,7 @@ def learn(w: Worker, s3: S3, from_number: int) -> Worker:
 
 
 def onward(w: Worker, s3: S3) -> Worker:
-    """What a worker does next, between two requests."""
+    """Choose the next request."""
     if w.at == "stopped":
         return w
     lost_race = w.draft is not None and "witnesses in a lost race" in s3.without
@@ -133,7 +135,7 @@ def compare_outputs(w: Worker, s3: S3) -> Worker:
 
 
 def compare_again(w: Worker, s3: S3) -> Worker:
-    """Others may have committed and published them meanwhile."""
+    """Reload the log: others may have committed and published the outputs meanwhile."""
     w = learn(w, s3, len(w.log))
     if w.at == "stopped" or w.seen - {entry.key for entry in w.log}:
         return w.stopped()
@@ -167,12 +169,12 @@ def head(w: Worker, s3: S3) -> Worker:
     if found is not None:
         is_same = found == w.log[w.number - 1].records
         return published(w, s3) if is_same else w.to("look_why")
-    # Of its own commit an upload that is gone is another one's to settle: the log comes first.
+    # With a pending draft, the lost upload is settled later: the log comes first.
     return onward(w.free(), s3) if w.draft is not None else w.to("withdraw")
 
 
 def look_why(w: Worker, s3: S3) -> Worker:
-    """Another output is right where the commit was replaced meanwhile."""
+    """A different output is only right if the commit was replaced meanwhile; else stop."""
     w = learn(w, s3, len(w.log))
     if w.at == "stopped" or w.number not in replaced_in(w.log):
         return w.stopped()
@@ -226,7 +228,7 @@ def store(w: Worker, s3: S3) -> Worker:
 
 
 def find_origins(w: Worker, s3: S3) -> Worker:
-    """What came again is in an output that can be read, or is planned again."""
+    """Content that was delivered again must be in a readable output; else plan again."""
     s3.list_log()
     published = (one for n, one in valid_in(w.log).items() if n not in w.unpublished)
     known = frozenset().union(*(one.records for one in published))
@@ -251,7 +253,7 @@ def publish_first(w: Worker, s3: S3) -> Worker:
 
 
 def append(w: Worker, draft: Entry, s3: S3) -> Worker:
-    """Write the draft as the next entry, unless others have its sources, or have replaced it."""
+    """Commit the draft, unless others committed its sources or settled what it replaces."""
     wanted, conflict = draft.sources | draft.again, False
     if "comparison with what others compacted" not in s3.without and not draft.replaces:
         conflict = bool(w.foreign & {one[0] for one in draft.sources})
@@ -283,7 +285,7 @@ def reload(w: Worker, s3: S3) -> Worker:
 
 
 def committed(w: Worker, s3: S3) -> Worker:
-    """Its draft is an entry."""
+    """Continue after the draft became an entry of the log."""
     assert w.draft is not None
     number = w.log.index(w.draft) + 1
     unpublished = w.unpublished - {w.draft.replaces} | ({number} if w.draft.key else set())

@@ -1,8 +1,8 @@
-"""Processes that send one request a step, in any order, and what may happen in between.
+"""Processes that send one request per step, in any order, and the events between their steps.
 
-A process is an immutable tuple with the name of its next request in ``at``. The function of that
-name takes the process and a service, sends the one request, and returns the process after the
-answer. So one step of the model is one request, whoever comes next.
+A process is an immutable tuple whose ``at`` names its next request. The function of that name takes
+the process and a service, sends the request, and returns the process after the answer. So one step
+of the model is one request of any process.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 NOTHING: frozenset[Any] = frozenset()
 _MOST_STEPS = 150
-#: The event that a write is sent, and arrives once its sender gave up on it, or never.
+#: The event in which a write arrives only after its sender gave up on it, or never.
 DELAYED = "request delayed"
 
 
@@ -30,7 +30,7 @@ class Request(NamedTuple):
 
 
 def plain(value: Any) -> str:
-    """A value as traces show it."""
+    """Return a value as traces show it."""
     if isinstance(value, frozenset):
         return "{" + " ".join(sorted(map(str, value))) + "}"
     if type(value) is tuple:
@@ -39,7 +39,7 @@ def plain(value: Any) -> str:
 
 
 def request(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a method of a service as a request: its last one is remembered."""
+    """Make a method of a service a request, which the service records in ``asked``."""
 
     @wraps(method)
     def asked(self: Service, *args: Any) -> Any:
@@ -51,11 +51,11 @@ def request(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Service:
-    """Answers requests, and keeps the world as it is after them.
+    """Answers requests, and keeps the world after them.
 
     Args:
-        world: as it is.
-        without: guards that are taken out.
+        world: the world before the first request.
+        without: the guards that are removed.
     """
 
     def __init__(self, world: Any, without: frozenset[str] = NOTHING) -> None:
@@ -67,7 +67,7 @@ class Service:
 
 
 class State(NamedTuple):
-    """A world, who works on it, which events may still happen, and requests under way."""
+    """A world, its processes, the events that may still happen, and the requests in flight."""
 
     world: Any
     actors: tuple[Any, ...]
@@ -75,13 +75,13 @@ class State(NamedTuple):
     under_way: frozenset[Request] = NOTHING
 
     def used(self, event: str, **changed: Any) -> State:
-        """The state after an event, which may happen once less."""
+        """Return the state after an event, with one fewer of it left."""
         at = self.events.index(event)
         return self._replace(events=self.events[:at] + self.events[at + 1 :], **changed)
 
 
 class Step(NamedTuple):
-    """One step of a trace, in words once somebody reads it."""
+    """One step of a trace; it is only put into words when printed."""
 
     who: str
     what: object
@@ -92,16 +92,17 @@ class Step(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What a model is made of.
+    """The parts of a model.
 
     Attributes:
         service: answers the requests.
-        functions: of the processes, each called like a request's name in ``at``.
+        functions: the functions of the processes; ``at`` has the name of one.
         writes: requests whose answers may be lost, and that may arrive late.
-        happens: gives every way in which an event may happen in a state: words, and the state.
-        fault_in: what is wrong with a world, in one line; empty where nothing is.
-        last: the processes that make everything good after all others died, in order.
-        made_good: takes the world after them, and says what is wrong with it.
+        happens: yields every way in which an event may happen in a state: a description, and the
+            state after it.
+        fault_in: returns what is wrong with a world in one line; empty if nothing is.
+        last: the processes that must restore a good state after all others died, in order.
+        made_good: returns what is wrong with the world after those; empty if nothing is.
     """
 
     service: type[Service]
@@ -114,13 +115,14 @@ class Rules(NamedTuple):
 
 
 class Processes:
-    """The steps from a state, and what may be wrong with one.
+    """The steps from a state, and the check of a state.
 
     Args:
-        rules: of the model.
+        rules: the rules of the model.
         loses_answers: any write may take effect without an answer; then it is sent again.
-        all_may_die: in each state all may die; then the last processes must make it good.
-        without: guards that are taken out.
+        all_may_die: in each state all processes may die, and the last ones must then restore a
+            good state.
+        without: the guards that are removed.
     """
 
     def __init__(
@@ -137,7 +139,7 @@ class Processes:
         self._known: dict[Any, str] = {}
 
     def steps(self, state: State) -> Iterator[tuple[Step, State]]:
-        """Every step from a state: of each process, of requests under way, and events."""
+        """Yield every step from a state: of each process, of requests in flight, and events."""
         for place, actor in enumerate(state.actors):
             if actor.at in self._functions:
                 yield from self._step_of(state, place, actor)
@@ -170,7 +172,7 @@ class Processes:
             yield label, state.used(DELAYED, under_way=under_way)
 
     def fault_of(self, state: State) -> str:
-        """What is wrong with a state, in one line; empty where nothing is."""
+        """Return what is wrong with a state in one line; empty if nothing is."""
         if not state.world.spoiled:
             stopped = [one.name for one in state.actors if one.at == "stopped"]
             if stopped:
@@ -183,7 +185,7 @@ class Processes:
         return self._known[state.world]
 
     def _after_all_died(self, world: Any) -> str:
-        """The last processes, which nothing disturbs, make everything good; or refuse it."""
+        """Run the last processes undisturbed; return what is wrong after them."""
         for actor in self._rules.last:
             after, service = actor, self._rules.service(world, self._without)
             for _ in range(_MOST_STEPS):

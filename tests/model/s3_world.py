@@ -1,7 +1,7 @@
-"""One partition on S3: what is stored, how requests are answered, and what happens to it by itself.
+"""One partition on S3: what is stored, how requests are answered, and which events happen to it.
 
-S3 is strongly consistent, and answers one request at a time: that is all that the protocol has to
-rely on, besides ``If-Match``, ``If-None-Match: *`` and the checksum of a completed upload.
+S3 is strongly consistent and answers one request at a time. The protocol relies on nothing else
+but ``If-Match``, ``If-None-Match: *`` and the checksum of a completed upload.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class Entry(NamedTuple):
     """An entry of the commit log; one without a key has no output.
 
     Attributes:
-        commit: its random id, which is that of its upload, too.
-        key: of its output.
-        sources: what is compacted in it.
-        records: what its output holds.
-        replaces: number of the entry that it makes void.
-        again: what came again, and an earlier entry has the content of.
+        commit: its random id, which is also that of its upload.
+        key: the key of its output.
+        sources: the sources that it compacts.
+        records: the records in its output.
+        replaces: the number of the entry that it voids; 0 for none.
+        again: sources that were delivered again, with content that an earlier entry has.
     """
 
     commit: str
@@ -51,23 +51,23 @@ def replaced_in(log: tuple[Entry, ...]) -> frozenset[int]:
 
 @cache
 def committed_in(log: tuple[Entry, ...]) -> frozenset[str]:
-    """Sources that valid entries name."""
+    """Return the sources that valid entries name."""
     return frozenset().union(*(one.sources | one.again for one in valid_in(log).values()))
 
 
 @cache
 def contents_in(log: tuple[Entry, ...]) -> frozenset[str]:
-    """Records that valid entries have."""
+    """Return the records that valid entries have."""
     return frozenset().union(*(one.records for one in valid_in(log).values()))
 
 
 def valid_in(log: tuple[Entry, ...]) -> dict[int, Entry]:
-    """Entries that no later one makes void, by number."""
+    """Return the entries that no later one voids, by number."""
     return {n: one for n, one in enumerate(log, 1) if n not in replaced_in(log)}
 
 
 def record_of(version: str) -> str:
-    """The content of a source: a1' is a1, delivered again with another ETag."""
+    """Return the record of a source: a1' has that of a1, delivered again with another ETag."""
     return version.rstrip("'")
 
 
@@ -75,18 +75,18 @@ class World(NamedTuple):
     """What is stored, and what the model remembers of it.
 
     Attributes:
-        sources: what stands, by the letter of its key and its version: "a1" or "a2". The version
-            is its ETag, and its one record, too; but "a1'" has the record of "a1".
+        sources: existing sources, named by the letter of their key and their version: "a1" or "a2".
+            The name is both the ETag and the only record; but "a1'" has the record of "a1".
         written: every record that ever arrived.
-        taken_back: records that their producer wrote over.
-        log: entries by number, from 1; None for one that is not there.
-        witnesses: likewise, the commit that each names; empty where there is none.
-        uploads: those that are open: their commit, the key, and the bytes stored.
-        outputs: what can be read: the key, and the bytes.
-        aged: numbers of entries that are older than the retention, and so is what notes them.
+        taken_back: records that their producer overwrote.
+        log: entries by number, from 1; None for a missing one.
+        witnesses: the commit that each entry's witness names; empty for a missing one.
+        uploads: open uploads: commit, key, and the bytes stored.
+        outputs: readable outputs: key and bytes.
+        aged: numbers of entries that are older than the retention, like their notes.
         committed: every commit that was ever written.
-        spoiled: something happened after which a worker may refuse to go on.
-        fault: what a request did that none may do.
+        spoiled: something happened after which a worker may stop.
+        fault: what a request did that no request may do.
     """
 
     sources: frozenset[str] = frozenset({"a1"})
@@ -121,12 +121,12 @@ class S3(Service):
 
     @request
     def read_outputs(self) -> frozenset[str]:
-        """What a query of the destination finds."""
+        """Return the records that a query of the destination finds."""
         return frozenset().union(*(records for _, records in self.world.outputs))
 
     @request
     def get_source(self, version: str) -> str:
-        """Its record; empty where it is gone or another one."""
+        """Return a source's record; empty if it is gone or overwritten."""
         if "If-Match on read" in self.without:
             there = (record_of(one) for one in self.world.sources if one[0] == version[0])
             return next(there, "")
@@ -159,7 +159,7 @@ class S3(Service):
 
     @request
     def create_witness(self, number: int, commit: str) -> str:
-        """Whose witness there is now."""
+        """Create the witness if it is missing; return the commit that it names."""
         found = self.world.witnesses
         if not found[number - 1]:
             self.now(witnesses=(*found[: number - 1], commit, *found[number:]))
@@ -167,12 +167,12 @@ class S3(Service):
 
     @request
     def note_publication(self, number: int) -> None:
-        """Retention counts from here."""
+        """Note the publication of an entry, from which its retention counts."""
         self.now(aged=self.world.aged - {number})
 
     @request
     def head_note(self, number: int) -> bool:
-        """The entry, and the note of its publication where there is one, are old enough."""
+        """Return whether the entry and the note of its publication, if any, are old enough."""
         return number in self.world.aged
 
     @request
@@ -206,18 +206,18 @@ class S3(Service):
         self.now(sources=frozenset(kept))
 
 
-#: Requests that change what others see, and may arrive after their sender gave up.
+#: Requests that change what others see; they may arrive after their sender gave up.
 WRITES = frozenset(
     {"abort_upload", "create_entry", "create_witness", "complete_upload", "delete_source"}
     | {"note_publication"}
 )
 
 
-# What happens by itself. Each gives every way in which it may happen now: words, and the world.
+# Events. Each yields every way in which it may happen now: a description, and the world after it.
 
 
 def arrives(world: World, version: str) -> Iterator[tuple[str, World]]:
-    """A producer puts a source, perhaps over another one."""
+    """A producer puts a source, possibly overwriting another version."""
     before = frozenset(one for one in world.sources if one[0] == version[0])
     sources = world.sources - before | {version}
     written = world.written | {record_of(version)}

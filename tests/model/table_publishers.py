@@ -1,25 +1,25 @@
-"""Two publishers into one table, small enough to visit every state that they can reach.
+"""A model of two publishers to one table, small enough to visit every reachable state.
 
-Modelled, one request a step: publishers (read the table log, read the table, bring in what is
-named, find what is left over of a partition's commit log, name it, leave the witness, commit to the
-table, mark), a clean-up that asks the table before it deletes, and a worker that finds an output
-neither readable nor pending. The table is swapped from one snapshot to the next, as in Iceberg;
-what we say of ourselves is a number beside it, and the snapshot that said so. A process that takes
-no further step is one that crashed, or sleeps; in each state all may be dead, and a last publisher
-and a last clean-up must then make everything good.
+Modelled with one request per step: publishers (read the table log, read the table, commit named
+outputs, find unnamed ones in a partition's commit log, name them, write the witness, commit to the
+table, mark), a clean-up that checks the table before it deletes, and a worker that finds an output
+neither readable nor pending. The table is swapped from one snapshot to the next, as in Iceberg; our
+own metadata is the number of the last published entry, and the snapshot that set it. A process that
+takes no further step has crashed or sleeps. In each state all may be dead; then a last worker, a
+last publisher and a last clean-up must restore a good state.
 
-What happens to them is an event that a start allows so many times: outputs are committed, uploads
-are lost, others append to the table, compact it, overwrite a file, expire its snapshots (which
-deletes outputs), roll it back, or bring it back from a backup; entries of the table log are
-deleted; requests arrive after their sender gave up. Answers get lost as often as one likes.
+A start lists the events that may happen: outputs are committed, uploads are lost, others append to
+the table, compact it, overwrite a file, expire its snapshots (which deletes outputs), roll it back,
+or restore it from a backup; entries of the table log are deleted; requests arrive after their
+sender gave up. Answers may be lost any number of times.
 
 Not modelled: several partitions; checkpoints of the table log; outputs that do not fit and are set
-aside; acceptance of a changed table; making a table; rows with a key; Delta's own rules; expiry
-that leaves some of the snapshots. The commit log is as the other model says that it is. Taken
-together in one step, because what is read is written once: LIST of a log with the GETs of its
-entries, a table with the manifests of its snapshots.
+aside; acceptance of a changed table; creating a table; rows with a key; Delta's own rules; expiry
+that leaves some of the snapshots. The commit log behaves as the other model shows. These are one
+step each, because what they read is written once: LIST of a log with the GETs of its entries, a
+table with the manifests of its snapshots.
 
-Where two guards hold one promise, only taking out both shows: that is said where they are.
+If two guards keep one promise, only removing both leads to a fault; the tests list such pairs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tests.model.table_world import (
     replaced_in,
 )
 
-#: Every guard that can be taken out, and what is done without it.
+#: Every guard that can be removed, and what happens without it.
 GUARDS = {
     "condition of the table's commit": "files are put on top of whatever the table is",
     "condition on metadata": "files are put on top of the snapshot that was read, whatever changed",
@@ -67,13 +67,14 @@ class Publisher(NamedTuple):
 
     Attributes:
         log, mark: what it knows of the table log.
-        table: as it read it last.
-        commits: of the partition, as listed.
-        number: of the commit that it looks at.
-        before: how far the log was gone through when it listed these.
-        pending, outputs, reached: what it found, and how far.
+        table: the table as last read.
+        commits: the partition's commits as listed.
+        number: the number of the commit, or entry, that it is at.
+        before: the last commit that the table log covered when it listed the commits.
+        pending, outputs, reached: outputs found in commits that are not passed yet, outputs to
+            name, and the last commit that these cover.
         draft: the entry that it wants to write.
-        drafts: how many it has made.
+        drafts: the number of drafts that it has made.
     """
 
     name: str
@@ -99,12 +100,12 @@ class Publisher(NamedTuple):
 
     @property
     def gone_through(self) -> int:
-        """How far the table log has gone through the commit log."""
+        """The number of the last commit that the table log covers."""
         return self.log[-1].reached if self.log else 0
 
 
 def learn(p: Any, s3: Services, *, whole: bool = False) -> Any:
-    """Take the entries that are new to a publisher, or a clean-up; and at first the mark."""
+    """Load the entries that are new to a publisher or clean-up; with ``whole``, also the mark."""
     log, witnesses, mark = s3.list_log()
     if whole:
         p = p._replace(mark=mark)
@@ -133,13 +134,13 @@ def look(p: Publisher, s3: Services) -> Publisher:
 
 
 def look_at_log(p: Publisher, s3: Services) -> Publisher:
-    """Others named and published more since the log was read."""
+    """Reload the log: others have named and published more since it was read."""
     p = learn(p, s3)
     return p if p.at == "stopped" else bring_in(p, s3)
 
 
 def is_known(p: Any, without: frozenset[str]) -> bool:
-    """The table is what its log says."""
+    """Return whether the table agrees with its log."""
     if p.table.last > len(p.log):
         return False
     if p.table.last < p.mark and "mark" not in without:
@@ -148,7 +149,7 @@ def is_known(p: Any, without: frozenset[str]) -> bool:
 
 
 def bring_in(p: Publisher, s3: Services) -> Publisher:
-    """What a publisher does next once it has looked at the table."""
+    """Choose a publisher's next request after it has read the table."""
     if not is_known(p, s3.without):
         return p.stopped()
     if p.table.last < len(p.log):
@@ -169,7 +170,7 @@ def leave_witness(p: Publisher, s3: Services) -> Publisher:
 
 
 def swap(p: Publisher, s3: Services) -> Publisher:
-    """One try: whatever the answer, the table says what is in it."""
+    """Try to commit once, then read the table again, whatever the answer was."""
     outputs = tuple(one for entry in p.log[p.table.last :] for one in entry.outputs)
     answer = s3.swap_table(p.table, outputs, len(p.log))
     if "look at the table's number" in s3.without:
@@ -178,7 +179,7 @@ def swap(p: Publisher, s3: Services) -> Publisher:
 
 
 def swap_again(p: Publisher, s3: Services) -> Publisher:
-    """What is wrong: the same again, on whatever the table is now."""
+    """Wrongly send the same commit again, on top of the current table."""
     return p.to("swap", table=s3.load_table()._replace(last=p.table.last))
 
 
@@ -199,7 +200,7 @@ def list_commits(p: Publisher, s3: Services) -> Publisher:
 
 
 def next_commit(p: Publisher, s3: Services) -> Publisher:
-    """Go through the commits that are left until an output is to be looked at."""
+    """Go through the remaining commits until an output must be checked."""
     replaced = replaced_in(p.commits)
     given = {one for entry in p.log for one in entry.outputs}
     given |= {one.output for one in p.commits if 0 < one.replaces <= p.before}
@@ -217,7 +218,7 @@ def next_commit(p: Publisher, s3: Services) -> Publisher:
 
 
 def passed(p: Publisher, s3: Services) -> Publisher:
-    """A void commit is passed only together with the one that replaces it."""
+    """Pass a commit; a void one is only passed together with the one that replaces it."""
     replaced = replaced_in(p.commits)
     until = max(replaced.get(one, 0) for one in range(p.before + 1, p.number + 1))
     if p.number < until and "void commits with what replaces them" not in s3.without:
@@ -237,7 +238,7 @@ def found_all(p: Publisher) -> Publisher:
 
 
 def look_on(p: Publisher, s3: Services) -> Publisher:
-    """What was replaced since the log was listed may have the same output."""
+    """List again if a commit was replaced since: its replacement may have the same output."""
     commit = s3.head_commit(len(p.commits) + 1)
     looks = "look at the log after its outputs" not in s3.without
     if commit is not None and commit.replaces > p.before and looks:
@@ -255,7 +256,7 @@ def name(p: Publisher, s3: Services) -> Publisher:
 
 
 def name_again(p: Publisher, s3: Services) -> Publisher:
-    """It may be its own entry, whose answer was lost; or others have gone through the log."""
+    """Reload the log: the entry may be its own, with a lost answer, or another publisher's."""
     draft, p = p.draft, learn(p, s3)
     if p.at == "stopped":
         return p
@@ -268,9 +269,9 @@ class Cleaner(NamedTuple):
     """A clean-up between two requests.
 
     Attributes:
-        commits: as listed.
-        log, mark: as of a publisher.
-        table: as it read it.
+        commits: the partition's commits as listed.
+        log, mark: what it knows of the table log.
+        table: the table as read.
         due: records whose sources it is about to delete.
     """
 
@@ -311,7 +312,7 @@ def look_at_log_for_clean_up(c: Cleaner, s3: Services) -> Cleaner:
 
 
 def decide(c: Cleaner, s3: Services) -> Cleaner:
-    """Sources go whose output the table was given, and whose rows it has."""
+    """Choose the sources to delete: their output was published to the table and its rows exist."""
     if not is_known(c, s3.without):
         return c.stopped()
     replaced, due = replaced_in(c.commits), []
@@ -341,7 +342,7 @@ def delete(c: Cleaner, s3: Services) -> Cleaner:
     return c._replace(due=c.due[1:]) if c.due[1:] else Cleaner(c.name, "done")
 
 
-# What may happen, and what must not.
+# Events, and the checks of a state.
 
 
 def _happens(state: State, event: str) -> Iterator[tuple[str, State]]:
@@ -351,7 +352,7 @@ def _happens(state: State, event: str) -> Iterator[tuple[str, State]]:
 
 
 def _fault_in(world: World) -> str:
-    """What a query of the table finds wrong, or what neither it nor a source has."""
+    """Return what a query of the table finds wrong, or which records are lost."""
     found = world.table.now.records
     twice = {one for one in found if found.count(one) > 1}
     if twice:
@@ -375,7 +376,7 @@ def _made_good(world: World) -> str:
 def table_publishers(
     *, loses_answers: bool = False, all_may_die: bool = True, without: frozenset[str] = NOTHING
 ) -> Processes:
-    """The model, perhaps without some guards."""
+    """Return the model, without the given guards."""
     functions = (
         *(load_log, look, look_at_log, leave_witness, swap, swap_again, mark_number, list_commits),
         *(head, look_on, name, name_again, survey, load_log_for_clean_up, look_for_clean_up),

@@ -1,4 +1,4 @@
-"""A worker that settles the commit log of a partition while publishers are at work."""
+"""A worker that settles the commit log of a partition while publishers run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.model.table_world import Services, replaced_in
 
 
 class Worker(NamedTuple):
-    """A worker that publishes what is committed, or builds it again where its upload is lost."""
+    """A worker that publishes committed outputs, and rebuilds those whose upload is lost."""
 
     name: str
     at: str = "settle"
@@ -16,7 +16,7 @@ class Worker(NamedTuple):
 
 
 def settle(w: Worker, s3: Services) -> Worker:
-    """Completing the upload of the next commit, and HEAD of its output where there is none."""
+    """Complete the upload of the next commit; if there is none, HEAD its output."""
     replaced = replaced_in(s3.world.commits)
     for number, one in enumerate(s3.world.commits, 1):
         if number > w.number and one.output and number not in replaced:

@@ -1,4 +1,4 @@
-"""A table, its log and the commit log of one partition; and what happens to them by itself."""
+"""A table, its log and the commit log of one partition, and the events that happen to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DONE, TAKEN = "done", "taken"
 
 
 class Commit(NamedTuple):
-    """An entry of the partition's commit log; one without an output makes another void."""
+    """An entry of the partition's commit log; one without an output only voids another."""
 
     output: str
     replaces: int = 0
@@ -21,7 +21,7 @@ class Commit(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry of the table log: outputs, and how far the commit log is gone through with them."""
+    """An entry of the table log: outputs, and the number of the last commit that they cover."""
 
     name: str
     outputs: tuple[str, ...]
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """Files by name with their records, what made it, and the one before."""
+    """A snapshot: files by name with their records, its operation, and its parent."""
 
     files: tuple[tuple[str, tuple[str, ...]], ...] = ()
     operation: str = "append"
@@ -45,10 +45,12 @@ class Snapshot(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Snapshots and the current one; up to which entry it has all, and the snapshot that said so.
+    """A table.
 
     Attributes:
-        version: of the metadata; another one after each change.
+        snapshots, current: all snapshots, and the index of the current one.
+        last, ours: the last entry of the table log that it has, and the snapshot that set this.
+        version: the version of the metadata, new after each change.
     """
 
     snapshots: tuple[Snapshot, ...] = (Snapshot(),)
@@ -80,7 +82,7 @@ class Table(NamedTuple):
         return self.changed(snapshots=(*self.snapshots, made), current=len(self.snapshots), **said)
 
     def has_rows_of(self, file: str, *, any_change: bool) -> bool:
-        """The file is part of the table, or was rewritten into files that are."""
+        """Return whether the table has the file, or the files that it was rewritten into."""
         if file in dict(self.now.files):
             return True
         return any(
@@ -101,16 +103,16 @@ class World(NamedTuple):
     """What is stored, and what the model remembers of it.
 
     Attributes:
-        sources: records that their sources still have. Output "a" has the record "a".
+        sources: records that are still in their sources. Output "a" has the record "a".
         commits: the partition's commit log.
         uploads: numbers of commits whose upload is open.
-        outputs: those that can be read.
+        outputs: outputs that can be read.
         log: the table log; None for an entry that was deleted.
-        witnesses: the entry that each names; empty where there is none.
-        mark: the highest number that the table was seen with.
+        witnesses: the entry that each witness names; empty for a missing one.
+        mark: the highest number that was seen in the table.
         removed: records that users removed from the table.
         foreign: records that others wrote.
-        spoiled: something happened after which a publisher may refuse to go on.
+        spoiled: something happened after which a publisher may stop.
     """
 
     sources: frozenset[str] = NOTHING
@@ -159,7 +161,7 @@ class Services(Service):
 
     @request
     def create_witness(self, number: int, name: str) -> str:
-        """Whose witness there is now."""
+        """Create the witness if it is missing; return the entry that it names."""
         found = self.world.witnesses
         if not found[number - 1]:
             self.now(witnesses=(*found[: number - 1], name, *found[number:]))
@@ -175,7 +177,7 @@ class Services(Service):
 
     @request
     def swap_table(self, read: Table, outputs: tuple[str, ...], number: int) -> str:
-        """One commit: files, and the number; conditional on the metadata that was read."""
+        """Commit files and the number, on condition that the metadata is as it was read."""
         table = self.world.table
         if "condition on metadata" in self.without:
             is_same = table.current == read.current
@@ -190,7 +192,7 @@ class Services(Service):
 
     @request
     def publish_output(self, number: int) -> bool:
-        """Whether the output of a commit can be read now."""
+        """Complete the upload of a commit, if open; return whether its output can be read."""
         output = self.world.commits[number - 1].output
         if number in self.world.uploads:
             uploads = self.world.uploads - {number}
@@ -199,7 +201,7 @@ class Services(Service):
 
     @request
     def rebuild_output(self, number: int) -> None:
-        """Commit an output once more in place of one that was lost; it is published later."""
+        """Commit a replacement of a lost output; it is published later."""
         output = self.world.commits[number - 1].output
         if output in self.world.sources and number not in replaced_in(self.world.commits):
             commits = (*self.world.commits, Commit(output, number))
@@ -214,11 +216,11 @@ WRITES = frozenset({"create_entry", "create_witness", "create_mark", "swap_table
 
 
 def replaced_in(commits: tuple[Commit, ...]) -> dict[int, int]:
-    """By what a commit was replaced."""
+    """Return number of a replaced commit -> number of its replacement."""
     return {one.replaces: number for number, one in enumerate(commits, 1) if one.replaces}
 
 
-# What happens by itself. Each gives every way in which it may: words, and what it changes.
+# Events. Each yields every way in which it may happen: a description, and what it changes.
 Ways = Iterator[tuple[str, dict[str, Any]]]
 
 
@@ -249,7 +251,7 @@ def table_compacted(world: World) -> Ways:
 
 
 def file_overwritten(world: World) -> Ways:
-    """As many rows come in as go."""
+    """A user overwrites a file with as many rows as it had."""
     table, record = world.table, _next_foreign(world)
     for file in table.now.files:
         files = [*(one for one in table.now.files if one != file), (record, (record,))]
@@ -259,7 +261,7 @@ def file_overwritten(world: World) -> Ways:
 
 
 def snapshots_expired(world: World) -> Ways:
-    """What no snapshot names any more is deleted, outputs as well: they are the table's own."""
+    """All other snapshots expire; files that none names are deleted, our outputs included."""
     table = world.table
     snapshots = tuple(one._replace(expired=True) for one in table.snapshots)
     snapshots = (*snapshots[: table.current], table.now, *snapshots[table.current + 1 :])
@@ -270,7 +272,7 @@ def snapshots_expired(world: World) -> Ways:
 
 
 def rolled_back(world: World) -> Ways:
-    """The snapshot before is the current one; the number stays as it is."""
+    """The parent snapshot becomes current again; the number stays as it is."""
     table = world.table
     if table.now.parent >= 0 and not table.snapshots[table.now.parent].expired:
         made = table.changed(current=table.now.parent)
@@ -280,7 +282,7 @@ def rolled_back(world: World) -> Ways:
 
 
 def brought_back(world: World) -> Ways:
-    """All of it is as it was before we came, and the number, too."""
+    """The table is as it was before the first publication, its number included."""
     if world.table.last:
         removed = world.removed | set(world.table.now.records)
         made = world.table.changed(current=0, last=0, ours=0)

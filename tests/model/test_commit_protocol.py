@@ -1,4 +1,4 @@
-"""Every state of the commit protocol, and the shortest trace to a fault without each guard."""
+"""Visits every state of the commit protocol; each removed guard has a shortest trace to a fault."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BOTH = World(sources=frozenset({"a1", "b1"}), written=frozenset({"a1", "b1"}))
 
 
 class Start(NamedTuple):
-    """Who works, and what may happen meanwhile."""
+    """The processes of a search, and the events that may happen."""
 
     actors: tuple[Any, ...]
     events: tuple[str, ...]
@@ -31,7 +31,7 @@ class Start(NamedTuple):
 
 
 def asleep(name: str, *group: str) -> Worker:
-    """A worker that has stored an output of these sources, and saw the log when it was empty."""
+    """Return a worker that stored an output of these sources, and knows only the empty log."""
     sources, key = frozenset(group), "".join(group)
     draft = Entry(f"{name}1", key, sources, sources)
     return Worker(name, "commit", whole=True, drafts=1, group=group, read=sources, draft=draft)
@@ -42,7 +42,7 @@ def uploads_of(*workers: Worker) -> frozenset[tuple[str, str, frozenset[str]]]:
     return frozenset((one.commit, one.key, one.records) for one in drafts)
 
 
-# A and C have a1, in different company; B wrote the first entry, and died before its witness.
+# A and C both have a1, in different groups; B wrote the first entry, and died before its witness.
 ASLEEP, DEAD = (asleep("A", "a1", "b1"), asleep("C", "a1", "c1")), asleep("B", "d1")
 RACE = World(
     sources=frozenset({"a1", "b1", "c1", "d1"}),
@@ -52,7 +52,7 @@ RACE = World(
     witnesses=("",),
     committed=frozenset({"B1"}),
 )
-# Somebody deleted the whole log of what was published.
+# The whole log of a published output was deleted.
 EMPTIED = World(outputs=frozenset({("a1", frozenset({"a1"}))}), spoiled=True)
 
 STARTS = {
@@ -110,8 +110,8 @@ STATES = {
     "clean-up, overwritten": 76_472,
 }
 CONTENTS = "comparison with what was compacted"
-# Where each guard is needed, how many steps it takes to show, and what else holds the promise
-# there, and is taken out as well.
+# For each guard: a start that needs it, the length of the shortest trace to a fault, and the other
+# guards that keep the promise there, which are removed as well.
 NEEDED = {
     "If-Match on read": (Start((A,), ("a2",)), 15, (CONTENTS,)),
     "If-None-Match on commit": (Start((A, B), ("b1",)), 16, ("witness",)),
@@ -171,7 +171,7 @@ def test_with_that_guard_there_is_none(guard):
 
 
 def test_the_known_limit_takes_two_objects_of_the_log():
-    """DESIGN.md names it: both are deleted while a worker is about to publish."""
+    """DESIGN.md documents this limit: both are deleted while a worker is about to publish."""
     found = explored(Start((A, B), ("b1", DELETED, DELETED)), all_may_die=False)
     assert found.fault == "a1 can be read twice"
     assert sum("somebody deletes" in step for step in found.trace) == 2

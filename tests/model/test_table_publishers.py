@@ -1,4 +1,4 @@
-"""Every state of two publishers, and the shortest trace to a fault without each guard."""
+"""Visits every state of two publishers; each removed guard has a shortest trace to a fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPACTED, EXPIRED, OVERWRITTEN = "table_compacted", "snapshots_expired", "file_
 ROLLED_BACK, BROUGHT_BACK, DELETED = "rolled_back", "brought_back", "entry_deleted"
 ONE = World(sources=frozenset("a"), commits=(Commit("a"),), outputs=frozenset("a"))
 LOST = World(sources=frozenset("a"), commits=(Commit("a"),))
-# Output b can be read, the upload of a was lost, and what replaces it is not published.
+# Output b is readable, the upload of a was lost, and its replacement is not published.
 REPLACED = World(
     sources=frozenset("ab"),
     commits=(Commit("b"), Commit("a"), Commit("a", replaces=2)),
@@ -36,7 +36,7 @@ GIVEN = ONE._replace(
 
 
 class Start(NamedTuple):
-    """Who works, and what may happen meanwhile."""
+    """The processes of a search, and the events that may happen."""
 
     actors: tuple[Any, ...]
     events: tuple[str, ...]
@@ -105,8 +105,8 @@ STATES = {
 }
 SAME, ROWS = "the same output under a later commit", "rows before delete"
 WITNESS, ASKED = "witness of entries", "ask the table log before a rebuild"
-# Where each guard is needed, how many steps it takes to show, and what else holds the promise
-# there, and is taken out as well.
+# For each guard: a start that needs it, the length of the shortest trace to a fault, and the other
+# guards that keep the promise there, which are removed as well.
 NEEDED = {
     "condition of the table's commit": (Start((P, R), ()), 12, ()),
     "condition on metadata": (Start((P, R), (ROLLED_BACK, EXPIRED)), 14, ()),
@@ -152,7 +152,7 @@ def test_no_state_of_the_publishers_is_wrong(name, proof_directory):
 @pytest.mark.parametrize("guard", GUARDS)
 def test_without_a_guard_there_is_a_trace_to_a_fault(guard, proof_directory):
     start, steps, others = NEEDED[guard]
-    # A void commit that is passed alone does no harm before the next publisher comes.
+    # Passing a void commit by itself does no harm until the next publisher runs.
     all_may_die = guard.startswith("void")
     found = explored(start, guard, *others, all_may_die=all_may_die)
     print(f"\nWithout {guard}: {GUARDS[guard]}.\n\n{found.table}")  # noqa: T201 - pytest -s shows the counterexample
@@ -169,7 +169,7 @@ def test_with_that_guard_there_is_none(guard):
 
 
 def test_the_known_limit_is_a_table_brought_back_before_its_mark():
-    """DESIGN.md names it: a crash between the commit and its mark, and an older backup."""
+    """DESIGN.md documents this limit: a crash between commit and mark, then an older backup."""
     found = explored(Start((P,), (BROUGHT_BACK, EXPIRED)))
     assert found.fault.startswith("the table names a, which is no object")
     assert not any("create_mark" in step for step in found.trace)

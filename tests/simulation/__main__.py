@@ -1,10 +1,10 @@
-"""Explore schedules for as long as one likes; the last line has the figures.
+"""Runs simulated schedules for as long as you like; the last line has the figures.
 
     python -m tests.simulation --seconds 600
     python -m tests.simulation --schedules 20000 --first 1000000
     python -m tests.simulation --story 1234        one schedule, printed line by line
 
-Ends with 1 when a promise was broken, after printing the shortest story of how.
+Exits with 1 if a promise was broken, after printing the shortest story of how.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tests.simulation.schedule import play
 
 
 def say(text: str) -> None:
-    """Tell the person before the terminal."""
+    """Print a line."""
     sys.stdout.write(text + "\n")
 
 
 def main() -> int:
-    """Parse the arguments, explore, tell."""
+    """Parse the arguments, run schedules, print the result."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--seconds", type=float, default=inf, help="for how long")
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def tell_violations(found: Explored) -> None:
-    """The shortest story of the first broken promises."""
+    """Print the shortest stories of the first broken promises."""
     for seed, violation in found.violations[:SHOWN]:
         say(f"schedule {seed}: {violation}")
         say("\n".join(shortest_story(seed).story))

@@ -1,8 +1,8 @@
-"""Every decision of a schedule, drawn from a seed, recorded, and played again.
+"""The decisions of a schedule: drawn from a seed, recorded, and replayed.
 
-A schedule is no more than the list of its decisions. 0 always means the dullest one (go on with
-the same process, no fault, no event), so a list can be made simpler by writing zeros into it and
-by cutting it short: what is missing at the end is played as 0.
+A schedule is just the list of its decisions. 0 always means the dullest one (continue with the same
+process, no fault, no event), so a list is simplified by replacing entries with 0 and by truncating
+it: missing decisions at the end count as 0.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _T = TypeVar("_T")
 
 
 class Choices:
-    """Decisions one after the other.
+    """A sequence of decisions.
 
     Args:
-        seed: where they come from.
-        replay: decisions to take instead; 0 for all that follow.
+        seed: seed that they are drawn from.
+        replay: decisions to take instead, followed by zeros.
     """
 
     def __init__(self, seed: int, replay: Sequence[int] | None = None) -> None:
@@ -28,15 +28,15 @@ class Choices:
         self._replay = replay
 
     def chance(self, probability: float) -> bool:
-        """True with this probability; False is the dull choice."""
+        """Return True with this probability; False is the dull choice."""
         return bool(self._take(1, lambda: int(self._random.random() < probability)))
 
     def below(self, count: int) -> int:
-        """A number from 0 to count - 1."""
+        """Return a number from 0 to count - 1."""
         return self._take(count - 1, lambda: self._random.randrange(count))
 
     def one_of(self, options: Sequence[_T]) -> _T:
-        """One of them; the first is the dull choice."""
+        """Return one of the options; the first is the dull choice."""
         return options[self.below(len(options))]
 
     def _take(self, most: int, draw: Callable[[], int]) -> int:
@@ -44,20 +44,20 @@ class Choices:
             value = draw()
         else:
             at = len(self.recorded)
-            # A list that was made simpler may give a number meant for another decision.
+            # In a simplified list a number may have been meant for another decision.
             value = min(self._replay[at], most) if at < len(self._replay) else 0
         self.recorded.append(value)
         return value
 
 
 def simplest(recorded: Sequence[int], fails: Callable[[Sequence[int]], bool]) -> list[int]:
-    """A shorter and duller list of decisions that still fails.
+    """Return a shorter and duller list of decisions that still fails.
 
-    Cuts the end, then takes out and zeroes ever smaller blocks, until nothing helps any more.
+    Truncates the list, then removes and zeroes smaller and smaller blocks until nothing helps.
 
     Args:
         recorded: decisions that fail.
-        fails: plays a list, and tells whether it fails in the same way.
+        fails: runs a list, and returns whether it fails in the same way.
     """
     best = list(recorded)
     improved = True

@@ -12,7 +12,7 @@ from tests.support.examples import PARTITION
 
 
 def cleaner(world: World) -> Process:
-    """One clean-up of the partition, as the Lambda function does it."""
+    """Return a process that cleans up the partition once, as the Lambda function does."""
     run_id = world.named("cleaning")
 
     def clean() -> CleanUpReceipt:

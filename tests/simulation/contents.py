@@ -1,8 +1,8 @@
-"""What producers put: sources of the zoo, in which every record has a number of its own.
+"""The sources that producers put: kinds of the zoo, in which every record has its own number.
 
-A kind is written once, with a place for a number wherever its software would write a word; what
-a producer puts is that, with numbers in it. So all contents of a kind have one length: an
-overwrite changes the ETag and nothing else.
+Each kind is written once as a template, with a placeholder wherever its software would write a
+word; producers put the template with numbers filled in. So all sources of a kind have the same
+length: an overwrite changes only the ETag.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.zoo.families import KINDS
 from tests.zoo.kinds import Verdict
 from tests.zoo.readers import Reader, json_lines, lines
 
-#: Kinds by the end of a name; a schedule takes one of each, the first is the dull choice.
+#: Kinds by the suffix of a name; a schedule takes one of each, and the first is the dull choice.
 MENU: Mapping[str, tuple[str, ...]] = {
     ".json": ("JSON lines", "Docker json-file", "CloudTrail"),
     ".gz": ("nginx access", "syslog in files", "S3 access", "CRI container log", "CloudFront v1"),
@@ -30,7 +30,7 @@ _RECORDS_EACH = 2
 
 
 class _Marking(Chance):
-    """Writes two records where software writes rows, and places for numbers for its words."""
+    """Writes two records in place of rows, and placeholders for numbers in place of words."""
 
     _record = 0
 
@@ -54,12 +54,12 @@ class _Marking(Chance):
 
 @dataclass(frozen=True)
 class Contents:
-    """A kind as producers put it.
+    """A kind of source as producers put it.
 
     Attributes:
-        reader: of the kind.
-        joined: its sources are for outputs; others must be left alone.
-        records: in each source.
+        reader: the kind's reader.
+        joined: its sources can be compacted; others must be left alone.
+        records: the number of records in each source.
     """
 
     reader: Reader
@@ -68,18 +68,18 @@ class Contents:
     _template: bytes
 
     def numbered(self, first: int) -> bytes:
-        """A source whose records have this number and the ones after it."""
+        """Return a source whose records are numbered from this number."""
         return _PLACE.sub(lambda place: b"record-%05d" % (first + int(place[1])), self._template)
 
     @property
     def unnumbered(self) -> bytes:
-        """A source whose records have no number."""
+        """Return a source whose records have no number."""
         return _PLACE.sub(rb"record-other-\1", self._template)
 
 
 @cache
 def contents(name: str) -> Contents:
-    """Of a kind of the zoo, by its name."""
+    """Return the contents of a kind of the zoo, by its name."""
     kind = KINDS[name]
     made = kind.write(_Marking(name, 0, 0, 1))
     template = made.encode() if isinstance(made, str) else made
@@ -88,11 +88,11 @@ def contents(name: str) -> Contents:
 
 
 def numbers(body: bytes) -> Iterator[int]:
-    """Numbers of the records that the kind's reader sees in a source or an output.
+    """Yield the numbers of the records that the kind's reader finds in a source or an output.
 
     Raises:
-        ValueError: a record has two numbers, because records were glued; or none, beside others
-            that have one, because nobody wrote it.
+        ValueError: a record has two numbers, because records were glued; or it has no number while
+            others do, because no producer wrote it.
     """
     strange = 0
     for record, count in _reader(body)(body).items():
@@ -107,7 +107,7 @@ def numbers(body: bytes) -> Iterator[int]:
 
 
 def _reader(body: bytes) -> Reader:
-    """The reader that a person would take who looks at the first bytes."""
+    """Return the reader that a person would choose by the first bytes."""
     for opening, reader in _openings():
         if body.startswith(opening):
             return reader
@@ -116,7 +116,7 @@ def _reader(body: bytes) -> Reader:
 
 @cache
 def _openings() -> tuple[tuple[bytes, Reader], ...]:
-    """Openings of the kinds that no reader of lines can read."""
+    """Return the first bytes of the kinds that are not lines, with their readers."""
     some = [contents(name) for names in MENU.values() for name in names]
     openings = {one._template[:9]: one.reader for one in some if one.reader is not lines}
     return (*openings.items(), (b"{", json_lines))

@@ -1,12 +1,12 @@
-"""Each object of the state damaged after each request: nothing may be doubled or lost by it.
+"""Damages each object of the state after each request: no record may be doubled or lost.
 
-    python -m tests.simulation.damage                    the whole product
-    python -m tests.simulation.damage --every 50         each fiftieth of it
+    python -m tests.simulation.damage                    all combinations
+    python -m tests.simulation.damage --every 50         every fiftieth of them
 
-A scenario is played once to see what the state has after each request. Then it is played again
-for each of these objects and each thing that can be done to it there, followed by more runs and a
-clean-up. What readers see is looked at after each request that can change it. In the end
-either every record is readable once, or the last run has said in one line why not.
+A scenario is run once to record the state after each request. Then it is run again for each of
+these objects and each kind of damage, followed by more runs and a clean-up. The records that
+readers see are checked after each request that can change them. In the end either every record is
+readable once, or the last run has reported the reason in one line.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SHOWN = 5
 
 
 class Kind(StrEnum):
-    """What somebody does to an object of the state."""
+    """A kind of damage to an object of the state."""
 
     DELETED = "deleted"
     AWAY = "deleted, and brought back after the step"
@@ -51,7 +51,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Damage:
-    """One thing done to one object, after so many requests of a scenario."""
+    """One damage to one object, after a number of requests of a scenario."""
 
     scenario: str
     after: int
@@ -63,11 +63,11 @@ class Damage:
 
 @dataclass
 class Tried:
-    """What became of many damages.
+    """The results of many damages.
 
     Attributes:
-        stopped: plays whose last run ended with its line.
-        problems: broken promises, by the damage that led to them.
+        stopped: the number of damages after which the last run ended with a reported error.
+        problems: each damage that broke a promise, and the promise.
     """
 
     damages: int = 0
@@ -152,7 +152,7 @@ SCENARIOS: Mapping[str, Sequence[Step]] = {
 }
 
 
-# One play.
+# One run of a scenario.
 
 
 def _state(world: World) -> dict[str, bytes]:
@@ -161,7 +161,7 @@ def _state(world: World) -> dict[str, bytes]:
 
 
 class _Play:
-    """A scenario, what is done to it, and what is seen."""
+    """One run of a scenario with a damage, checked after each request."""
 
     def __init__(self, scenario: str, at_request: Callable[[_Play, Call], None]) -> None:
         self.world = World(clean_up="delete", retention_days=7)
@@ -196,12 +196,12 @@ class _Play:
             self.after_step.pop()()
 
     def steps(self) -> None:
-        """The scenario."""
+        """Run the scenario."""
         for step in self._steps:
             self._do(step)
 
     def end(self) -> None:
-        """More runs and a clean-up; everything is right then, or the last run says why not."""
+        """Do more runs and a clean-up; no record may be missing unless a run reported an error."""
         self._busy = True
         for step in (_run, _run, _add("y.json"), _run, _clean_up, _add("z.log"), _run):
             self._do(step)
@@ -210,7 +210,7 @@ class _Play:
             assert not missing, f"records {sorted(missing)} are in no output, and nothing says so"
 
     def overtake(self) -> None:
-        """Another worker does everything that is to be done, and more."""
+        """Let another worker do all remaining work, and compact a new source."""
         self._busy = True
         _add("x.json")(self.world)
         with suppress(IntegrityError):
@@ -246,10 +246,10 @@ def _change(play: _Play, bodies: Mapping[str, bytes | None]) -> None:
 
 
 def try_out(damage: Damage) -> str:
-    """Play a scenario with a damage.
+    """Run a scenario with a damage.
 
     Returns:
-        The line that its last run ended with; empty when all is right.
+        The error that its last run reported, in one line; empty if there was none.
 
     Raises:
         AssertionError: a promise is broken.
@@ -270,7 +270,7 @@ def try_out(damage: Damage) -> str:
 
 
 def damages(scenario: str) -> Iterator[Damage]:
-    """Everything that can be done to the state of a scenario, after each of its requests."""
+    """Yield every possible damage to the state of a scenario, after each of its requests."""
     seen: list[tuple[dict[str, bytes], bool]] = []
 
     def look(play: _Play, _: Call) -> None:
@@ -308,7 +308,7 @@ def _kind_of(key: str) -> str:
 def try_all(
     every: int = 1, scenarios: Sequence[str] = tuple(SCENARIOS), *, first: int = 0
 ) -> Tried:
-    """Try each damage, or each so many of each scenario, and the first of each kind anyway."""
+    """Try all damages, or one in ``every`` of each scenario and the first of each kind."""
     tried = Tried()
     for scenario in scenarios:
         for number, damage in enumerate(damages(scenario)):
@@ -324,7 +324,7 @@ def try_all(
 
 
 def main() -> int:
-    """Parse the arguments, try, tell."""
+    """Parse the arguments, try the damages, print the result."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.damage", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--every", type=int, default=1, help="only each so many (default 1)")
@@ -341,7 +341,7 @@ def main() -> int:
 
 
 def figures(tried: Tried) -> dict[str, object]:
-    """For a machine."""
+    """Return the figures for ``make proof``, as JSON."""
     return {
         "damages": tried.damages,
         "stopped": tried.stopped,

@@ -1,4 +1,4 @@
-"""The product with one guard of the registry removed: schedules of events must notice each."""
+"""The product with one guard of the registry removed: event schedules must notice each removal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.memory_registry import MemoryRegistry
 
 @contextmanager
 def _each_name_is_new() -> Iterator[None]:
-    """A start that was not noted, and two at once, start their batch again."""
+    """Never reuse a name: repeated and concurrent starts then start their batch again."""
     numbers = iter(range(10**9))
 
     def name(stream: str, born: str, number: int) -> str:
@@ -85,7 +85,7 @@ EVENT_MUTATIONS: Mapping[str, Callable[[], AbstractContextManager[Any]]] = {
     "the condition of a rest": _in(f"{_TABLE}.MemoryRegistry.rest", _rest_anyway),
 }
 
-#: Seeds of schedules that noticed; one that is no longer right costs time, no more.
+#: Seeds of schedules that noticed; an outdated one only costs time.
 EVENT_NOTICED: Mapping[str, int] = {
     "the sequencer of a delete": 93,
     "the name of an execution": 80,

@@ -1,11 +1,10 @@
-"""Schedules of events: registrations doubled, late, lost and in any order; any process may die.
+"""Schedules of events: duplicate, late, lost and reordered messages; any process may die.
 
-A schedule is drawn from a seed. Producers write, overwrite and delete; messages are delivered as a
-queue with at-least-once delivery may, or never; sweeps and runs come at any time, within each
-other's requests too, and die before or after any of them. Then all that is left is delivered, what
-was lost is found by reconciling (where nothing was, none is run), and runs go on until nothing is
-due. Each record is to be readable
-exactly once, and nothing is pending.
+A schedule is drawn from a seed. Producers write, overwrite and delete; messages are delivered at
+least once, in any order, or get lost; sweeps and runs start at any time, also between each other's
+requests, and die before or after any request. Then the remaining messages are delivered, lost
+objects are found by reconciling (only if messages were lost), and runs continue until nothing is
+due. Each record must then be readable exactly once, with nothing pending.
 
     python -m tests.simulation.events --schedules 5000
 """
@@ -36,22 +35,22 @@ from tests.support.memory_store import Call, Crashed
 _PARTITIONS = ("a", "b", "c", "d")
 _NAMES = 3
 _STEPS = (20, 60)
-# Of the requests of an actor: it dies at this one, or others act in the middle of it.
+# Probabilities at a request: the actor dies there, or others act in between.
 _DIES, _MEANWHILE, _AT_THE_TABLE = 0.012, 0.02, 0.1
 _DEEPEST = 2
 _BATCH = 100
 _LAST_ROUNDS = 12
-# An hour each: longer than every threshold.
+# Longer than every threshold.
 _ROUND_SECONDS = 3_600.0
 
 
 @dataclass
 class Outcome:
-    """What became of a schedule.
+    """The result of a schedule.
 
     Attributes:
-        violation: the promise that was broken; empty when none was.
-        counts: of what happened.
+        violation: the broken promise; empty if all held.
+        counts: how often each kind of thing happened.
     """
 
     violation: str = ""
@@ -62,7 +61,7 @@ class Schedule:
     """One schedule.
 
     Args:
-        seed: what is drawn from it is always the same.
+        seed: determines all of the schedule.
     """
 
     def __init__(self, seed: int) -> None:
@@ -70,7 +69,7 @@ class Schedule:
         few = self._draw.random() < 0.5
         self.world = EventWorld(objects=1 if few else 3, seconds=600)
         self.counts: Counter[str] = Counter()
-        # Where no message is lost, nothing need be reconciled.
+        # If no message is lost, nothing needs to be reconciled.
         self._loses = self._draw.random() < 0.4
         self._queue: list[str] = []
         self._begun: list[tuple[str, WorkItem]] = []
@@ -82,7 +81,7 @@ class Schedule:
         self.world.store.hooks.after.append(lambda call: self._at_store("after", call))
 
     def play(self) -> Outcome:
-        """All of it; the outcome says which promise was broken, if one was."""
+        """Run the schedule; the outcome names the broken promise, if any."""
         try:
             for _ in range(self._draw.randint(*_STEPS)):
                 self._step()
@@ -108,14 +107,14 @@ class Schedule:
         self._alive(act)
 
     def _alive(self, act: Callable[[], None]) -> None:
-        """One actor's work, which may end with its death."""
+        """Let one actor work until it finishes, fails or dies."""
         self._depth += 1
         try:
             act()
         except Crashed:
             self.counts["died"] += 1
         except CompactorError as error:
-            # The state machine, or the queue, brings it again.
+            # The state machine or the queue retries it.
             self.counts[type(error).__name__] += 1
         finally:
             self._depth -= 1
@@ -128,7 +127,7 @@ class Schedule:
             if there is not None and draw.random() < 0.35:
                 told = world.remove(name)
             elif there is not None and draw.random() < 0.2:
-                # The same bytes again: same ETag, another event.
+                # The same bytes again: the same ETag, but a new event.
                 body = world.store.contents("source", f"logs/{name}")[f"logs/{name}"]
                 records = set(world.records)
                 told = world.write(name, body)
@@ -149,7 +148,7 @@ class Schedule:
         done = self.world.deliver(*chosen)
         self.counts["delivered"] += len(chosen)
         for body in dict.fromkeys(chosen):
-            # At least once: some come again later.
+            # Delivery is at least once: some messages stay in the queue.
             if not done.failed and draw.random() < 0.75 and body in self._queue:
                 self._queue.remove(body)
 
@@ -162,7 +161,7 @@ class Schedule:
         self.world.clock.advance(self._draw.choice([1.0, 60.0, 700.0, 4_000.0]))
 
     def _forget(self) -> None:
-        """What is done may expire at any time."""
+        """Let a finished item expire."""
         items = self.world.registry.items
         done = [place for place, one in items.items() if one.state not in OPEN_STATES]
         if done:
@@ -174,7 +173,7 @@ class Schedule:
         self.counts["started"] += looked.started is not None
 
     def _run(self) -> None:
-        """A part of an execution: discovery, one partition of what it found, or its end."""
+        """Do a part of an execution: discovery, one of its partitions, or its end."""
         world, draw = self.world, self._draw
         running = list(world.executions.running)
         if not running:
@@ -198,7 +197,7 @@ class Schedule:
         self._at(f"store {when}: {call.name}")
 
     def _at(self, place: str) -> None:
-        """At a request: its actor may die, and others may act."""
+        """At a request, let its actor die or others act, by chance."""
         if self._calm or not self._depth:
             return
         assert current_thread() is main_thread(), f"{place}: a thread draws in no known order"
@@ -210,7 +209,7 @@ class Schedule:
             self._step()
 
     def _end(self) -> None:
-        """Everything comes to its end, undisturbed."""
+        """Finish everything undisturbed, and check the final state."""
         self._calm = True
         world = self.world
         world.clock.advance(_ROUND_SECONDS)
@@ -230,7 +229,7 @@ class Schedule:
             if started is None:
                 break
         world.must_be_finished()
-        # Each batch has one execution; of the last it may not have been noted that it has.
+        # Each batch has one execution; the last one's start may not have been noted.
         batches = world.registry.batch("logs").number - 1
         assert len(world.executions.order) - batches in {0, 1}, "a batch was started twice"
 
@@ -239,7 +238,7 @@ class Schedule:
 
 
 class _Calm:
-    """Nobody dies and nobody acts meanwhile: producers are not ours."""
+    """No actor dies or acts within the block: producers are not part of the product."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule = schedule
@@ -253,13 +252,13 @@ class _Calm:
 
 
 def play(seed: int) -> Outcome:
-    """One schedule; in every process it is the same one."""
+    """Run the schedule of a seed; it is the same in every process."""
     with without_threads():
         return Schedule(seed).play()
 
 
 def explore(first: int, schedules: int) -> tuple[Counter[str], list[tuple[int, str]]]:
-    """Counts of many schedules, and those that broke a promise."""
+    """Run schedules; return their counts, and the seeds that broke a promise."""
     counts: Counter[str] = Counter()
     broken = []
     for seed in range(first, first + schedules):
@@ -271,12 +270,12 @@ def explore(first: int, schedules: int) -> tuple[Counter[str], list[tuple[int, s
 
 
 def explore_many(first: int, schedules: int) -> tuple[Counter[str], list[tuple[int, str]]]:
-    """The same on all processors."""
+    """Do the same as :func:`explore` on all processors."""
     total: Counter[str] = Counter()
     broken = []
     starts = range(first, first + schedules, _BATCH)
     sizes = [min(_BATCH, first + schedules - start) for start in starts]
-    # Spawned: a fork would copy whatever threads and servers the parent has.
+    # Spawn, because a fork would copy the parent's threads and servers.
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:
         for counts, found in pool.map(explore, starts, sizes):
             total += counts
@@ -285,7 +284,7 @@ def explore_many(first: int, schedules: int) -> tuple[Counter[str], list[tuple[i
 
 
 def main() -> int:
-    """Play schedules; 1 where a promise was broken."""
+    """Run schedules; return 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.events")
     parser.add_argument("--schedules", type=int, default=1_000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first")

@@ -1,4 +1,4 @@
-"""Many schedules, on all processors, until a number or a time is reached."""
+"""Runs schedules on all processors until a number or a time is reached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH = 200
 
 
 def explore_batch(first: int, count: int, mutation: str = "") -> Explored:
-    """Play schedules one after the other, until the first broken promise of a mutation."""
+    """Run schedules sequentially; with a mutation, stop at the first broken promise."""
     chosen = MUTATIONS[mutation] if mutation else unchanged
     with chosen.applied():
         return explored(
@@ -25,13 +25,13 @@ def explore_batch(first: int, count: int, mutation: str = "") -> Explored:
 def explore(
     *, schedules: float = inf, seconds: float = inf, first: int = 0, processes: int | None = None
 ) -> Explored:
-    """Play schedules of successive seeds until there are so many, or time is up.
+    """Run schedules of successive seeds until a number or a time is reached.
 
     Args:
-        schedules: how many.
-        seconds: for how long; batches under way are finished.
-        first: seed of the first one.
-        processes: how many at once; by default one a processor.
+        schedules: the number of schedules.
+        seconds: the time limit; batches in progress are finished.
+        first: the first seed.
+        processes: the number of processes; by default one per processor.
     """
     return explore_in_batches(
         explore_batch, first, schedules, batch=BATCH, seconds=seconds, processes=processes
@@ -39,12 +39,12 @@ def explore(
 
 
 def shortest_story(seed: int, mutation: Mutation = unchanged, *, plays: float = inf) -> Outcome:
-    """The schedule of a seed that breaks a promise, with all taken out that does not matter.
+    """Return a schedule that breaks a promise, reduced to what is needed for that.
 
     Args:
-        seed: of the schedule.
-        mutation: what it was played with.
-        plays: after so many, what is left must do.
+        seed: the seed of the schedule.
+        mutation: the mutation that it was run with.
+        plays: the number of attempts at reducing it.
     """
     with mutation.applied():
         return shortest(partial(play, without=mutation.without), seed, plays=plays)

@@ -1,4 +1,4 @@
-"""What many schedules came to, of any kind, played on all processors."""
+"""Runs schedules of any kind on all processors, and adds up their results."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from typing import Protocol
 from tests.simulation.choices import simplest
 from tests.simulation.turns import Outcome
 
-# Of broken promises only a few are told; the rest are counted.
+# Only this many broken promises are shown; the rest are counted.
 SHOWN = 3
 
 
 @dataclass
 class Explored:
-    """What many schedules came to.
+    """The results of many schedules.
 
     Attributes:
         faults: faults and events by kind.
-        violations: seed and promise of each schedule in which one was broken.
+        violations: the seed and the broken promise of each schedule that broke one.
     """
 
     schedules: int = 0
@@ -51,7 +51,7 @@ class Explored:
 
     @property
     def figures(self) -> dict[str, object]:
-        """For a machine."""
+        """Return the figures for ``make proof``, as JSON."""
         return {
             "schedules": self.schedules,
             "requests": self.turns,
@@ -63,13 +63,13 @@ class Explored:
 def explored(
     play: Callable[[int], Outcome], first: int, schedules: int, *, all_of_them: bool
 ) -> Explored:
-    """Play schedules one after the other.
+    """Run schedules sequentially.
 
     Args:
-        play: the schedule of a seed.
-        first: seed of the first one.
-        schedules: how many.
-        all_of_them: or only until the first broken promise.
+        play: runs the schedule of a seed.
+        first: the first seed.
+        schedules: the number of schedules.
+        all_of_them: run all, instead of stopping at the first broken promise.
     """
     found = Explored()
     for seed in range(first, first + schedules):
@@ -85,7 +85,7 @@ def explored(
 
 
 class Player(Protocol):
-    """Plays the schedule of a seed, or the same decisions again."""
+    """Runs the schedule of a seed, or replays its decisions."""
 
     def __call__(
         self, seed: int, *, replay: Sequence[int] | None = None, tell: bool = False
@@ -93,12 +93,12 @@ class Player(Protocol):
 
 
 def shortest(play: Player, seed: int, *, plays: float = inf) -> Outcome:
-    """The schedule of a seed that breaks a promise, with all taken out that does not matter.
+    """Return a schedule that breaks a promise, reduced to what is needed for that.
 
     Args:
-        play: plays it.
-        seed: of the schedule.
-        plays: after so many, what is left must do.
+        play: runs a schedule.
+        seed: the seed of the schedule.
+        plays: the number of attempts at reducing it.
     """
     played = count(1)
     whole = play(seed)
@@ -111,7 +111,7 @@ def shortest(play: Player, seed: int, *, plays: float = inf) -> Outcome:
         outcome = play(seed, replay=recorded)
         if _kind(outcome.violation) != _kind(whole.violation):
             return False
-        # A list that is cut short is played to its end with dull decisions, and may be long.
+        # A truncated list is completed with dull decisions, so its schedule may be long.
         if len(outcome.recorded) <= len(best):
             best = outcome.recorded
         return True
@@ -121,7 +121,7 @@ def shortest(play: Player, seed: int, *, plays: float = inf) -> Outcome:
 
 
 def _kind(violation: str) -> str:
-    """The promise without the numbers and keys of one schedule."""
+    """Return a violation's text without the numbers and keys of its schedule."""
     return " ".join(word for word in violation.split() if word.isalpha())
 
 
@@ -134,20 +134,20 @@ def explore_in_batches(
     seconds: float = inf,
     processes: int | None = None,
 ) -> Explored:
-    """Play schedules of successive seeds in several processes, until time is up or some broke.
+    """Run schedules of successive seeds in several processes, until time is up or some broke.
 
     Args:
-        work: plays so many from a seed on.
-        first: seed of the first one.
-        schedules: how many.
-        batch: how many a process plays at a time.
-        seconds: for how long; batches under way are finished.
-        processes: how many at once; by default one a processor.
+        work: runs a number of schedules from a seed.
+        first: the first seed.
+        schedules: the number of schedules.
+        batch: the number of schedules that a process runs at a time.
+        seconds: the time limit; batches in progress are finished.
+        processes: the number of processes; by default one per processor.
     """
     end = time.monotonic() + seconds
     workers = processes or os.cpu_count() or 1
     found = Explored()
-    # Spawned: a fork would copy whatever threads and servers the parent has.
+    # Spawn, because a fork would copy the parent's threads and servers.
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
         waiting = set()
         for start, size in _batches(first, schedules, batch):

@@ -1,4 +1,4 @@
-"""What can go wrong with one request, and a client of S3 to which it does."""
+"""The faults of a request, and an S3 client that suffers them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from compactor.ports import (
 from tests.support.memory_store import Call, Crashed, MemoryStore
 
 _T = TypeVar("_T")
-# As often as the real client asks before it gives up.
+# The number of attempts that the real client makes.
 TRIES = 3
-# Small, so that a few objects make several pages.
+# Small, so that a few objects fill several pages.
 PAGE_SIZE = 3
 
 
 class Fault(StrEnum):
-    """What happens to one request. The client tries again where an S3 client would."""
+    """What happens to one request. The client retries when a real one would."""
 
     NONE = "none"
     CRASH_BEFORE = "crash before the request"
@@ -66,17 +66,17 @@ _BY_CALL = {
     "complete_upload": (*_ANY, Fault.CONFLICT),
     "upload_part": (*_ANY, Fault.FLIPPED),
 }
-#: What the store takes or answers otherwise than it should, in a schedule of one partition.
+#: Faults in which the store stores or returns the wrong thing, in schedules of one partition.
 SPOILED = frozenset({Fault.FLIPPED, Fault.REPEATED})
 #: Faults that end the process.
 DIES = frozenset({Fault.CRASH_BEFORE, Fault.CRASH_AFTER})
-# The request never reached the store, or the store refused it.
+# Faults in which the request did not reach the store, or was refused.
 _NOT_DONE = frozenset({Fault.SLOW_DOWN, Fault.INTERNAL_ERROR, Fault.RESET, Fault.CONFLICT})
 _ANSWER_LOST = frozenset({Fault.LOST_ANSWER, Fault.TRUNCATED})
 
 
 def faults_of(call: Call) -> tuple[Fault, ...]:
-    """What can happen to this request."""
+    """Return the faults that can happen to a request."""
     return _BY_CALL.get(call.name, _ANY)
 
 
@@ -86,7 +86,7 @@ def _repeated(listed: Callable[[], Sequence[SourceObject]]) -> Sequence[SourceOb
 
 
 class Guard(StrEnum):
-    """A condition that the client can be made to leave out, to see whether anybody notices."""
+    """A condition that the client can leave out, to check that the tests notice."""
 
     READ_IF_MATCH = "If-Match on read"
     CREATE_IF_ABSENT = "create-if-absent on commit"
@@ -99,8 +99,8 @@ class Client:
 
     Args:
         s3: the store that all processes share.
-        ask: called before each request: hands control to the scheduler, and returns what
-            happens to the request.
+        ask: called before each request; hands control to the scheduler, and returns the request's
+            fault.
         without: conditions that this client leaves out.
     """
 
@@ -286,7 +286,7 @@ class Client:
             return self._s3.upload_part(bucket, key, upload_id, number, content)
 
         sent = bytes(body)
-        # Its own checksum is computed on the way, so that the store takes the part as it is.
+        # The checksum is computed from the spoiled bytes, so the store accepts the part.
         spoiled = bytes([sent[0] ^ 1]) + sent[1:] if sent else sent
         return self._request(
             "upload_part", bucket, key, partial(send, sent), partial(send, spoiled)
@@ -337,7 +337,7 @@ class Client:
         )
 
     def delete_sources(self, sources: Sequence[SourceObject]) -> Deletion:
-        # DeleteObjects is not atomic: anything may happen between two of its keys.
+        # DeleteObjects is not atomic: anything may happen between two keys.
         answers = [self._delete(source) for source in sources]
         refused = tuple(one for answer in answers for one in answer.refused)
         return Deletion(refused, sum(answer.markers for answer in answers))

@@ -1,13 +1,13 @@
-"""Schedules with a table that has a key: of each key the last record, however records came.
+"""Schedules of a table with a key: it must have the last record of each key, in whatever order.
 
-Workers, drivers that merge, and clean-ups go on as in :mod:`tests.simulation.tables`; drivers are
-killed between the table log, both merges and the mark, two of them work concurrently, others write
-to the table, compact it and expire its snapshots, and those of its table of keys. In some schedules
-the table, or what is known of its keys, is taken back by others unseen.
+Workers, Spark drivers that merge, and clean-ups run as in :mod:`tests.simulation.tables`. Drivers
+are killed between the table log, both merges and the mark, two of them run concurrently, and others
+write to the table, compact it and expire snapshots of it and its key table. In some schedules
+another program rolls back the table or its key table.
 
-What must be in the table follows from all records that were ever put, and nothing else: no log, no
-output, no order of merges. At any time no row of a key is older than one that was seen before. In
-the end the table is what the records say; older ones that come still change nothing.
+The expected content follows only from all records that were ever put: not from a log, an output or
+the order of merges. At no time is a key's row older than one seen before. In the end the table has
+exactly the last records; older ones that arrive later change nothing.
 
     python -m tests.simulation.keyed --schedules 5000
     python -m tests.simulation.keyed --story 1234
@@ -79,7 +79,7 @@ _numbers = lru_cache(maxsize=10_000)(records_in)
 
 
 class Record(NamedTuple):
-    """What somebody put; ``at`` is None where its producer said no time."""
+    """A record that a producer put; ``at`` is None if it has no time."""
 
     number: int
     k: str
@@ -90,21 +90,21 @@ class Record(NamedTuple):
 
     @property
     def age(self) -> tuple[int, str, int]:
-        """Of two records of a key the one with the greater age is the later one."""
+        """Rank among records of the same key: the highest is the last."""
         return (-1 if self.at is None else self.at, self.source, self.position)
 
 
 def last_of_each(records: Iterable[Record]) -> dict[str, Record]:
-    """The last record of each key, deletes included: all that is known of what must be there."""
+    """Return the last record of each key, deletes included."""
     return {one.k: one for one in sorted(records, key=lambda one: one.age)}
 
 
 class KeyedWorld(TableWorld):
-    """The store, a table with a key, and who works on them.
+    """The store, a table with a key, and the processes that work on them.
 
     Attributes:
         put: every record that was ever put, by number.
-        taken_back: what somebody did to one of both tables; empty before.
+        taken_back: how another program took back one of the two tables; empty before.
     """
 
     def __init__(
@@ -132,12 +132,12 @@ class KeyedWorld(TableWorld):
         return self._arrives(partition, _TIMES)
 
     def arrive_late(self) -> str:
-        """Records that are older than those of the table, if these have a time at all."""
+        """Put records that are older than those of the table, if those have a time."""
         return self._arrives(self.choices.one_of(PARTITIONS), (None, 1))
 
     def _arrives(self, partition: Partition, times: Sequence[int | None]) -> str:
         draw = self.choices
-        # Names come in any order, which is that of records of one time.
+        # Names come in any order; they order records of the same time.
         name = f"{partition.prefix}{draw.below(10)}-{next(self._names)}.json"
         records = [
             Record(
@@ -167,13 +167,13 @@ class KeyedWorld(TableWorld):
         return "somebody else appends to the table"
 
     def rewrite_keys(self) -> str:
-        """Maintenance of the table of keys."""
+        """Compact the key table and expire its snapshots."""
         self.keys.rewrite()
         self.keys.expire()
         return "the table of keys is compacted, and its snapshots expire"
 
     def take_back(self) -> str:
-        """Somebody restores one of both tables, drops the keys, or makes them anew."""
+        """Roll back one of the two tables, or drop or recreate the key table."""
         of_rows = self.choices.below(4) == 3
         table, name = (self.table, "rows") if of_rows else (self.keys, "keys")
         how = "goes back" if of_rows else self.choices.one_of(("goes back", "is dropped", "anew"))
@@ -199,7 +199,7 @@ class KeyedWorld(TableWorld):
 
         def work() -> object:
             catalog = self._upserts(process)
-            # Not every release takes as much at once.
+            # Releases differ in how many outputs they merge together.
             work = replace(
                 self._publishing(process, run_id),
                 catalog=catalog,
@@ -212,7 +212,7 @@ class KeyedWorld(TableWorld):
         return process
 
     def looker(self) -> Process:
-        """Whoever has no Spark looks at what a driver left."""
+        """Return a process without Spark that checks the merge that a driver left."""
         run_id = f"looker-{next(self._names)}"
 
         def work() -> object:
@@ -255,7 +255,7 @@ class KeyedWorld(TableWorld):
     # What must hold.
 
     def outputs(self) -> list[int]:
-        """Records of the outputs that can be read."""
+        """Return the records of the readable outputs."""
         return [n for body in self.s3.contents(LAKE, DATA).values() for n in _numbers(body)]
 
     def look(self) -> None:
@@ -276,10 +276,10 @@ class KeyedWorld(TableWorld):
         self._look_at_sources()
 
     def _shown(self) -> dict[str, Record]:
-        """The row of each key.
+        """Return the row of each key.
 
         Raises:
-            Violation: a key has two, or one that nobody put.
+            Violation: a key has two rows, or one that no producer put.
         """
         shown: dict[str, Record] = {}
         for key, at, op, number in self.table.records():
@@ -312,13 +312,13 @@ class KeyedWorld(TableWorld):
         )
 
     def _judge_delete(self, key: str, seen: Collection[int]) -> None:
-        """The output has the records; which rows they make, all records say."""
+        """Accept every delete: outputs keep the records, and the rows are checked on their own."""
 
     def must_be_the_last(self) -> None:
-        """The table is what all records say.
+        """Check that the table has exactly the last record of each key.
 
         Raises:
-            Violation: it is not.
+            Violation: it does not.
         """
         self.look()
         wanted = {k: one for k, one in last_of_each(self.put.values()).items() if one.op != "D"}
@@ -327,10 +327,10 @@ class KeyedWorld(TableWorld):
             raise Violation(f"the table has {_told(found)} and must have {_told(wanted)}")
 
     def must_have_what_fits(self) -> None:
-        """Rows are not records: what must be there is looked at as a whole."""
+        """Check nothing: rows are not records, and the table is checked as a whole."""
 
     def must_be_at_rest(self) -> None:
-        """No user removes anything here, and no output is the table's."""
+        """Check the table, and that no source is left: here users remove nothing."""
         self.must_be_the_last()
         if self.in_sources():
             raise Violation(f"clean-up left {sorted(self.in_sources())}")
@@ -357,12 +357,12 @@ class _Schedule(DisturbedCommits, TableSchedule):
     def _events(self) -> dict[str, Callable[[], object]]:
         world = self.world
         events = super()._events()
-        # What does not fit a table is the same with a key and without.
+        # Outputs that do not fit are tested without a key.
         del events["late arrival that does not fit"], events["table takes every output"]
         events["somebody looks at the merge"] = lambda: self._start(world.looker())
         events["late, older records"] = lambda: self.tell(world.arrive_late())
         if world.taken_back:
-            # With an expiry behind it nothing tells of a rollback any more: docs/tables.md.
+            # After an expiry a rollback can no longer be detected: docs/tables.md.
             return {name: one for name, one in events.items() if "expired" not in name}
         if world.keys.uuid:
             events["table of keys compacted and expired"] = lambda: self.tell(world.rewrite_keys())
@@ -396,10 +396,10 @@ class _Schedule(DisturbedCommits, TableSchedule):
         super()._judge(process)
 
     def end(self) -> None:
-        """No more faults: the table is what all records say, or nobody touches it any more.
+        """Run without faults; the table must be right, or refused if it was taken back.
 
         Raises:
-            Violation: it is not.
+            Violation: it is neither.
         """
         self._bring_in()
         if self.world.taken_back and self._is_refused():
@@ -410,7 +410,7 @@ class _Schedule(DisturbedCommits, TableSchedule):
         super().end()
 
     def _is_refused(self) -> bool:
-        """Whether the table is refused from here on, as it is."""
+        """Return whether publishers refuse the table from now on."""
         self.tell(self.world.arrive_late())
         for partition in PARTITIONS:
             self._to_rest(partition)
@@ -428,7 +428,7 @@ class _Schedule(DisturbedCommits, TableSchedule):
 
 @contextmanager
 def _merge_again() -> Iterator[None]:
-    """Rows are merged whatever the table of rows says it has."""
+    """Merge rows again, whatever number the table of rows has."""
     merge = SparkUpserts._merge
 
     def again(self: SparkUpserts, both: Any, *given: Any) -> None:
@@ -453,7 +453,7 @@ def _forget_deleted_keys() -> Iterator[None]:
 
 @contextmanager
 def _let_ties_fall() -> Iterator[None]:
-    """Of records of one time none is the later one."""
+    """Leave records of the same time without an order."""
     with patch(
         "tests.support.memory_keyed._rank",
         lambda row, key, *more: [(row[one] is not None, row[one] or 0) for one in key.order],
@@ -463,7 +463,7 @@ def _let_ties_fall() -> Iterator[None]:
 
 @contextmanager
 def _keys_first() -> Iterator[None]:
-    """The table of keys is merged before the one of rows."""
+    """Merge the key table before the table of rows."""
     merge = SparkUpserts._merge
 
     class Later:
@@ -496,7 +496,7 @@ def _keys_first() -> Iterator[None]:
 
 @contextmanager
 def _believe_any_keys() -> Iterator[None]:
-    """Nobody asks whether keys and rows belong together, or were taken back."""
+    """Skip the checks that keys and rows belong together and were not taken back."""
     with ExitStack() as stack:
         stack.enter_context(patch("compactor_spark.upsert.tables.fault_between", lambda *_: ""))
         stack.enter_context(patch("compactor.catalogs.keyed.fault_between", lambda *_: ""))
@@ -530,7 +530,7 @@ KEYED_MUTATIONS: Mapping[str, TableMutation] = {
     _BEFORE_DELETE: TABLE_MUTATIONS[_BEFORE_DELETE],
 }
 
-#: Seeds of schedules that noticed; one that is no longer right costs time, no more.
+#: Seeds of schedules that noticed; an outdated one only costs time.
 KEYED_NOTICED: Mapping[str, int] = {
     "condition of a merge's commit": 8,
     "look at the number before rows are merged": 7,
@@ -550,7 +550,7 @@ def play_keyed(
     mutation: TableMutation = unchanged,
     tell: bool = False,
 ) -> Outcome:
-    """Play one schedule to its end, or to the first broken promise."""
+    """Run one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
 
     def make(outcome: Outcome) -> _Schedule:
@@ -562,13 +562,13 @@ def play_keyed(
 
 
 def explore_keyed(first: int, count: int, name: str = "") -> Explored:
-    """Play schedules one after the other, until the first broken promise of a mutation."""
+    """Run schedules sequentially; with a mutation, stop at the first broken promise."""
     mutation = KEYED_MUTATIONS[name] if name else unchanged
     return explored(partial(play_keyed, mutation=mutation), first, count, all_of_them=not name)
 
 
 def explore_many_keyed(first: int, count: int, processes: int | None = None) -> Explored:
-    """The same on all processors."""
+    """Run schedules on all processors."""
     return explore_in_batches(explore_keyed, first, count, batch=_BATCH, processes=processes)
 
 

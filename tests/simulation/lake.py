@@ -1,11 +1,11 @@
-"""Schedules of a lake's entrance: events come as they like, and their objects into a table.
+"""Schedules from events to a table: messages in any order, and every process may fail.
 
-One story holds all of it: producers write, overwrite, delete and write again; messages come
-twice, late, in any order, or never; sweeps, runs, workers, publishers, clean-ups and reconcilers
-run concurrently, may fail or die at any request to the store, the registry, what starts executions
-or the catalog, and are called again; others append to the table, compact it and expire its
-snapshots. What a query of the table finds is looked at after each write. In the end each record
-is in the table once, nothing is pending, sources are gone, and a further run changes nothing.
+Producers write, overwrite, delete and write again; messages are duplicated, late, reordered or
+lost; sweeps, runs, workers, publishers, clean-ups and reconcilers run concurrently, may fail or die
+at any request to the store, the registry, the starter of executions or the catalog, and are called
+again; others append to the table, compact it and expire its snapshots. After each write, a query of
+the table is checked. In the end each record is in the table once, nothing is pending, sources are
+gone, and another run changes nothing.
 
     python -m tests.simulation.lake --schedules 5000
     python -m tests.simulation.lake --story 1234
@@ -44,7 +44,7 @@ from tests.support.memory_store import Call
 from tests.support.memory_tables import TableGuard
 
 _DAY, _HOUR = 86_400.0, 3_600.0
-# Calls of a step that fails, before its run has failed; the state machine has some more.
+# Calls of a failing step before its run fails; the state machine allows a few more.
 _CALLS = 3
 _LAST_STAGE = 3
 _ROUNDS = 12
@@ -53,7 +53,7 @@ _BATCH = 100
 
 @dataclass
 class _Step:
-    """A call of a function by a run, which may be made again."""
+    """A run's call of a function, which may be repeated."""
 
     make: Callable[[], Process]
     then: Callable[[object], None]
@@ -62,12 +62,12 @@ class _Step:
 
 @dataclass
 class _Run:
-    """A run as the state machine carries it out: step by step, each again where it fails.
+    """A run as the state machine executes it: step by step, with retries.
 
     Attributes:
         stage: 0 discovers, 1 compacts, 2 publishes to the table, 3 cleans up.
-        steps: of this stage, that were not begun.
-        under_way: steps by the process that does them.
+        steps: steps of this stage that have not started.
+        under_way: running steps, by their process.
     """
 
     name: str
@@ -81,7 +81,7 @@ class _Run:
 
 @dataclass(frozen=True)
 class LakeMutation:
-    """A way to take one guard out; as :class:`tests.simulation.mutations.Mutation`."""
+    """A way to remove one guard; like :class:`tests.simulation.mutations.Mutation`."""
 
     left_out: frozenset[TableGuard] = frozenset()
     applied: Callable[[], AbstractContextManager[object]] = nullcontext
@@ -102,10 +102,10 @@ class _Schedule(DisturbedCommits):
         self._batches: dict[Process, list[str]] = {}
         self._runs: dict[str, _Run] = {}
         self._by_hand = 0
-        # Where no message is lost, nobody reconciles.
+        # If no message is lost, there is no reconcile.
         self._loses = choices.chance(0.4)
         self._lost = False
-        # The sweep starts a run of its own again, and nothing a run that a person started.
+        # The sweep restarts its own runs, but a failed run that a person started stays failed.
         self._failed_by_hand = False
 
     def _begin(self) -> None:
@@ -154,7 +154,7 @@ class _Schedule(DisturbedCommits):
         return usual | seldom | events_at(self.world, self.tell)
 
     def _likely(self, events: Sequence[str]) -> Sequence[str]:
-        # A run that goes on is what all others are to disturb.
+        # Progress of runs is likely, so that the others have something to disturb.
         usual = ["produced", "delivered", "sweep", "run goes on"]
         weights = ["run goes on"] * 3 + ["delivered", "sweep"]
         if self._choices.chance(0.7):
@@ -165,7 +165,7 @@ class _Schedule(DisturbedCommits):
         return self.world.table_publisher("by-hand")
 
     def _deliver(self) -> None:
-        """A batch of messages: any of them, some twice."""
+        """Deliver a batch of any messages, some of them twice."""
         queue = self.world.queue
         if not queue or len(self._processes) >= self.MOST_PROCESSES:
             return
@@ -175,7 +175,7 @@ class _Schedule(DisturbedCommits):
         self._start(process)
 
     def _delivered(self, process: Process) -> None:
-        """What is done with leaves the queue; some of it comes again for all that."""
+        """Remove handled messages from the queue; some stay and are delivered again."""
         bodies = self._batches.pop(process)
         if isinstance(process.answer, Registration):
             failed = {bodies[int(one)] for one in process.answer.failed}
@@ -194,7 +194,7 @@ class _Schedule(DisturbedCommits):
             self.tell("a message is lost")
 
     def _forget(self) -> None:
-        """What is done may expire at any time."""
+        """Let a finished item expire."""
         place = self._choices.one_of([None, *self.world.done_items()])
         if place is not None:
             del self.world.registry.items[place]
@@ -225,7 +225,7 @@ class _Schedule(DisturbedCommits):
         return list(self._runs.values())
 
     def _go_on(self) -> None:
-        """The next step of some run, whose others may be under way."""
+        """Start the next step of a run, while its other steps may be running."""
         runs = self._known_runs()
         if runs:
             self._advance(self._choices.one_of(runs))
@@ -281,7 +281,7 @@ class _Schedule(DisturbedCommits):
             run.failed = True
 
     def _call_once_more(self) -> None:
-        """A step that is under way, or done, is called a second time, as Lambda may."""
+        """Call a running or finished step a second time, as Lambda may."""
         found = [
             (run, step)
             for run in self._runs.values()
@@ -293,7 +293,7 @@ class _Schedule(DisturbedCommits):
             self._start(step.make())
 
     def _give_up(self) -> None:
-        """Somebody stops a run; what it called goes on."""
+        """Abort a run; the functions that it called continue."""
         runs = self._known_runs()
         if runs:
             run = self._choices.one_of(runs)
@@ -313,10 +313,10 @@ class _Schedule(DisturbedCommits):
     # The end.
 
     def end(self) -> None:
-        """No more faults: everything comes to rest, and is where it belongs.
+        """Run without faults until everything is at rest, and check the final state.
 
         Raises:
-            Violation: it is not.
+            Violation: the final state is wrong.
         """
         self.tell("no more faults from here on")
         while self._processes:
@@ -329,7 +329,7 @@ class _Schedule(DisturbedCommits):
             self._finish(self.world.reconciler())
         self._until_nothing_is_due()
         if self._failed_by_hand:
-            # What the alarms RunFailed and RunAborted tell an operator to do.
+            # The alarms RunFailed and RunAborted ask the operator to do this.
             self._by_hand_to_its_end()
         self.world.must_be_in_the_table()
         if self._choices.chance(0.5):
@@ -363,7 +363,7 @@ class _Schedule(DisturbedCommits):
             self._carry_out(run)
 
     def _drain(self) -> None:
-        """All that is left in the queue is delivered."""
+        """Deliver all that is left in the queue."""
         while self.world.queue:
             self._finish(self.world.registrar([self.world.queue.pop(0)]))
 
@@ -374,12 +374,12 @@ class _Schedule(DisturbedCommits):
                 self._turn(self._processes[-1])
 
 
-#: The three guards without which the sink, and what feeds it, doubles or loses.
+#: The guards without which records are doubled or lost on the way into the table.
 LAKE_MUTATIONS: Mapping[str, LakeMutation] = {
     **{
         guard.value: LakeMutation(frozenset({guard}))
         for guard in TableGuard
-        # No user deletes rows of these tables.
+        # In these schedules no user deletes rows.
         if guard is not TableGuard.DELETES
     },
     "the condition of a put": LakeMutation(
@@ -388,7 +388,7 @@ LAKE_MUTATIONS: Mapping[str, LakeMutation] = {
 }
 
 
-#: Seeds of schedules that noticed; one that is no longer right costs time, no more.
+#: Seeds of schedules that noticed; an outdated one only costs time.
 LAKE_NOTICED: Mapping[str, int] = {
     "condition of the table's commit": 5,
     "look at the table's number before each commit": 5,
@@ -403,7 +403,7 @@ def play_lake(
     mutation: LakeMutation | None = None,
     tell: bool = False,
 ) -> Outcome:
-    """Play one schedule to its end, or to the first broken promise."""
+    """Run one schedule to its end, or to the first broken promise."""
     mutation = mutation or LakeMutation()
     choices = Choices(seed, replay)
 
@@ -415,13 +415,13 @@ def play_lake(
 
 
 def explore_lakes(first: int, count: int, name: str = "") -> Explored:
-    """Play schedules one after the other, until the first broken promise of a mutation."""
+    """Run schedules sequentially; with a mutation, stop at the first broken promise."""
     mutation = LAKE_MUTATIONS[name] if name else None
     return explored(partial(play_lake, mutation=mutation), first, count, all_of_them=not name)
 
 
 def explore_many_lakes(first: int, count: int, processes: int | None = None) -> Explored:
-    """The same on all processors."""
+    """Run schedules on all processors."""
     return explore_in_batches(explore_lakes, first, count, batch=_BATCH, processes=processes)
 
 

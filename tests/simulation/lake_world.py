@@ -1,7 +1,7 @@
-"""All of a lake's entrance: producers, a queue, the registry, runs that were started, and a table.
+"""The world from events to a table: producers, a queue, the registry, started runs, and a table.
 
-Each process here asks before each request, whatever it goes to: the store, the registry, what
-starts executions, the table's catalog. Who died asks for nothing any more.
+Each process here waits for its turn before each request to the store, the registry, the starter of
+executions or the table's catalog. A dead process makes no more requests.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _NAMES = 4
 _DONE = frozenset(
     {Fault.NONE, Fault.CRASH_AFTER, Fault.TIME_OUT, Fault.LOST_ANSWER, Fault.TRUNCATED}
 )
-# What is over with another try of the client is not to be seen from outside of it.
+# Faults that a retry of the client resolves are invisible from outside, so they are left out.
 _OF_THE_REGISTRY = (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.OUTAGE, Fault.TIME_OUT)
 
 _numbers = lru_cache(maxsize=10_000)(records_in)
 
 
 def possible_faults(call: Call) -> tuple[Fault, ...]:
-    """What can happen to a request of this world."""
+    """Return the faults that can happen to a request in this world."""
     if call.bucket in {REGISTRY, EXECUTIONS}:
         return _OF_THE_REGISTRY
     return tuple(one for one in faults_of(call) if one is not Fault.FLIPPED)
 
 
 class _Steps:
-    """The hook of a registry: a request is asked for before it, and its fault comes after it."""
+    """The hook of a registry: waits for a turn before a request, and raises its fault."""
 
     def __init__(self, process: Process, where: str) -> None:
         self._process = process
@@ -90,13 +90,13 @@ class _Steps:
 
 
 class LakeWorld(TableWorld):
-    """What events tell of comes into a table.
+    """A world in which objects that events announce end up in a table.
 
     Attributes:
-        queue: messages that were not delivered yet, or come again.
-        registry: what is pending; that of nobody, without hooks.
-        executions: what was started.
-        optional: records whose producer took them back before anybody could read them elsewhere.
+        queue: messages that were not delivered yet, or will be delivered again.
+        registry: the registry of pending objects, without a process's hooks.
+        executions: the started executions.
+        optional: records that their producer withdrew before they were readable in an output.
     """
 
     def __init__(self, choices: Choices, left_out: frozenset[TableGuard]) -> None:
@@ -124,10 +124,10 @@ class LakeWorld(TableWorld):
         self._sequencers = count(1)
         self.s3.hooks.after.append(self._tell_of_delete)
 
-    # Producers, and what S3 tells.
+    # Producers, and the events that S3 sends.
 
     def produce(self) -> str:
-        """Somebody puts a new object, or over one that is there."""
+        """Put an object, new or over an existing one."""
         name = f"{self.choices.one_of(_LEVELS)}/{self.choices.below(_NAMES)}.json"
         lines = [f'{{"a":"record-{self._next + n}"}}\n' for n in range(2)]
         self.written |= {self._next, self._next + 1}
@@ -135,7 +135,7 @@ class LakeWorld(TableWorld):
         return self._put(f"logs/{name}", "".join(lines).encode())
 
     def withdraw(self) -> str:
-        """A producer deletes an object."""
+        """Delete a source, as its producer."""
         there = sorted(self.s3.contents(SOURCE))
         if not there:
             return "a producer has nothing to delete"
@@ -146,7 +146,7 @@ class LakeWorld(TableWorld):
         return f"a producer deletes {key}"
 
     def deliver_again(self) -> str:
-        """A producer puts what it once put, at the same key."""
+        """Put an earlier object again, at the same key."""
         if not self._delivered:
             return "a producer has nothing to put again"
         key, body = self.choices.one_of(list(self._delivered))
@@ -173,14 +173,14 @@ class LakeWorld(TableWorld):
         self.queue.append(body)
 
     def _tell_of_delete(self, call: Call) -> None:
-        """Clean-up's deletes are events, too."""
+        """Send the event of a delete by clean-up."""
         if call.name == "delete_source" and not self.s3.contents(SOURCE, call.key).get(call.key):
             self._tell(call.key, "ObjectRemoved:Delete")
 
     # Processes.
 
     def registrar(self, bodies: Sequence[str]) -> Process:
-        """The function behind the queue, with a batch of messages; its answer says which failed."""
+        """Return a process of the function register; its answer names the failed messages."""
 
         def work(process: Process) -> object:
             messages = ((str(number), body) for number, body in enumerate(bodies))
@@ -190,7 +190,7 @@ class LakeWorld(TableWorld):
         return self._process("registrar", work)
 
     def sweep(self) -> Process:
-        """A sweep; its answer says what it started."""
+        """Return a sweep; its answer names the runs that it started."""
 
         def work(process: Process) -> object:
             steps = _Steps(process, EXECUTIONS)
@@ -201,7 +201,7 @@ class LakeWorld(TableWorld):
         return self._process("sweep", work)
 
     def reconciler(self) -> Process:
-        """What registers by LIST what no event told of."""
+        """Return a process that registers, by LIST, objects that no event announced."""
 
         def work(process: Process) -> object:
             at = partial(self._registry_at, process)
@@ -211,7 +211,7 @@ class LakeWorld(TableWorld):
         return self._process("reconciler", work)
 
     def discoverer(self, run_id: str) -> Process:
-        """Discovery of a run; its answer is the work items."""
+        """Return the discovery of a run; its answer is the work items."""
 
         def work(process: Process) -> object:
             at = partial(self._registry_at, process)
@@ -223,7 +223,7 @@ class LakeWorld(TableWorld):
         return self._process(f"discovery of {run_id}", work)
 
     def compactor(self, run_id: str, partition: Partition) -> Process:
-        """A worker of a run."""
+        """Return a worker of a run."""
 
         def work(process: Process) -> object:
             client, now = self._client(process), self.clock.now()
@@ -242,7 +242,7 @@ class LakeWorld(TableWorld):
         return self._process(f"worker of {partition.path} ({run_id})", work)
 
     def table_publisher(self, run_id: str) -> Process:
-        """What brings the run's outputs, and others that are left over, into the table."""
+        """Return a publisher of the run's outputs and of unpublished earlier ones."""
 
         def work(process: Process) -> object:
             return record_publish(self._publishing(process, run_id))
@@ -250,11 +250,11 @@ class LakeWorld(TableWorld):
         return self._process(f"publisher of {run_id}", work)
 
     def due(self) -> list[str]:
-        """Paths of the partitions that clean-up comes to."""
+        """Return the paths of the partitions that are due for clean-up."""
         return [one.path for one in find_due(self.settings, self.s3, self.clock.now())]
 
     def clean_up(self, run_id: str, path: str) -> Process:
-        """Clean-up of a partition."""
+        """Return a clean-up of a partition."""
 
         def work(process: Process) -> object:
             return self._cleaned_up(process, run_id, path)
@@ -273,7 +273,7 @@ class LakeWorld(TableWorld):
         return self._registry_of(process)
 
     def _registry_of(self, process: Process) -> MemoryRegistry:
-        """The same registry, by this process."""
+        """Return the registry with this process's hook."""
         own = copy.copy(self.registry)
         own.hook = _Steps(process, REGISTRY)
         return own
@@ -296,14 +296,14 @@ class LakeWorld(TableWorld):
         return ask
 
     def done_items(self) -> list[tuple[str, str, str]]:
-        """Places of those that are pending no more."""
+        """Return the places of items that are no longer pending."""
         items = self.registry.items.items()
         return [place for place, one in items if one.state not in OPEN_STATES]
 
     # What must hold.
 
     def outputs(self) -> Counter[int]:
-        """Records of the outputs that can be read, in the table or not."""
+        """Return the records of readable outputs, in the table or not."""
         return _all_numbers(self.s3.contents(LAKE, DATA))
 
     def in_sources(self) -> set[int]:
@@ -313,7 +313,7 @@ class LakeWorld(TableWorld):
         """Check every promise against what a query finds now.
 
         Raises:
-            Violation: with the numbers of the records.
+            Violation: a promise is broken; names the records.
         """
         try:
             found = self.table.records()
@@ -331,10 +331,10 @@ class LakeWorld(TableWorld):
             raise Violation(f"what somebody else wrote is gone: {sorted(foreign)}")
 
     def must_be_in_the_table(self) -> None:
-        """Every record is in the table, and nothing is pending any more.
+        """Check that every record is in the table and nothing is pending.
 
         Raises:
-            Violation: it is not.
+            Violation: this is not the case.
         """
         self.look()
         missing = self.written - self.optional - set(self.table.records())
@@ -348,7 +348,7 @@ class LakeWorld(TableWorld):
         if heads:
             raise Violation(f"partitions {heads} have nothing pending, and are looked at still")
         batches = self.registry.batch(_STREAM).number - 1
-        # Of the last one it may not have been noted that it was started.
+        # The start of the last batch may not have been noted.
         if len(self.executions.order) - batches not in {0, 1}:
             raise Violation("a batch was started twice")
 
@@ -359,6 +359,6 @@ def _all_numbers(contents: Mapping[str, bytes]) -> Counter[int]:
 
 @contextmanager
 def in_one_thread() -> Iterator[None]:
-    """For the length of the block nothing of the product uses threads."""
+    """Make the product use no threads within the block."""
     with without_threads(), patch("compactor.discovery.parallel.ThreadPoolExecutor", Inline):
         yield

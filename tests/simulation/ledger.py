@@ -1,8 +1,8 @@
-"""What must be true after every step, by what S3 shows alone.
+"""The promises that must hold after every step, judged only by what S3 shows.
 
-Every record has a number of its own, and every version of a source (key and ETag) its own
-records. The ledger knows what producers wrote, overwrote and deleted; where a record is now it
-reads from the store, as a query engine would, and never from a commit log.
+Every record has its own number, and every version of a source (key and ETag) its own records. The
+ledger knows what producers wrote, overwrote and deleted; it finds the records by reading the store,
+as a query engine would, and never from a commit log.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ SOURCE, LAKE, DATA = "source", "lake", "compacted/"
 
 
 class Violation(AssertionError):
-    """A promise is broken."""
+    """A broken promise."""
 
 
 def records_in(body: bytes) -> tuple[int, ...]:
-    """Numbers of the records that a reader of the zoo sees in an object.
+    """Return the numbers of the records that a reader of the zoo finds in an object.
 
-    There are none in one that does not decompress.
+    An object that does not decompress has no records.
 
     Raises:
-        Violation: records are glued, or one of them was never written.
+        Violation: records are glued, or one was never written.
     """
     try:
         plain = _plain(body)
@@ -58,8 +58,8 @@ class Ledger:
     """Checks a store after every step.
 
     Args:
-        s3: what to look at.
-        retention_seconds: how long sources must outlive their output.
+        s3: the store to check.
+        retention_seconds: how long sources must be kept after their output is readable.
     """
 
     def __init__(self, s3: MemoryStore, retention_seconds: float) -> None:
@@ -70,44 +70,44 @@ class Ledger:
         self._outputs: Mapping[str, bytes] = {}
         self._in_outputs: Counter[int] = Counter()
         self._written: set[int] = set()
-        # Gone from the source by its producer's own doing, before any output held them.
+        # Removed from the source by their producer before any output had them.
         self._withdrawn: set[int] = set()
-        # Of a kind that nothing may be joined with.
+        # Records of kinds that must not be compacted.
         self._for_itself: set[int] = set()
 
     def written(self, body: bytes, *, joined: bool = True) -> None:
-        """A producer is about to put an object; call :meth:`look` after it did.
+        """Record that a producer is about to put an object; call :meth:`look` afterwards.
 
         Args:
-            body: of the object.
-            joined: it is of a kind that is compacted; another one must be left alone.
+            body: the object's body.
+            joined: it is of a kind that is compacted; others must be left alone.
         """
         self._written |= set(self._records(body))
         if not joined:
             self._for_itself |= set(self._records(body))
 
     def removing(self, key: str) -> None:
-        """A producer is about to overwrite or delete a source."""
+        """Record that a producer is about to overwrite or delete a source."""
         body = self._sources.get(key)
         if body is not None:
             self._withdrawn |= set(self._records(body)) - set(self._in_outputs)
 
     def tampering(self, key: str) -> None:
-        """Somebody is about to overwrite or delete an output."""
+        """Record that an output is about to be overwritten or deleted by another program."""
         held = set(self._records(self._outputs[key]))
         self._withdrawn |= held - self._in_sources()
         self._in_outputs -= Counter(held)
         self._outputs = {name: body for name, body in self._outputs.items() if name != key}
 
     def producer_acted(self) -> None:
-        """Take the sources as they are now for right."""
+        """Accept the sources as they are now."""
         self._sources = self._s3.contents(SOURCE)
 
     def look(self) -> None:
         """Check every promise against what is readable now.
 
         Raises:
-            Violation: with the numbers of the records.
+            Violation: a promise is broken; names the records.
         """
         sources, outputs = self._s3.contents(SOURCE), self._s3.contents(LAKE, DATA)
         if outputs != self._outputs:
@@ -120,11 +120,11 @@ class Ledger:
             raise Violation(f"records {sorted(lost)} are neither in the source nor in an output")
 
     def missing(self) -> set[int]:
-        """Records that are in the source and in no output, and do not belong there."""
+        """Return the records that are only in the source but belong into an output."""
         return self._in_sources() - set(self._in_outputs) - self._for_itself
 
     def compacted_sources(self) -> set[str]:
-        """Keys of the sources whose records an output holds."""
+        """Return the keys of sources with a record that an output has."""
         held = set(self._in_outputs)
         return {key for key, body in self._sources.items() if held & set(self._records(body))}
 
@@ -145,7 +145,7 @@ class Ledger:
         self._outputs, self._in_outputs = outputs, found
 
     def _check_deleted(self, keys: set[str]) -> None:
-        """Deletes are only right for sources whose records an output has long held."""
+        """Check that outputs have had the records of deleted sources for the retention."""
         for key in sorted(keys):
             held = self._records(self._sources[key])
             if not held and self._sources[key]:

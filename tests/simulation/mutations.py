@@ -1,6 +1,6 @@
-"""The product with one guard removed: the simulation must notice each of them.
+"""The product with one guard removed: the simulation must notice each removal.
 
-A guard that can be taken out without any schedule failing is either not needed or not tested.
+If no schedule fails without a guard, the guard is either not needed or not tested.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.simulation.faults import Guard
 
 @dataclass(frozen=True)
 class Mutation:
-    """A way to take one guard out.
+    """A way to remove one guard.
 
     Attributes:
-        without: conditions that requests are sent without.
-        applied: what is changed in the product for the length of a block.
+        without: conditions that requests leave out.
+        applied: returns a context in which the product is changed.
     """
 
     without: frozenset[Guard] = frozenset()
@@ -37,7 +37,7 @@ unchanged = Mutation()
 
 
 def _publish_first(self: GroupWork, draft: Commit) -> Commit:
-    """GroupWork.commit with its two steps in the wrong order."""
+    """Replace GroupWork.commit by its two steps in the wrong order."""
     publish(draft, self._run.store)
     commit = self._run.log.append(self._state, draft)
     self._state.mark_published(commit)

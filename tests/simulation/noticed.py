@@ -1,10 +1,10 @@
-"""Which schedule notices that a guard is gone, where the known one no longer does.
+"""Finds new seeds for guards whose removal the known schedule no longer notices.
 
     python -m tests.simulation.noticed
 
-A change of the product moves what schedules do, and then ``make test`` looks for another one each
-time: up to a minute for each guard. Prints the lines that are no longer right, with what notices
-now; exits with 1 where there are some.
+A change of the product changes what schedules do; until the known seeds are updated, ``make test``
+searches for another schedule each time, up to a minute per guard. Prints the corrected lines for
+outdated seeds; exits with 1 if there are any.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.simulation.readers import READER_MUTATIONS, READER_NOTICED, misread
 from tests.simulation.tables import TABLE_NOTICED, explore_tables
 
 _MOST = 2_000
-#: Of so many schedules from a seed on, that of the first that notices; None where none does.
+#: Takes a seed, a number of schedules and a guard; returns the first seed that notices, or None.
 First = Callable[[int, int, str], int | None]
 
 
@@ -60,7 +60,7 @@ _KINDS: Mapping[str, tuple[First, Mapping[str, int]]] = {
 
 
 def main() -> int:
-    """Look at each that is known, and for another where it no longer notices."""
+    """Check every known seed; search for another if it no longer notices."""
     wrong = 0
     for where, (first, known) in _KINDS.items():
         for guard, seed in known.items():

@@ -1,4 +1,4 @@
-"""What the tests of each kind of schedule do alike, and its command line."""
+"""What the tests of all kinds of schedules share, and their command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOLD = 5
 
 
 class Exploring(Protocol):
-    """Plays so many schedules from a seed on, in so many processes."""
+    """Runs a number of schedules from a seed, in a number of processes."""
 
     def __call__(self, first: int, count: int, processes: int | None = None) -> Explored: ...
 
@@ -24,13 +24,13 @@ class Exploring(Protocol):
 def played_to_the_end(
     explore: Callable[[int, int], Explored], proof: Path | None, *, all_of_them: int, some: int
 ) -> Explored:
-    """Schedules of which none breaks a promise.
+    """Run schedules and assert that no promise is broken.
 
     Args:
-        explore: plays so many from a seed on.
-        proof: of ``make proof``, which plays all; None where some will do.
-        all_of_them: how many there are.
-        some: how many of them one sample has.
+        explore: runs a number of schedules from a seed.
+        proof: the directory of ``make proof``, which runs all; None to run a sample.
+        all_of_them: the number of all schedules.
+        some: the number of schedules in a sample.
     """
     count = all_of_them if proof else some
     found = explore(0 if proof else sample() * some, count)
@@ -48,15 +48,16 @@ def notice_without_guard(
     proof: Path | None,
     known: int | None = None,
 ) -> None:
-    """Some schedule breaks a promise once a guard is gone.
+    """Assert that a schedule breaks a promise when a guard is removed.
 
     Args:
-        explore: plays so many from a seed on, without the guard of this name.
-        name: of the guard.
-        kind: of the schedules, as ``make proof`` calls it.
-        most: schedules, from the first on, of which one has to notice.
-        proof: of ``make proof``, which begins with the first; None where the known one will do.
-        known: seed of a schedule that noticed; one that no longer does costs time, no more.
+        explore: runs a number of schedules from a seed, without the guard of this name.
+        name: the name of the guard.
+        kind: the kind of schedules, as ``make proof`` calls it.
+        most: the number of schedules, from the first, of which one must notice.
+        proof: the directory of ``make proof``, which starts from the first schedule; None to try
+            the known one first.
+        known: the seed of a schedule that noticed; an outdated one only costs time.
     """
     found = explore(known, 1, name) if known is not None and not proof else Explored()
     if not found.violations:
@@ -68,12 +69,12 @@ def notice_without_guard(
 
 
 def command_line(name: str, play: Player, explore: Exploring) -> int:
-    """Play schedules, or tell one; 1 where a promise was broken.
+    """Run schedules, or print the story of one; return 1 if a promise was broken.
 
     Args:
-        name: of the module.
-        play: one schedule.
-        explore: many.
+        name: the name of the module.
+        play: runs one schedule.
+        explore: runs many.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {name}")
     parser.add_argument("--schedules", type=int, default=1_000)

@@ -1,11 +1,11 @@
 """Processes that take turns at every request to the store, in one thread.
 
-Each runs unchanged code of the product in greenlets. A request hands control to the scheduler,
-which decides who goes on, and what becomes of the request. So a schedule is decided by its
-choices alone, and can be played again.
+Each runs the product's unchanged code in greenlets. A request hands control to the scheduler, which
+decides who continues, and what happens to the request. So a schedule is determined by its choices
+alone, and can be replayed.
 
-What the product does in the background (:mod:`compactor.process.background`) is a strand of its
-process: which of its strands goes on is a choice, too.
+Background work of the product (:mod:`compactor.process.background`) is a strand of its process:
+which strand continues is a choice as well.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from tests.support.memory_store import Call, Crashed
 
 
 class _Strand(greenlet):
-    """What one thread of a process does.
+    """The work of one thread of a process.
 
     Attributes:
-        process: whose it is.
-        call: the request it wants to make; None for none.
-        may_go_on: whether it may, where it makes no request.
+        process: the process that it belongs to.
+        call: the request that it wants to make; None for none.
+        may_go_on: returns whether it may continue if it wants to make no request.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class _Strand(greenlet):
         self.may_go_on: Callable[[], bool] = _at_once
 
     def goes_on(self) -> bool:
-        """Whether it does something before the next request of its process."""
+        """Return whether it can continue before the next request of its process."""
         if self.dead:
             return False
         return self.may_go_on() if self.call is None else self.process.dead
@@ -52,20 +52,20 @@ def _at_once() -> bool:
 
 
 class Process:
-    """Something that works on the store until it ends, fails or is killed.
+    """Works on the store until it ends, fails or is killed.
 
     Args:
-        name: how a trace calls it.
-        work: what it does.
-        choose: which of so many strands makes its request next.
+        name: its name in a trace.
+        work: the function that it runs.
+        choose: returns which of a number of strands makes its request next.
 
     Attributes:
         name: as given.
-        waiting: the request it wants to make; None before the first, and after the end.
-        dead: it was killed, and asks for nothing any more.
-        ended: nothing more comes of it.
-        answer: what it returned.
-        error: what it raised; :class:`Crashed` when it was killed.
+        waiting: the request that it wants to make; None before the first, and after the end.
+        dead: it was killed and makes no more requests.
+        ended: it has ended in any way.
+        answer: what the function returned.
+        error: what the function raised; :class:`Crashed` if it was killed.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Process:
         self._next = self._strands[0]
 
     def ask(self, call: Call) -> Fault:
-        """Called by its client of S3 before each request: wait for a turn."""
+        """Wait for a turn; its S3 client calls this before each request."""
         strand = getcurrent()
         assert isinstance(strand, _Strand)
         assert strand.process is self, "a process may not ask from another one's turn"
@@ -93,21 +93,21 @@ class Process:
             strand.call = call
             fault = self._scheduler.switch()
             strand.call = None
-        # Another strand may have met its end meanwhile, which is that of all.
+        # Another strand may have been killed meanwhile, which kills the process.
         if self.dead:
             raise Crashed(f"already dead at {call}")
         self.dead = fault in DIES
         return fault
 
     def begin(self, work: Callable[[Fault], None]) -> _Strand:
-        """Let something go on beside all that goes on; the fault that it is given is none."""
+        """Start work in a new strand; the fault that it is passed is ``Fault.NONE``."""
         strand = _Strand(self, work, self._scheduler)
-        # First, so that the dullest choice is to do it as soon as it is handed over.
+        # First, so that the dullest choice is to do it as soon as it is submitted.
         self._strands.insert(0, strand)
         return strand
 
     def wait(self, done: Callable[[], bool]) -> None:
-        """Called by a strand that needs what another one does."""
+        """Let the calling strand wait until another one has done something."""
         strand = getcurrent()
         assert isinstance(strand, _Strand)
         while not done():
@@ -116,7 +116,7 @@ class Process:
         strand.may_go_on = _at_once
 
     def turn(self, fault: Fault = Fault.NONE) -> None:
-        """Let it make its request, and go on until each of its strands wants the next one."""
+        """Make the waiting request, and continue until every strand wants to make the next one."""
         self._next.switch(fault)
         while ready := [one for one in self._strands if one.goes_on()]:
             ready[0].switch(Fault.NONE)
@@ -139,10 +139,10 @@ class Process:
 
 
 class Inline:
-    """A thread pool without threads: work is done as soon as it is handed over.
+    """A thread pool without threads: work is done as soon as it is submitted.
 
-    The threads that write an output only overlap its work; what they do in which order for it is
-    the same without them, and a thread would take its turns behind the scheduler's back.
+    The threads that write an output only overlap work; its order per output is the same without
+    them, and the scheduler could not control a thread.
     """
 
     def __init__(self, *_: object, **__: object) -> None:
@@ -174,7 +174,7 @@ def _carry_out(done: Future[Any], work: Callable[..., Any], /, *given: Any) -> N
 
 
 class _Awaited(Future[Any]):
-    """What a strand does; whoever asks for it waits in a strand, too."""
+    """The future of a strand's work; the strand that asks for its result waits."""
 
     def __init__(self, process: Process) -> None:
         super().__init__()
@@ -190,7 +190,7 @@ class _Awaited(Future[Any]):
 
 
 class OneStrand(Inline):
-    """A pool of one thread, which is a strand of the process that made it."""
+    """A pool of one thread, which is a strand of the process that created it."""
 
     def __init__(self, threads: int, **_: object) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ class OneStrand(Inline):
 
 @contextmanager
 def without_threads() -> Iterator[None]:
-    """For the length of the block the product works in one thread."""
+    """Make the product work in one thread within the block."""
     with (
         patch("compactor.discovery.parallel.ThreadPoolExecutor", Inline),
         patch("compactor.outputs.output_writer.ThreadPoolExecutor", Inline),

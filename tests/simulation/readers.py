@@ -1,7 +1,7 @@
-"""Producers, runs, refreshes, clean-ups and readers in any order, each of which may die or sleep.
+"""Producers, runs, refreshes, clean-ups and readers in any order; each may die or sleep.
 
-A reader plans by the catalog, and reads the objects of its plan later, within the grace. It looks
-at what the catalog and S3 show, and never at the log or at a record of the product.
+A reader plans from the catalog, and reads the objects of its plan later, within the grace period.
+It only sees what the catalog and S3 show, never the log or the product's own records.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Plan:
     """A query under way.
 
     Attributes:
-        objects: that it reads.
-        lists: that name some of them, and are read once more by each of its tasks.
-        until: it has read them by then, UNIX seconds.
-        known: records that it must see.
+        objects: the objects that it reads.
+        lists: the lists that name some of them; each task of the query reads them again.
+        until: when it has read everything, UNIX seconds.
+        known: the records that it must find.
     """
 
     objects: list[tuple[str, str]]
@@ -55,7 +55,7 @@ class Plan:
 
 @dataclass
 class Actors:
-    """One schedule, by the numbers of one generator."""
+    """One schedule, drawn from one random generator."""
 
     random: Random
     lake: Lake = field(default_factory=lambda: Lake(retention_days=0.2))
@@ -68,7 +68,7 @@ class Actors:
     disturbed: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        # Half of them while the partition's day is not over.
+        # Half of the schedules start before the partition's day is over.
         start = NOON + self.random.choice([0.0, 86_400.0])
         self.lake.clock.advance(start - self.lake.clock.now())
 
@@ -87,7 +87,7 @@ class Actors:
         before = set(self.lake.world.records)
         outcome = self.lake.refresh()
         if not outcome.fault:
-            # What the refresh has seen everybody sees from now on.
+            # All readers must see what the refresh has seen from now on.
             self.known |= before
 
     def clean_up(self) -> None:
@@ -105,7 +105,7 @@ class Actors:
         self.end_plans(self.lake.clock.now())
 
     def plan(self) -> None:
-        # Somebody may refresh while it is planned.
+        # A refresh may happen during planning.
         now, known = self.lake.clock.now(), set(self.known)
         self.plans.append(self.planned(now + GRACE - 400, known))
 
@@ -117,11 +117,11 @@ class Actors:
         return Plan(objects, lists_of(self.lake.catalog), until, known)
 
     def end_plans(self, now: float) -> None:
-        """Queries whose time is over have read before; the others go on."""
+        """Remove the queries that have finished by now."""
         self.plans = [one for one in self.plans if one.until > now]
 
     def look(self) -> None:
-        """What queries under way, and a new one, read now."""
+        """Check what running queries and a new one read now."""
         now = self.lake.clock.now()
         fresh = self.planned(now, set(self.known))
         for one in [*self.plans, fresh]:
@@ -138,7 +138,7 @@ class Actors:
                 raise Misread(f"{doubled} are read twice, {lost} by nobody")
 
     def step(self) -> None:
-        """One actor, whom another one may come in between, and who may die there."""
+        """Run one actor, which may be interrupted by another or die."""
         acts: list[Callable[[], None]] = [
             self.produce, self.run, self.run, self.refresh, self.clean_up, self.clean_up,
             self.sleep, self.plan, self.expire, self.expire, self.refresh,
@@ -154,10 +154,10 @@ class Actors:
             self.shown.add(entry.parameters["compactor.shows"])
 
     def interrupted(self, act: Callable[[], None], other: Callable[[], None] | None) -> None:
-        """Another actor does all it has to do at one request of the first; without one it dies.
+        """Interrupt an actor at one request by another one; without another, it dies there.
 
-        Requests are those to the store, and those that change the catalog. Nobody sleeps behind
-        the latter: a request that is under way for longer than the grace is beyond all guards.
+        Requests are those to the store, and those that change the catalog. No actor sleeps within
+        the latter: no guard covers a request that takes longer than the grace period.
         """
         at, hooks, catalog = self.random.randint(1, 25), self.lake.store.hooks, self.lake.catalog
         seen = 0
@@ -184,7 +184,7 @@ class Actors:
         catalog.before_change = nobody
 
     def act(self, act: Callable[[], None]) -> None:
-        # The next one goes on with what is there.
+        # The next actor continues with what is there.
         with suppress(Crashed, CompactorError):
             act()
 
@@ -200,23 +200,23 @@ class Actors:
 
 
 def without_waiting(patch: pytest.MonkeyPatch) -> None:
-    """Clean-up does not ask the catalog."""
+    """Make clean-up ignore the catalog."""
     patch.setattr(gate.ReaderGate, "holds", lambda *_: False)
 
 
 def without_grace(patch: pytest.MonkeyPatch) -> None:
-    """A source goes as soon as the catalog names it no more."""
+    """Delete a source as soon as the catalog no longer names it."""
     asked = gate.Asked.may_be_read
     patch.setattr(gate.Asked, "may_be_read", lambda self, sources, _: asked(self, sources, 0.0))
 
 
 def without_the_list(patch: pytest.MonkeyPatch) -> None:
-    """Clean-up takes a list for one that names outputs alone."""
+    """Make clean-up assume that lists name only outputs."""
     patch.setattr(gate, "names_in", lambda *_: ())
 
 
 def with_a_doubled_list(patch: pytest.MonkeyPatch) -> None:
-    """A list names sources that outputs hold as well."""
+    """Put sources into lists that outputs already contain."""
     patch.setattr(
         look,
         "_seen",
@@ -227,7 +227,7 @@ def with_a_doubled_list(patch: pytest.MonkeyPatch) -> None:
 
 
 def back_to_raw(patch: pytest.MonkeyPatch) -> None:
-    """A partition may show all its sources again."""
+    """Let a partition go back to showing all its sources."""
     decided, held = states.decide, states.Held
     patch.setattr(refresh, "decide", lambda seen, current, **given: decided(seen, None, **given))
     patch.setattr(refresh, "is_fresh", lambda *_: True)
@@ -235,14 +235,14 @@ def back_to_raw(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_outputs_looked_at(patch: pytest.MonkeyPatch) -> None:
-    """What a commit names is taken for readable."""
+    """Treat every committed output as readable."""
     patch.setattr(
         look, "_found", lambda log, state, there: look._Log(state.committed, tuple(there))
     )
 
 
 def without_grace_for_lists(patch: pytest.MonkeyPatch) -> None:
-    """A list goes as soon as another is shown."""
+    """Delete a list as soon as another is shown."""
     patch.setattr(old_lists, "_grace", lambda *_: 0.0)
 
 
@@ -262,7 +262,7 @@ READER_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
-#: Seeds of schedules that noticed; one that is no longer right costs time, no more.
+#: Seeds of schedules that noticed; an outdated one only costs time.
 READER_NOTICED: Mapping[str, int] = {
     "without waiting": 1,
     "without grace": 55,
@@ -277,7 +277,7 @@ READER_NOTICED: Mapping[str, int] = {
 
 
 def lists_of(catalog: MemoryReaders) -> list[str]:
-    """Keys of the lists that partitions show."""
+    """Return the keys of the lists that partitions show."""
     return [
         f"{one.location.removeprefix('s3://lake/')}{MANIFEST_NAME}"
         for one in catalog.partitions.values()
@@ -286,11 +286,11 @@ def lists_of(catalog: MemoryReaders) -> list[str]:
 
 
 def nobody() -> None:
-    """Nobody comes in between."""
+    """Do nothing: no actor interrupts."""
 
 
 def misread(seeds: Iterable[int]) -> int:
-    """How many schedules are played until a query reads wrongly, that one included; 0 if none."""
+    """Return how many schedules it takes until a query reads wrongly; 0 if none does."""
     for number, seed in enumerate(seeds, 1):
         try:
             Actors(Random(seed)).play()

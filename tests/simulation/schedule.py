@@ -1,8 +1,8 @@
-"""One schedule: who goes on at each step, what fails, and what else happens; then the end.
+"""Schedules of one partition: who continues at each step, what fails, what else happens; the end.
 
 The end has no faults: every process finishes, a worker does what is left, retention passes, and
 clean-up deletes. Then the world must be at rest: every record in one output, every compacted
-source and every unfinished upload gone, and nothing left that another run would do.
+source and every unfinished upload gone, and nothing left for another run.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from tests.support.memory_store import Call
 # How far clocks jump, in seconds.
 JUMP = 400 * DAY
 _WINDOWS = (50_000, 2, 4)
-# How often something more begins when all has come to an end.
+# Probability that another process starts after all have ended.
 _MORE_RATE = 0.85
-# What a worker asks for once it has planned, and once it has read what it is about to commit.
+# Requests of a worker that has planned, and of one that has read what it is about to commit.
 _STORING = frozenset({"create_upload", "upload_part", "create", "copy_part"})
 _HOLDING = _STORING - {"create_upload"}
 _SELDOM_POSSIBLE = frozenset({"two workers with one plan", "delivered again between two plans"})
-# A run that has not come to rest after so many calls never will.
+# After this many calls a run that is not at rest will never be.
 _CALLS_TO_REST = 6
-# Outputs have several.
+# Small, so that outputs have several segments.
 _SEGMENT_BYTES = 50
 
 
@@ -50,7 +50,7 @@ def play(
     without: frozenset[Guard] = frozenset(),
     tell: bool = False,
 ) -> Outcome:
-    """Play one schedule to its end, or to the first broken promise."""
+    """Run one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
     limits = WorkerLimits(window_objects=choices.one_of(_WINDOWS), segment_bytes=_SEGMENT_BYTES)
 
@@ -116,7 +116,7 @@ class _Schedule(Schedule):
     # Events.
 
     def _likely(self, events: Sequence[str]) -> Sequence[str]:
-        # Few moments allow it.
+        # These events are rarely possible, so they are more likely when they are.
         return [*events, *[name for name in events if name in _SELDOM_POSSIBLE] * 5]
 
     def _events(self) -> dict[str, Callable[[], object]]:
@@ -183,11 +183,11 @@ class _Schedule(Schedule):
 
     @property
     def _workers(self) -> list[Process]:
-        """Those that are under way."""
+        """Return the workers that have not ended."""
         return [one for one in self._processes if "(" in one.name]
 
     def _deliver_between(self) -> None:
-        """A source comes again under another ETag while a worker holds it that did not commit."""
+        """Deliver a source again with another ETag while a worker has it but did not commit."""
         done = self.world.ledger.compacted_sources()
         held = [name for name in self.world.names if PARTITION.prefix + name not in done]
         if held and len(self._processes) < self.MOST_PROCESSES:
@@ -195,7 +195,7 @@ class _Schedule(Schedule):
             self._overtake()
 
     def _overtake(self) -> None:
-        """Another worker goes on until it is about to store, too; who commits first is open."""
+        """Run another worker until it is about to store as well; either may commit first."""
         if len(self._processes) < self.MOST_PROCESSES:
             process = self.world.worker()
             self._start(process, ", and plans without what the other one holds")
@@ -212,8 +212,8 @@ class _Schedule(Schedule):
         self.tell(f"the clocks of all machines but S3's are {off / DAY:.2f} days off now")
 
     def _tamper(self) -> None:
-        # Rare: it ends what can be said of the end. And nothing helps against whoever deletes an
-        # output just after it was proven.
+        # Rare, because less can be checked at the end. And there is no protection against deleting
+        # an output just after it was proven.
         proven = any(one.waiting and one.waiting.name == "delete_source" for one in self._processes)
         if self._choices.chance(0.2) and not proven:
             key = self._choices.one_of(self.world.outputs)
@@ -223,9 +223,9 @@ class _Schedule(Schedule):
             self.tell(self.world.tamper(key, body))
 
     def _damage(self) -> None:
-        """One object of the state is deleted or swapped; or brought back, once that was."""
+        """Delete or swap an object of the state; or restore one that was."""
         world = self.world
-        # Rare: it ends what can be said of the end.
+        # Rare, because less can be checked at the end.
         if world.damaged:
             self.tell(world.restore(self._choices.one_of(sorted(world.damaged))))
         elif self._choices.chance(0.4):
@@ -238,9 +238,9 @@ class _Schedule(Schedule):
             )
 
     def _lose_newest(self) -> None:
-        """And its witness, between two workers: where the first one died, only its output tells."""
+        """Delete the newest entry and its witness; if its worker died, only the output is left."""
         world = self.world
-        # Rare: it ends what can be said of the end.
+        # Rare, because less can be checked at the end.
         if not world.damaged and world.newest_entry and self._choices.chance(0.15):
             self.outcome.faults["newest entry deleted"] += 1
             entry = world.newest_entry
@@ -252,10 +252,10 @@ class _Schedule(Schedule):
     # The end.
 
     def end(self) -> None:
-        """No more faults: come to rest, and check that it is the right place.
+        """Run without faults until everything is at rest, and check the final state.
 
         Raises:
-            Violation: it is not.
+            Violation: the final state is wrong.
         """
         self.tell("no more faults from here on, and everything may be read")
         self.world.give_rights_back()
@@ -265,7 +265,7 @@ class _Schedule(Schedule):
         self.world.clock.advance(DAY)
         self._come_to_rest()
         self._verify()
-        # What was committed by a clock ahead of S3's is kept for longer.
+        # Commits by a clock ahead of S3's are kept for longer.
         self.world.clock.advance((RETENTION_DAYS + 4) * DAY + JUMP)
         cleaned = self._clean_up()
         self._verify()
@@ -274,7 +274,7 @@ class _Schedule(Schedule):
             self._bring_back()
 
     def _bring_back(self) -> None:
-        """What clean-up deleted comes once more, with the ETag it had: it is deleted once more."""
+        """Put sources that clean-up deleted with their old ETags; they are deleted again."""
         for name in sorted(set(self.world.delivered) - set(self.world.names)):
             self.tell(self.world.bring_back(name))
         self.world.clock.advance(DAY)
@@ -284,7 +284,7 @@ class _Schedule(Schedule):
 
     @property
     def _changed_by_hand(self) -> bool:
-        """Then a partition may stop for good, and all that counts is that nothing is lost."""
+        """True if outputs or state were changed: the partition may stop, but must lose nothing."""
         return bool(self.world.tampered or self.world.damaged)
 
     def _come_to_rest(self) -> None:
@@ -309,7 +309,7 @@ class _Schedule(Schedule):
         process = self.world.worker(discovers=discovers)
         self._finish(process)
         if isinstance(process.error, IntegrityError):
-            # What the alarm's description tells an operator to do.
+            # What the alarm's description asks the operator to do.
             self.tell("an operator aborts the spoiled upload")
             self.world.drop_uploads()
         return process.answer if isinstance(process.answer, Receipt) else None
@@ -324,7 +324,7 @@ class _Schedule(Schedule):
         return process.answer
 
     def _verify(self) -> None:
-        """Every valid commit's output holds its sources, unless somebody changed it."""
+        """Check that every valid commit's output has its sources, unless it was changed."""
         if self.world.damaged:
             return
         s3 = self.world.s3
@@ -332,12 +332,12 @@ class _Schedule(Schedule):
         log = CommitLog(s3, self.world.settings, PARTITION)
         for commit in log.every_commit():
             key = commit.output.key if commit.output else ""
-            # A worker that rebuilt a deleted output may have had time for only some of its sources.
+            # A rebuilt output may have only some of the sources, if time was short.
             spoiled = key in self.world.tampered and outputs.get(key) == self.world.forged[key]
             try:
                 check_commit(commit, s3)
             except IntegrityError as error:
-                # Nothing of a partition is repaired once one of its outputs was changed.
+                # A partition with a changed output is not repaired.
                 if not self.world.tampered:
                     raise Violation(f"verify: {error}") from error
             else:
@@ -345,7 +345,7 @@ class _Schedule(Schedule):
                     raise Violation(f"verify does not see what was done to {key}")
 
     def _beyond_proof(self, commit: Commit) -> bool:
-        """Of what S3 copied nobody knows the bytes, unless its ETag is their MD5 sum."""
+        """Return whether a change of equal length hit a source that S3 copied without an MD5."""
         key = commit.output.key if commit.output else ""
         there, before = self.world.s3.contents(LAKE)[key], self.world.tampered[key]
         return len(there) == len(before) and any(is_unproven(row, commit) for row in commit.rows)

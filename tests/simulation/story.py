@@ -1,4 +1,4 @@
-"""A schedule as a story that a person can follow."""
+"""Prints a schedule as a readable story."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PARTS = (
 
 
 def thing(bucket: str, key: str) -> str:
-    """A short name for what lies at a key."""
+    """Return a short name for the object at a key."""
     if bucket != LAKE:
         return key.removeprefix(PARTITION.prefix) or "the source"
     for pattern, name in _PARTS:
@@ -50,6 +50,6 @@ def thing(bucket: str, key: str) -> str:
 
 
 def told(who: str, call: Call, fault: Fault) -> str:
-    """One request in a line."""
+    """Return a line about one request."""
     line = f"{who} {_VERBS.get(call.name, call.name)} {thing(call.bucket, call.key)}"
     return line if fault is Fault.NONE else f"{line}   <-- {fault}"

@@ -1,12 +1,13 @@
-"""Schedules with a table: workers of two partitions, publishers, clean-ups, and what others do.
+"""Schedules with a table: workers of two partitions, publishers, clean-ups, and other writers.
 
-Others append to the table, compact it and expire its snapshots, which deletes outputs, in between
-of any two requests; every request to S3 and to the catalog may crash, fail or lose its answer.
-Uploads are lost after their commit, so that commits are replaced while publishers are at work, and
-publishers name what they listed at different times.
-What a query of the table finds is looked at after each of them: no record twice, none that is
-neither in its source nor in the table. In the end each record is in the table once, its source is
-gone, and a further publisher and clean-up find nothing to do.
+Between any two requests others may append to the table, compact it or expire its snapshots, which
+deletes outputs; every request to S3 and to the catalog may crash, fail or lose its answer. Uploads
+are lost after their commit, so commits are replaced while publishers run, and publishers name what
+they listed at different times.
+
+After each write a query of the table is checked: no record is found twice, and each is in its
+source or in the table. In the end each record is in the table once, its source is gone, and another
+publisher and clean-up find nothing to do.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from tests.support.memory_tables import (
 )
 
 _DAY = 86_400.0
-#: Of every such schedule.
+#: The partitions of every such schedule.
 PARTITIONS = tuple(Partition(SOURCE, f"logs/{name}/", f"{name}/") for name in "ab")
 _CALLS_TO_REST = 8
 _BATCH = 100
@@ -61,13 +62,13 @@ _DONE = _LOST | {Fault.NONE, Fault.CRASH_AFTER}
 
 
 class TableWorld:
-    """The store, a table, and who works on them.
+    """The store, a table, and the processes that work on them.
 
     Attributes:
         written: numbers of all records that ever arrived.
-        removed: of those, and of others', what users have removed from the table.
+        removed: numbers of records, ours and others', that users removed from the table.
         acts: how often users removed something.
-        rolled_back: users have taken the table back.
+        rolled_back: users have rolled back the table.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class TableWorld:
         return f"a producer puts {name}"
 
     def arrive_unfit(self, partition: Partition) -> str:
-        """An output with these records does not fit the table before that is changed."""
+        """Put records whose output does not fit the table until the table is changed."""
         said = self.arrive(partition)
         self.table.poison |= {self._next - 2, self._next - 1}
         return f"{said}, with a column of another type"
@@ -117,7 +118,7 @@ class TableWorld:
         return "the table takes every output from here on"
 
     def lose_uploads(self, kept: Collection[str]) -> str:
-        """A lifecycle rule aborts the uploads that are not among these."""
+        """Abort all uploads but these, as a lifecycle rule does."""
         for upload_id, key in self.s3.unfinished_uploads(LAKE).items():
             if upload_id not in kept:
                 self.s3.abort_upload(LAKE, key, upload_id)
@@ -144,7 +145,7 @@ class TableWorld:
         return "the table is compacted, and its snapshots expire"
 
     def expire_some(self) -> str:
-        """Some snapshots, by pyiceberg or by another, and whichever they are."""
+        """Expire any snapshots but the current one, as pyiceberg or another library does."""
         table = self.table
         if not isinstance(table, IcebergTable):
             return self.expire()
@@ -166,7 +167,7 @@ class TableWorld:
         return f"a user deletes {row} {how}"
 
     def overwrite(self) -> str:
-        """As many rows of somebody else instead of all that are there."""
+        """Overwrite all rows with the same number of another writer's rows."""
         many = max(self.table.records().total(), 1)
         numbers = [_FOREIGN + self.foreign + one for one in range(many)]
         self.foreign += many
@@ -261,7 +262,7 @@ class TableWorld:
         return Client(self.s3, process.ask, self._without)
 
     def _judge_delete(self, key: str, seen: Collection[int]) -> None:
-        """A source goes only where the table had each of its records when clean-up looked."""
+        """Note a violation if clean-up deletes a source whose records were not in the table."""
         body = self.s3.contents(SOURCE).get(key, b"")
         wrong = sorted(set(records_in(body)) - set(seen))
         if wrong:
@@ -275,7 +276,7 @@ class TableWorld:
     def _asks(
         self, process: Process, asks: Callable[[Call], Fault] | None = None
     ) -> Callable[[str, Callable[[], object]], object]:
-        """What asks the process before each request to the catalog, and does what it answers."""
+        """Return a hook that lets the process wait before catalog requests, and applies faults."""
         dead = False
         asks = asks or process.ask
 
@@ -301,7 +302,7 @@ class TableWorld:
         """Check every promise against what a query finds now.
 
         Raises:
-            Violation: with the numbers of the records.
+            Violation: a promise is broken; names the records.
         """
         if self._wrong:
             raise Violation(self._wrong)
@@ -320,17 +321,17 @@ class TableWorld:
             raise Violation(f"what somebody else wrote is gone: {sorted(foreign)}")
 
     def foreign_records(self) -> set[int]:
-        """Of somebody else."""
+        """Return the numbers of other writers' records."""
         return {_FOREIGN + number for number in range(self.foreign)}
 
     def in_sources(self) -> set[int]:
         return {n for body in self.s3.contents(SOURCE).values() for n in records_in(body)}
 
     def must_be_at_rest(self) -> None:
-        """Every record is in the table, but for what users removed, and in no source.
+        """Check that every record is in the table unless a user removed it, and in no source.
 
         Raises:
-            Violation: it is not.
+            Violation: this is not the case.
         """
         self.look()
         missing = self.written - set(self.table.records()) - self.removed
@@ -339,19 +340,19 @@ class TableWorld:
         self.must_be_cleaned_up()
 
     def must_be_cleaned_up(self) -> None:
-        """Sources are left only where rows were removed, or nothing tells who rewrote them.
+        """Check that sources are left only if rows were removed or a rewrite is untraceable.
 
         Raises:
-            Violation: there is another one.
+            Violation: another source is left.
         """
         if self.in_sources() and not (self.acts or self.table.forgot):
             raise Violation(f"clean-up left {sorted(self.in_sources())}")
 
     def must_have_what_fits(self) -> None:
-        """Whatever does not fit keeps no other output out.
+        """Check that outputs that do not fit keep no other output out of the table.
 
         Raises:
-            Violation: it does.
+            Violation: an output that fits is missing.
         """
         poison = set() if self.table.takes_all else self.table.poison
         there = set(self.table.records())
@@ -361,13 +362,13 @@ class TableWorld:
                 raise Violation(f"{key} fits, and is not in the table")
 
     def kept(self) -> object:
-        """What a run and a publisher with nothing to do leave as it is."""
+        """Return what a run and a publisher with nothing to do must not change."""
         log = self.s3.contents(LAKE, "_compactor/compacted/table/")
         return log, self.s3.contents(LAKE, DATA), self.table.records()
 
 
 def events_at(world: TableWorld, tell: Callable[[str], object]) -> dict[str, Callable[[], object]]:
-    """What others may do to the table, once it is there."""
+    """Return what others may do to the table; empty while it does not exist."""
     if not world.table.uuid:
         return {}
     return {
@@ -380,7 +381,7 @@ def events_at(world: TableWorld, tell: Callable[[str], object]) -> dict[str, Cal
 
 
 class DisturbedCommits(Schedule):
-    """Whoever is about to commit to the table is likely to fail, or to find others before it."""
+    """Schedules in which commits to the table often fail or find that others were first."""
 
     AT_THE_TABLE = 0.1
     world: TableWorld
@@ -404,7 +405,7 @@ class DisturbedCommits(Schedule):
         return super()._next()
 
     def _disturb_commits(self) -> None:
-        """Others come in between while somebody is about to commit to the table."""
+        """Let others act while a process is about to commit to the table."""
         if not any(_is_at_the_table(one) for one in self._processes):
             return
         if self.world.table.uuid and self._choices.chance(self.AT_THE_TABLE):
@@ -413,7 +414,7 @@ class DisturbedCommits(Schedule):
             self.world.look()
 
     def _overtake(self) -> None:
-        """Another publisher goes on until it is about to commit, too; who is first is open."""
+        """Run another publisher until it is about to commit as well; either may be first."""
         if len(self._processes) < self.MOST_PROCESSES:
             process = self._another_publisher()
             self._start(process)
@@ -457,10 +458,10 @@ class TableSchedule(Schedule):
         return [one for one in faults_of(call) if one is not Fault.FLIPPED]
 
     def end(self) -> None:
-        """No more faults: everything comes to rest, and is where it belongs.
+        """Run without faults until everything is at rest, and check the final state.
 
         Raises:
-            Violation: it is not.
+            Violation: the final state is wrong.
         """
         if self.world.rolled_back and self._is_refused():
             return
@@ -479,7 +480,7 @@ class TableSchedule(Schedule):
             raise Violation("a run and a publisher with nothing to do changed something")
 
     def _is_refused(self) -> bool:
-        """Whether a table that was taken back is refused: then nothing of it changes."""
+        """Return whether the rolled-back table is refused; if so, check that it stays as it is."""
         self._end_all()
         before = self.world.kept()
         refused = isinstance(self._finish(self.world.publisher()).error, IntegrityError)
@@ -505,11 +506,11 @@ class TableSchedule(Schedule):
             self._turn(self._processes[-1])
 
     def _bring_in(self) -> None:
-        """No more faults: everything is compacted, and in the table."""
+        """Without faults, compact everything and publish it to the table."""
         self._end_all()
         for partition in PARTITIONS:
             if partition in self._named_before:
-                # Sources of an output that is named for a void commit wait for the next output.
+                # Sources of an output that was named for a void commit wait for the next output.
                 self.tell(self.world.arrive(partition))
             self._to_rest(partition)
         self._finish(self.world.publisher())
@@ -547,7 +548,7 @@ class TableSchedule(Schedule):
         self._start(self.world.cleaner(self._choices.one_of(PARTITIONS)))
 
     def _replace_between(self) -> None:
-        """A commit is replaced between a publisher's list and its look at the output."""
+        """Replace a commit after a publisher listed it and before it checks the output."""
         world, partition = self.world, self._choices.one_of(PARTITIONS)
         if len(self._processes) > self.MOST_PROCESSES - 2:
             return
@@ -570,7 +571,7 @@ class TableSchedule(Schedule):
             self._named_before.add(partition)
 
     def _publish_listed(self, logs: Sequence[StoredLog]) -> None:
-        """A publisher that has listed these before, and does not look again."""
+        """Run a publisher that listed these logs earlier, and does not list again."""
         self.tell("a publisher with an older list, that does not look again")
         with (
             _look_at_the_log_once(),
@@ -584,7 +585,7 @@ class TableSchedule(Schedule):
             self._turn(worker, Fault.CRASH_AFTER)
 
     def _list_earlier(self) -> None:
-        """Of two publishers that are about to name outputs one has listed more."""
+        """Bring two publishers to naming outputs, of which one has listed more."""
         if len(self._processes) > self.MOST_PROCESSES - 2:
             return
         self._until(self.world.publisher(), _names_outputs)
@@ -594,7 +595,7 @@ class TableSchedule(Schedule):
         self._until(self.world.publisher(), _names_outputs)
 
     def _until(self, process: Process, waits: Callable[[Call], bool]) -> Process:
-        """Let it alone work until it is about to make such a request, or ends."""
+        """Run only this process until it is about to make such a request, or ends."""
         self._start(process)
         while not process.ended and not (process.waiting and waits(process.waiting)):
             self._turn(process)
@@ -646,7 +647,7 @@ def _names_outputs(call: Call) -> bool:
 
 @dataclass(frozen=True)
 class TableMutation:
-    """A way to take one guard of the table out; as :class:`tests.simulation.mutations.Mutation`."""
+    """A way to remove one guard of the table; like :class:`tests.simulation.mutations.Mutation`."""
 
     without: frozenset[Guard] = frozenset()
     left_out: frozenset[TableGuard] = frozenset()
@@ -658,7 +659,7 @@ unchanged = TableMutation()
 
 @contextmanager
 def _number_without_look() -> Iterator[None]:
-    """An entry is written over what has its number: no look at what others named."""
+    """Name outputs without checking what others have named since."""
     with patch("compactor.sinks.table_publisher._overtaken", lambda *_: False):
         yield
 
@@ -689,7 +690,7 @@ def _look_at_the_log_once() -> Iterator[None]:
 
 @contextmanager
 def _believe_earlier_lists() -> Iterator[None]:
-    """What was found before others went on is named where they did not name its first output."""
+    """Name outputs from an old list unless others have named the first of them."""
 
     def overtaken(one: Leftover, state: TableLogState) -> bool:
         return state.reached(one.path) >= min(output.sequence for output in one.outputs)
@@ -706,7 +707,10 @@ def _take_each_replacement_for_another_output() -> Iterator[None]:
 
 @contextmanager
 def _take_what_was_set_aside_for_given() -> Iterator[None]:
-    """And believe an output that stands, for otherwise the table's own files tell."""
+    """Treat set-aside outputs as published, and trust outputs that exist on S3.
+
+    Without the latter, the table's own files would still show the mistake.
+    """
     names = "compactor.sinks.table_entries.TableLogState.names"
     with (
         patch(names, lambda state, path, sequence: sequence <= state.reached(path)),
@@ -723,7 +727,7 @@ def _pass_void_commits_alone() -> Iterator[None]:
 
 @contextmanager
 def _believe_outputs_that_stand() -> Iterator[None]:
-    """An output that stands on S3 is taken for rows of the table."""
+    """Treat an output that exists on S3 as being in the table."""
     require = TableProof.require_rows
 
     def require_rows(self: TableProof, output: Output, *, stands: bool) -> None:
@@ -736,7 +740,7 @@ def _believe_outputs_that_stand() -> Iterator[None]:
 
 @contextmanager
 def _take_changes_for_rewrites() -> Iterator[None]:
-    """Whatever adds as many rows as it removes."""
+    """Treat every change that adds as many rows as it removes as a rewrite."""
 
     def fault_of(change: TableChange, one: FileSet) -> str:
         return "" if one.removed_rows == one.added_rows else f"{change.at} removed it"
@@ -747,7 +751,7 @@ def _take_changes_for_rewrites() -> Iterator[None]:
 
 @contextmanager
 def _believe_rewrites() -> Iterator[None]:
-    """Whatever calls itself a rewrite, with as many rows or not."""
+    """Trust every change that calls itself a rewrite, without comparing row counts."""
 
     def fault_of(change: TableChange, one: FileSet) -> str:
         del one
@@ -771,7 +775,7 @@ def _believe_what_nothing_tells_of() -> Iterator[None]:
 
 @contextmanager
 def _count_ancestors_that_are_known() -> Iterator[None]:
-    """Of what expired earlier metadata is not asked: a first snapshot is a replaced table."""
+    """Do not read earlier metadata for expired snapshots."""
 
     def judged(
         snapshots: Mapping[int, Snapshot], current: int, ours: int, sequence: int, _: object
@@ -789,7 +793,7 @@ def _count_ancestors_that_are_known() -> Iterator[None]:
         yield
 
 
-#: Seeds of schedules that noticed; one that is no longer right costs time, no more.
+#: Seeds of schedules that noticed; an outdated one only costs time.
 TABLE_NOTICED: Mapping[str, int] = {
     "condition of the table's commit": 1,
     "look at the table's number before each commit": 1,
@@ -844,7 +848,7 @@ def play_table(
     mutation: TableMutation = unchanged,
     tell: bool = False,
 ) -> Outcome:
-    """Play one schedule to its end, or to the first broken promise."""
+    """Run one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
 
     def make(outcome: Outcome) -> TableSchedule:
@@ -855,12 +859,12 @@ def play_table(
 
 
 def explore_many_tables(first: int, count: int) -> Explored:
-    """The same on all processors."""
+    """Run schedules on all processors."""
     return explore_in_batches(explore_tables, first, count, batch=_BATCH)
 
 
 def explore_tables(first: int, count: int, name: str = "") -> Explored:
-    """Play schedules one after the other, until the first broken promise of a mutation."""
+    """Run schedules sequentially; with a mutation, stop at the first broken promise."""
     mutation = TABLE_MUTATIONS[name] if name else unchanged
     with mutation.applied():
         return explored(

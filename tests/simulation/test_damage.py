@@ -1,4 +1,4 @@
-"""Each object of the state damaged after each request of a few scenarios."""
+"""Damages each object of the state after each request of a few scenarios."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compactor.log.log import CommitLog
 from tests.simulation.damage import SCENARIOS, Damage, Kind, damages, figures, try_all, try_out
 from tests.support.sample import sample
 
-# Some seconds on one processor, `make damage` and `make proof` try all.
+# Takes a few seconds on one processor; `make damage` and `make proof` try all damages.
 EVERY = 41
 
 
@@ -27,7 +27,7 @@ def problems_of(several: Iterable[Damage]) -> Iterator[str]:
 def test_whatever_happens_to_an_object_of_the_state_doubles_and_loses_nothing(proof_directory):
     tried = try_all() if proof_directory else try_all(EVERY, first=sample() % EVERY)
     assert not tried.problems, tried.problems[0]
-    # What is written twice is what a partition at rest was seen with, and no part of the log.
+    # Only the record of a partition at rest is written twice, and it is not part of the log.
     assert set(tried.kinds) == set(Kind)
     assert 0 < tried.stopped < tried.damages
     if proof_directory:
@@ -50,7 +50,7 @@ def test_a_run_that_believes_any_log_is_noticed(monkeypatch):
 
 def test_an_entry_without_a_witness_is_noticed(monkeypatch):
     def leave_none(*_: object, **__: object) -> None:
-        """As if the entry alone kept its number."""
+        """Write no witness."""
 
     monkeypatch.setattr("compactor.log.log.leave_witness", leave_none)
     overtaken = [one for one in damages("a first run") if one.kind is Kind.OVERTAKEN]

@@ -1,4 +1,4 @@
-"""Schedules with a table that has a key, and whether a missing guard would be noticed."""
+"""Runs schedules of a table with a key, and checks that a removed guard would be noticed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.simulation.keyed import (
 from tests.simulation.playing import notice_without_guard, played_to_the_end
 from tests.support.proof_figures import leave
 
-# 0.1 s each on one processor; `make proof` plays all of them, `make test` some.
+# 0.1 s each on one processor; `make proof` runs all of them, `make test` a sample.
 SCHEDULES = 5_000
 SAMPLE = 80
 MOST_FOR_A_GUARD = 500
@@ -36,7 +36,7 @@ EVENTS = {
     "table of keys compacted and expired",
     "taken back by others",
 }
-# Those of which a schedule has few possible moments.
+# Faults that are possible only at few moments of a schedule.
 SELDOM = {Fault.TRUNCATED, Fault.CONFLICT}
 
 

@@ -1,4 +1,4 @@
-"""Schedules of a lake's entrance, and whether what watches them would notice a guard's absence."""
+"""Runs schedules from events to a table, and checks that a removed guard would be noticed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.simulation.lake import (
 from tests.simulation.playing import notice_without_guard, played_to_the_end
 from tests.support.proof_figures import leave
 
-# 0.1 s each on one processor; `make proof` plays all of them, `make test` some.
+# 0.1 s each on one processor; `make proof` runs all of them, `make test` a sample.
 SCHEDULES = 5_000
 SAMPLE = 80
 MOST_FOR_A_GUARD = 400
@@ -37,7 +37,7 @@ EVENTS = {
     "table compacted and expired",
     "withdrawn by its producer",
 }
-# Those of which a schedule has few possible moments.
+# Faults that are possible only at few moments of a schedule.
 SELDOM = {Fault.TRUNCATED, Fault.CONFLICT}
 
 

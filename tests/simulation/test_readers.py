@@ -1,4 +1,4 @@
-"""Whether each query reads each record once in every schedule, and a missing guard is noticed."""
+"""Checks that queries read each record once in every schedule, and a removed guard is noticed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.simulation.readers import READER_MUTATIONS, READER_NOTICED, Actors, misread
 from tests.support.proof_figures import leave, note_mutation
 
-# 0.05 s each; `make proof` plays all of them, `make test` some.
+# 0.05 s each; `make proof` runs all of them, `make test` a sample.
 SCHEDULES = 1_000
 SAMPLE = 100
 

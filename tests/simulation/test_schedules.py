@@ -1,4 +1,4 @@
-"""Thousands of schedules, and whether what watches them would notice anything."""
+"""Runs thousands of schedules, and checks that broken promises would be noticed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.sample import sample
 
 REPOSITORY = Path(__file__).parents[2]
-# 26 ms each on one processor: `make soak` plays as many more as one likes. `make proof` plays all
-# of them, `make test` the first ones.
+# 26 ms each on one processor. `make proof` runs all of them, `make test` a sample, `make soak` any
+# number of others.
 SCHEDULES = 6_000
 SAMPLE = 750
 MOST_FOR_A_GUARD = 2_000
-# Enough for less than half of it; `make soak` goes on until nothing more can be taken out.
+# Enough to halve a story; `make soak` continues until nothing more can be removed.
 PLAYS_FOR_A_STORY = 200
 RETENTION = 7 * 86_400.0
 
@@ -114,7 +114,7 @@ def test_an_endless_exploration_is_refused():
     assert "--seconds or --schedules" in done.stderr
 
 
-# What watches the schedules.
+# The checks of the schedules.
 
 
 @pytest.fixture

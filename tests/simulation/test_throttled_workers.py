@@ -1,9 +1,9 @@
-"""Workers that share what S3 answers for one prefix, too many for any of them to be quick.
+"""Many workers that share S3's request rate for one prefix, so that all of them are slow.
 
-S3 serves some 5,500 GETs a second from one partition of its own, until it splits it. So each of
-300 workers gets 18: a group of 50,000 sources takes three invocations of 15 minutes. The clock is
-virtual, and everything but time, rate and the neighbours is the product's own code. All numbers
-are a fiftieth, so that the proportions are those of full groups.
+S3 serves about 5,500 GETs a second from one of its partitions until it splits it. So each of 300
+workers gets 18 a second, and a group of 50,000 sources takes three invocations of 15 minutes. The
+clock is virtual; all but time, rate and the other workers is the product's own code. All numbers
+are scaled to a fiftieth, so the proportions are those of full groups.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ GETS_PER_SECOND = 5_500 / SCALE
 GROUP = 50_000 // SCALE
 LIMITS = WorkerLimits(group_sources=GROUP)
 SOURCES = GROUP + GROUP // 4
-# A worker that is refused more and more reads four runs of eight at once.
+# A worker that is throttled more and more reads four batches of eight concurrently.
 UNDER_WAY = max(1, 4 * 8 // SCALE)
 INVOCATION_SECONDS = 900.0
-# Of the workers, those that really work; all others only take their share of the answers.
+# The number of workers that really work; the others only take their share of the rate.
 WATCHED = 2
-# By then the state machine has given up an invocation that always fails.
+# After this many calls the state machine gives up on an invocation that always fails.
 _MOST_CALLS = 6
 
 
 class SlowS3:
-    """Time, and the answers that S3 gives in it, first come, first served."""
+    """Virtual time, and S3's answers at a limited rate, first come, first served."""
 
     def __init__(self, neighbours: int) -> None:
         self.clock = ManualClock(NOW)
@@ -57,12 +57,12 @@ class SlowS3:
             self._at(self.answer(), None)
 
     def answer(self) -> float:
-        """When a GET that is asked for now is answered."""
+        """Return when a GET that is sent now is answered."""
         self._free = max(self.clock.now(), self._free) + 1 / GETS_PER_SECOND
         return self._free
 
     def wait_until(self, moment: float) -> None:
-        """Called by a worker: the others go on meanwhile."""
+        """Let the calling worker wait, while the others continue."""
         process = getcurrent()
         self._at(moment, process)
         assert process.parent is not None
@@ -76,7 +76,7 @@ class SlowS3:
         self._working -= 1
 
     def run(self) -> None:
-        """Until the last watched worker has ended."""
+        """Run until the last watched worker has ended."""
         while self._working:
             moment, _, process = heapq.heappop(self._events)
             self.clock.advance(moment - self.clock.now())
@@ -91,7 +91,7 @@ class SlowS3:
 
 
 class Invocation:
-    """A deadline by the virtual clock."""
+    """An invocation's deadline by the virtual clock."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -102,7 +102,7 @@ class Invocation:
 
 
 class ThrottledStore(MemoryStore):
-    """Reads take the time that S3 takes, and end some time before the invocation does."""
+    """A store whose reads take as long as S3's, and end before the invocation does."""
 
     def __init__(self, s3: SlowS3) -> None:
         super().__init__(s3.clock)
@@ -128,7 +128,7 @@ class ThrottledStore(MemoryStore):
 
 @dataclass
 class Worker:
-    """One partition, called again and again until it is done."""
+    """The worker of one partition, called until it is done."""
 
     s3: SlowS3
     calls: list[tuple[str, int, float]] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Worker:
 
 
 def throttled(workers: int) -> list[Worker]:
-    """What becomes of some of so many workers that read at the same time."""
+    """Run a number of concurrent workers; return the watched ones."""
     s3 = SlowS3(workers - WATCHED)
     watched = [Worker(s3) for _ in range(WATCHED)]
     with without_threads():
@@ -187,7 +187,7 @@ def test_every_invocation_commits_what_it_read_and_reads_it_once(workers: int) -
         assert worker.calls[-1][0] == "done", worker.calls
         assert all(committed for _, committed, _ in worker.calls), worker.calls
         assert all(seconds < INVOCATION_SECONDS for *_, seconds in worker.calls)
-        # The groups that were planned, and at most one output more for each invocation.
+        # The planned groups, and at most one more output per invocation.
         assert len(worker.outputs) <= 2 + len(worker.calls)
         assert SOURCES <= worker.store.gets <= 1.01 * SOURCES
         found = [number for body in worker.outputs for number in records_in(body).elements()]

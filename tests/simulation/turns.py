@@ -1,6 +1,6 @@
-"""What every schedule has: processes that take turns, faults, and what came of it.
+"""The base of all schedules: processes that take turns, faults, and the outcome.
 
-A kind of schedule says how it begins and ends, what else may happen, and what must hold; see
+A kind of schedule defines how it starts and ends, which events may happen, and what must hold; see
 :mod:`tests.simulation.schedule` (a partition), :mod:`tests.simulation.tables` (a table) and
 :mod:`tests.simulation.lake` (events and a table).
 """
@@ -24,14 +24,14 @@ from tests.support.memory_store import Call, Crashed, ManualClock
 
 @dataclass
 class Outcome:
-    """What one schedule came to.
+    """The result of one schedule.
 
     Attributes:
-        turns: requests made.
-        faults: by kind, and what else was done to the world.
-        violation: the broken promise; empty when all held.
-        story: what happened, a line each; only where it was asked for.
-        recorded: the decisions, to play it again.
+        turns: the number of requests.
+        faults: faults and events by kind.
+        violation: the broken promise; empty if all held.
+        story: what happened, line by line; only if requested.
+        recorded: the decisions, to replay it.
     """
 
     turns: int = 0
@@ -42,22 +42,22 @@ class Outcome:
 
 
 class Schedule(ABC):
-    """Who goes on at each step, what fails, and what else happens; then the end.
+    """Decides who continues at each step, what fails, and what else happens; then the end.
 
     Args:
-        clock: of the world.
-        choices: every decision.
-        outcome: what is told of it.
-        tell: also the story.
+        clock: the world's clock.
+        choices: the decisions.
+        outcome: collects the result.
+        tell: also record the story.
     """
 
-    #: Turns before the end begins.
+    #: The number of turns before the end.
     TURNS: ClassVar[int]
     EVENT_RATE: ClassVar[float]
     SWITCH_RATE: ClassVar[float]
     MOST_PROCESSES: ClassVar[int]
     FAULT_RATES: ClassVar[tuple[float, ...]] = (0.0, 0.01, 0.04, 0.12)
-    #: Requests behind which every promise is looked at.
+    #: Requests after which every promise is checked.
     WRITES: ClassVar[frozenset[str]]
 
     def __init__(
@@ -70,26 +70,26 @@ class Schedule(ABC):
         self._processes: list[Process] = []
         self._fault_rate = choices.one_of(self.FAULT_RATES)
 
-    # What each kind says.
+    # What each kind of schedule defines.
 
     @abstractmethod
     def _begin(self) -> None:
-        """The first sources, and the first process."""
+        """Create the first sources and the first process."""
 
     @abstractmethod
     def _more(self) -> bool:
-        """Nothing is under way: begin something; False to come to the end."""
+        """Start something, because no process is running; return False to end the schedule."""
 
     @abstractmethod
     def _events(self) -> dict[str, Callable[[], object]]:
-        """What may happen now, by name."""
+        """Return the events that may happen now, by name."""
 
     @abstractmethod
     def end(self) -> None:
-        """No more faults: come to rest, and check that it is the right place.
+        """Run without faults until everything is at rest, and check the final state.
 
         Raises:
-            Violation: it is not.
+            Violation: the final state is wrong.
         """
 
     @abstractmethod
@@ -97,10 +97,10 @@ class Schedule(ABC):
         """Check every promise; raises Violation."""
 
     def _judge(self, process: Process) -> None:
-        """Tell how a process ended: at its end, killed, or because a store did not answer.
+        """Record how a process ended: done, killed, or because a store did not answer.
 
         Raises:
-            Violation: it ended otherwise, or met with a broken promise.
+            Violation: it ended otherwise, or found a broken promise.
         """
         error = process.error
         self.tell(f"{process.name} ends: {error!r}" if error else f"{process.name} is done")
@@ -112,29 +112,29 @@ class Schedule(ABC):
         raise Violation(f"{process.name} ended with {error!r}{why}") from error
 
     def _faults_of(self, call: Call) -> Sequence[Fault]:
-        """What may happen to a request."""
+        """Return the faults that may happen to a request."""
         return faults_of(call)
 
     def _fault_rate_of(self, process: Process) -> float:
-        """How likely the request that waits is to fail."""
+        """Return the probability that the process's next request fails."""
         return self._fault_rate
 
     def _next(self) -> Process:
-        """Whose turn it is."""
+        """Choose the process whose turn it is."""
         if self._choices.chance(self.SWITCH_RATE):
             return self._choices.one_of(self._processes)
         return self._processes[0]
 
     def _likely(self, events: Sequence[str]) -> Sequence[str]:
-        """Events to choose from, often those that are seldom possible."""
+        """Return the events to choose from; rarely possible ones may be repeated."""
         return events
 
     def _line(self, process: Process, call: Call, fault: Fault) -> str:
-        """A request in the story."""
+        """Return the story's line about a request."""
         return told(process.name, call, fault)
 
     def _stamp(self) -> str:
-        """The time, before each line of the story."""
+        """Return the time to put before each line of the story."""
         return ""
 
     # Turns.
@@ -145,7 +145,7 @@ class Schedule(ABC):
             self.outcome.story.append(f"{number:>4}  {self._stamp()}{line}")
 
     def disturbed(self) -> None:
-        """Everything at once, with faults."""
+        """Run the processes concurrently, with faults and events."""
         self._begin()
         while self.outcome.turns < self.TURNS:
             self._clock.advance(1)
@@ -183,7 +183,7 @@ class Schedule(ABC):
             self._judge(process)
 
     def _finish(self, process: Process) -> Process:
-        """Let it alone do all that it does."""
+        """Run only this process, to its end."""
         self._processes.append(process)
         while not process.ended:
             self._turn(process)
@@ -196,7 +196,7 @@ class Schedule(ABC):
 
 
 def played(choices: Choices, make: Callable[[Outcome], Schedule]) -> Outcome:
-    """Play one schedule to its end, or to the first broken promise."""
+    """Run one schedule to its end, or to the first broken promise."""
     outcome = Outcome()
     with without_threads():
         schedule = make(outcome)

@@ -43,7 +43,7 @@ from tests.support.memory_store import Call, Crashed, ManualClock, MemoryStore
 RETENTION_DAYS = 7
 DAY = 86_400.0
 _COMMON: dict[str, object] = {"clean_up": "delete", "retention_days": RETENTION_DAYS}
-#: What runs are asked to do; a schedule takes one of them.
+#: Settings of runs; a schedule takes one of them.
 SETTINGS: tuple[Settings, ...] = (
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0),
     settings(**_COMMON, settle_seconds=0, open_partition_seconds=0, compression="gzip"),
@@ -56,9 +56,9 @@ NAMES = (
     *("a.json", "b.json", "c.log.gz", "d.csv", "e.json", "f.log.gz", "broken.gz", "empty.json"),
     *("g.csv", "h.dat", "bare.csv"),
 )
-# Of the same data set, and of a partition that no run takes.
+# A partition of the same data set that no run compacts.
 _DAY_BEFORE = PARTITION.prefix.replace("/02/", "/01/")
-#: A table in the partition. Its marker lies amid its files, so that windows part it from them.
+#: A table in the partition. Its marker sorts between its files, so windows separate them.
 TABLE = "table/"
 TABLE_FILES = ("0.json", "_spark_metadata/0.json", "z.json")
 _ENTRY = re.compile(r"/commits/\d{20}\.json\.gz$")
@@ -68,7 +68,7 @@ REASONS_THAT_PASS = tuple(sorted(PASSING_REASONS))
 
 @dataclass
 class SkewedClock:
-    """The clocks of the machines: the store's, and so many seconds off."""
+    """The clocks of the machines: the store's clock, plus a number of seconds."""
 
     true: ManualClock
     off: float = 0.0
@@ -79,7 +79,7 @@ class SkewedClock:
 
 @dataclass
 class Patience:
-    """Time for so many requests; then a worker must come to an end."""
+    """A deadline after a number of requests; then a worker must end."""
 
     requests: float = inf
 
@@ -91,16 +91,16 @@ class Patience:
 
 
 class World:
-    """Everything of one schedule but its order.
+    """Everything in one schedule but the order of its steps.
 
     Attributes:
-        spoiled: something happened that a worker may answer with IntegrityError.
-        tampered: outputs that somebody changed or deleted, as they were.
-        forged: what that person left of them, None where they were deleted.
-        damaged: objects of the state that somebody deleted or swapped, as they were.
-        found_at_rest: how often discovery found nothing to be done.
-        earlier_etag: keys of sources that were put with the ETag that they had before another
-            one. Where a worker commits what it read in between, nobody sees that they came later.
+        spoiled: something happened after which a worker may raise IntegrityError.
+        tampered: original bodies of outputs that were changed or deleted.
+        forged: new bodies of these outputs; None for deleted ones.
+        damaged: original bodies of objects of the state that were deleted or swapped.
+        found_at_rest: how often discovery found nothing to do.
+        earlier_etag: keys of sources that were put again with an ETag that they had before another
+            one. If a worker commits what it read in between, the later arrival goes unnoticed.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class World:
         self._kinds = {end: contents(choices.one_of(names)) for end, names in MENU.items()}
         body = self._kinds[".csv"].unnumbered
         for number in range(3):
-            # The header of CSV was decided by these.
+            # These decided the header of the CSV data set.
             self.s3.seed(SOURCE, f"{_DAY_BEFORE}{number}.csv", body)
         header = body.partition(b"\n")[0]
         decided = Dialects(self.settings, self.s3)(_DAY_BEFORE, b",", header.count(b",") + 1)
@@ -142,7 +142,7 @@ class World:
     # Producers.
 
     def arrive(self, name: str) -> str:
-        """An object is put, over whatever has its name."""
+        """Put a source, over any that has its name."""
         key = PARTITION.prefix + name
         body, joined = self._content(name)
         self.earlier_etag.discard(key)
@@ -154,7 +154,7 @@ class World:
         return f"a producer puts {name}: records {list(records_in(body))}"
 
     def make_table(self) -> str:
-        """A table is made, whose files nobody but its owner may touch."""
+        """Create a table, whose files only its owner may touch."""
         for name in TABLE_FILES:
             body, _ = self._content(name)
             self.ledger.written(body, joined=False)
@@ -163,7 +163,7 @@ class World:
         return f"somebody makes a table in {TABLE}"
 
     def repeat(self, name: str) -> str:
-        """An object is put once more with the same content."""
+        """Put a source again with the same content."""
         key = PARTITION.prefix + name
         before = self.s3.head(SOURCE, key)
         after = self.s3.seed(SOURCE, key, self.s3.contents(SOURCE)[key])
@@ -172,7 +172,7 @@ class World:
         return f"a producer puts {name} once more, unchanged"
 
     def deliver_again(self, name: str) -> str:
-        """An object is put as it was at some time before, as a multipart upload would put it."""
+        """Put an earlier version of a source again, with the ETag of a multipart upload."""
         key = PARTITION.prefix + name
         body = self._delivered[name][-1]
         if self.choices.chance(0.3):
@@ -185,7 +185,7 @@ class World:
         return f"a producer delivers {name} again, with another ETag: {list(records_in(body))}"
 
     def bring_back(self, name: str) -> str:
-        """An object is put as it was first, with the ETag that it had."""
+        """Put the first version of a source again, with the ETag that it had."""
         key = PARTITION.prefix + name
         body = self._delivered[name][0]
         self.ledger.removing(key)
@@ -195,11 +195,11 @@ class World:
 
     @property
     def delivered(self) -> list[str]:
-        """Names of whatever was put there at any time."""
+        """The names of all sources that were ever put."""
         return list(self._delivered)
 
     def withdraw(self, name: str) -> str:
-        """A producer deletes an object."""
+        """Delete a source, as its producer."""
         key = PARTITION.prefix + name
         self.ledger.removing(key)
         self.s3.remove(SOURCE, key)
@@ -207,30 +207,30 @@ class World:
         return f"a producer deletes {name}"
 
     def _content(self, name: str) -> tuple[bytes, bool]:
-        """What is in a source of this name, and whether it is to be joined with others."""
+        """Return a new body for a source of this name, and whether it may be compacted."""
         if name.startswith("empty"):
             return b"", True
         broken = name.startswith("broken")
-        # S3 copies what is large, whatever it is, and the output is as broken as its source.
+        # S3 copies large sources unread, so a broken one would break its output; keep it small.
         kind = _SMALL if broken else self._kinds[name[name.rindex(".") :]]
         body = kind.numbered(self._next_record)
         self._next_record += kind.records
         if name.startswith("bare"):
-            # It contradicts its data set.
+            # Without its header it contradicts its data set.
             return body.partition(b"\n")[2], False
         if name.endswith(".gz"):
             body = self._packed(body)
         return body[:-3] if broken else body, kind.joined
 
     def _packed(self, body: bytes) -> bytes:
-        """As outputs are encoded, so that they may take it as it is stored, whatever its name."""
+        """Compress a body like outputs, so that they can take it as stored, whatever its name."""
         if self.settings.compression == "zstd":
             return zstandard.compress(body)
         return gzip.compress(body, 0, mtime=0)
 
     @property
     def names(self) -> list[str]:
-        """Names of the sources that are there, but for a table's."""
+        """The names of the existing sources, without a table's files."""
         names = (
             key.removeprefix(PARTITION.prefix) for key in self.s3.contents(SOURCE, PARTITION.prefix)
         )
@@ -238,13 +238,13 @@ class World:
 
     @property
     def outputs(self) -> list[str]:
-        """Keys of what is readable in the destination."""
+        """The keys of the readable objects in the destination."""
         return list(self.s3.contents(LAKE, DATA))
 
     # What happens to the store from outside.
 
     def change_rights(self, name: str) -> str:
-        """Whoever owns a source takes the right to read it away, or gives it back."""
+        """Take away the right to read a source, or give it back."""
         place = SOURCE, PARTITION.prefix + name
         self.rights_changed = True
         if self.s3.unreadable.pop(place, None) is not None:
@@ -253,17 +253,17 @@ class World:
         return f"{name} may not be read: {self.s3.unreadable[place]}"
 
     def give_rights_back(self) -> None:
-        """Everything may be read."""
+        """Make every source readable."""
         self.s3.unreadable.clear()
 
     def drop_uploads(self) -> str:
-        """What AbortIncompleteMultipartUpload of a lifecycle rule does."""
+        """Abort every unfinished upload, as a lifecycle rule does."""
         for upload_id, key in self.s3.unfinished_uploads(LAKE).items():
             self.s3.abort_upload(LAKE, key, upload_id)
         return "a lifecycle rule aborts every unfinished upload"
 
     def tamper(self, key: str, body: bytes | None) -> str:
-        """Somebody overwrites an output with other bytes, or deletes it."""
+        """Overwrite an output with other bytes, or delete it."""
         self.tampered.setdefault(key, self.s3.contents(LAKE)[key])
         self.forged[key] = body
         self.spoiled = True
@@ -276,13 +276,13 @@ class World:
 
     @property
     def state(self) -> dict[str, bytes]:
-        """What outlives a run beside the outputs, by key."""
+        """The objects of the state that outlive a run, by key."""
         found = self.s3.contents(LAKE, STATE)
         return {key: body for key, body in found.items() if not key.startswith(f"{STATE}runs/")}
 
     @property
     def newest_entry(self) -> str:
-        """Key of the newest entry while no checkpoint tells of it, and its output does."""
+        """The key of the newest entry, if no checkpoint covers it and its output is readable."""
         state = self.state
         newest = max((key for key in state if _ENTRY.search(key)), default="")
         if not newest or newest.replace(".json.gz", ".checkpoint.json.gz") in state:
@@ -291,13 +291,13 @@ class World:
         return newest if output is None or output.key in self.outputs else ""
 
     def lose(self, key: str) -> str:
-        """Somebody deletes an object of the state."""
+        """Delete an object of the state."""
         self._damage(key)
         self.s3.remove(LAKE, key)
         return f"somebody deletes {thing(LAKE, key)}"
 
     def swap(self, key: str, other: str) -> str:
-        """Somebody swaps two objects of the state."""
+        """Swap two objects of the state."""
         bodies = self.state
         for one in (key, other):
             self._damage(one)
@@ -306,7 +306,7 @@ class World:
         return f"somebody swaps {thing(LAKE, key)} and {thing(LAKE, other)}"
 
     def restore(self, key: str) -> str:
-        """Somebody brings an object of the state back as it was, over whatever is there."""
+        """Restore an object of the state as it was, over whatever is there."""
         self.s3.seed(LAKE, key, self.damaged[key])
         return f"somebody restores {thing(LAKE, key)}"
 
@@ -315,7 +315,7 @@ class World:
         self.damaged.setdefault(key, self.state[key])
 
     def skew(self, seconds: float) -> None:
-        """Put the clocks of all machines so far off S3's."""
+        """Set how many seconds the clocks of all machines are ahead of S3's."""
         self.machine_clock.off = seconds
 
     # Processes.
@@ -327,14 +327,14 @@ class World:
         patience: float = inf,
         discovers: bool | None = None,
     ) -> Process:
-        """An invocation for the partition; a twin has the run id of another.
+        """Return an invocation for the partition; a twin has the run id of another one.
 
-        Half of all runs begin with discovery, and do nothing where that finds the partition at
-        rest; unless it is said which.
+        Unless ``discovers`` is given, half of the runs start with discovery, and do nothing if that
+        finds the partition at rest.
         """
         run_id = twin_of or self.named("run")
         deadline = Patience(patience)
-        # Half of all invocations are carried out by one process, which remembers.
+        # Half of the invocations run in one warm process, which keeps its cache.
         self._workers += 1
         seen = self._seen if self._workers % 2 else SeenState()
         if discovers is None:
@@ -354,7 +354,7 @@ class World:
         return process
 
     def _is_at_rest(self, client: Client, run_id: str) -> bool:
-        """What discovery says of the partition, by one listing of its own."""
+        """Return whether discovery, by its own listing, finds the partition at rest."""
         has_identity = read_identity(self.settings, client) is not None
         now = self.machine_clock.now()
         rests = rests_of(self.settings, client, now, run_id, has_identity=has_identity)
@@ -365,7 +365,7 @@ class World:
         return bool(tally.resting.partitions)
 
     def reader(self) -> Process:
-        """A query engine: lists the destination, then reads what it saw."""
+        """Return a query engine that lists the destination, then reads what it listed."""
 
         def read() -> None:
             client = self.client(process)
@@ -389,7 +389,7 @@ class World:
             raise
 
     def client(self, process: Process, patience: Patience | None = None) -> Client:
-        """The store as one process sees it."""
+        """Return the store's client for one process."""
 
         def ask(call: Call) -> Fault:
             if patience is not None:
@@ -399,10 +399,10 @@ class World:
         return Client(self.s3, ask, self._without)
 
     def judge(self, process: Process) -> str:
-        """What a process came to, as a trace tells it.
+        """Return the story's line about how a process ended.
 
         Raises:
-            Violation: it ended in a way that nobody could make sense of.
+            Violation: it ended in a way that it must not.
         """
         error = process.error
         if error is None:
@@ -411,7 +411,7 @@ class World:
         if isinstance(error, Violation):
             raise error
         expected = isinstance(error, (Crashed, TransientStoreError))
-        # A partition of which nothing may be read ends so.
+        # A worker that may read nothing of its partition ends this way.
         denied = isinstance(error, InvalidInput) and error.field == "permission"
         expected |= denied and self.rights_changed
         if not expected and not (self.spoiled and isinstance(error, IntegrityError)):
@@ -422,6 +422,6 @@ class World:
         return f"{process.name} ends: {type(error).__name__}: {error}"
 
     def named(self, kind: str) -> str:
-        """A name that no other process of the schedule has."""
+        """Return a name that no other process of the schedule has."""
         self._started[kind] += 1
         return f"{kind}-{self._started[kind]}"

@@ -1,4 +1,4 @@
-"""Writes of the readers' table in the wrong order: what a run, or a refresh, must never do."""
+"""Wrong orders of writes to the readers' table, which runs and refreshes must never use."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from compactor.settings.settings import Settings
 
 
 def deleting_before_the_switch(patch: pytest.MonkeyPatch, between_seconds: float = 0.0) -> None:
-    """Sources go as soon as outputs hold them, and then the catalog shows the outputs.
+    """Delete sources once outputs have their records, and only then show the outputs.
 
     Args:
-        patch: makes it so.
-        between_seconds: from the one to the other, where time is real.
+        patch: changes the product.
+        between_seconds: seconds between the two, if time is real.
     """
     switch = refresh._switch
 
@@ -44,11 +44,11 @@ def deleting_before_the_switch(patch: pytest.MonkeyPatch, between_seconds: float
 
 
 def switching_before_the_commit(patch: pytest.MonkeyPatch, between_seconds: float = 0.0) -> None:
-    """The catalog shows an output that is checked, and then it is committed and published.
+    """Show an output in the catalog before it is committed and published.
 
     Args:
-        patch: makes it so.
-        between_seconds: from the one to the other, where time is real.
+        patch: changes the product.
+        between_seconds: seconds between the two, if time is real.
     """
     looked, commit = look.look, GroupWork.commit
     mine = threading.local()

@@ -1,4 +1,4 @@
-"""An Iceberg table's metadata in a memory store, and an Athena that changes it."""
+"""An Iceberg table's metadata in an in-memory store, and a fake Athena that changes it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ CONFLICT = "ICEBERG_COMMIT_ERROR: Failed to commit Iceberg update to table: even
 
 @dataclass
 class FakeAthena:
-    """One table, and what is done to it by the text of a statement.
+    """A fake Athena with one table, which its statements change.
 
     Attributes:
         may_delete: whether its role may delete objects.
-        reasons: of failures to come, by the first word of a statement; an empty one is success.
-        counts: rows and hash of both sides, where they are not the same.
+        reasons: reasons of upcoming failures, by the first word of a statement; empty for success.
+        counts: rows and hash of each side, if they differ.
         sent: statements so far, by their tokens.
-        ended: what became of these.
-        made: snapshots so far.
-        wrote: what snapshots touched, by their ids; the others nothing.
+        ended: results of these statements.
+        made: the number of snapshots so far.
+        wrote: what snapshots touched, by their ids; missing ones touched nothing.
     """
 
     store: MemoryStore
@@ -44,7 +44,7 @@ class FakeAthena:
     wrote: dict[str, list[Touched]] = field(default_factory=dict)
 
     def add_snapshot(self, at: float, **summary: str) -> str:
-        """A commit."""
+        """Add a snapshot, as a commit does."""
         number = 100 + self.made
         self.made += 1
         path = f"t/metadata/snap-{number}.avro"
@@ -76,10 +76,10 @@ class FakeAthena:
         return self.wrote.get(snapshot_id, [])
 
     def run(self, sql: str, token: str, at: float) -> dict[str, Any]:
-        """What Step Functions is told when a query has ended; what it caught where it failed."""
+        """Run a query; return what Step Functions gets when it ends, or catches if it fails."""
         word = sql.partition(" ")[0]
         if token in self.ended:
-            # "The same query execution", whatever became of it.
+            # "The same query execution", whatever its result was.
             return self.ended[token]
         self.sent[token] = sql
         self.ended[token] = answer = self._answer(word, sql, at)

@@ -1,9 +1,9 @@
-"""moto's S3 and Glue in a process of their own: delta-rs keeps Python's lock while it asks.
+"""moto's S3 and Glue in a separate process, because delta-rs holds the GIL during requests.
 
     with aws_server() as url: ...
 
 moto 5.2.5 ignores ``VersionId`` of Glue's UpdateTable, on which every commit of an Iceberg table
-stands: here it is compared, under a lock, as AWS does.
+depends: here it is compared, under a lock, as AWS does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 @contextmanager
 def aws_server() -> Iterator[str]:
-    """Its endpoint URL; the server ends with the context."""
+    """Yield the endpoint URL of a server that ends with the context."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.support.aws_server"],
         stdin=subprocess.PIPE,
@@ -33,7 +33,7 @@ def aws_server() -> Iterator[str]:
 
 
 def compare_versions() -> None:
-    """Let moto's Glue refuse an update of a version that is not the table's."""
+    """Make moto's Glue refuse an update of any but the table's current version."""
     from moto.core.exceptions import JsonRESTError
     from moto.glue.responses import GlueResponse
 

@@ -1,7 +1,7 @@
-"""Which modules one process of pytest-xdist runs one after the other, and which it begins with.
+"""Which test modules one process of pytest-xdist runs together, and which it starts with.
 
-Left alone, ``--dist loadfile`` begins with the modules that have most tests. Two modules with the
-same deployments, or the same Spark, then make them twice; and a long module of few tests begins
+By default ``--dist loadfile`` starts with the modules that have most tests. Then two modules with
+the same deployments, or the same Spark, create them twice; and a long module of few tests starts
 last, when the other process has nothing left to do.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]  # not marked as typed
 
-#: What is run together, the longest first; an order that is no longer right costs time, no more.
+#: Modules that run together, the longest first; an outdated order only costs time.
 TOGETHER: tuple[tuple[str, ...], ...] = (
     (
         "infrastructure/test_checks",
@@ -99,14 +99,14 @@ _PLACES = {
 
 
 class Balanced(LoadFileScheduling):
-    """``--dist loadfile``, with modules that share what takes long in one piece of work."""
+    """``--dist loadfile``, with modules that share expensive resources in one unit of work."""
 
     def _split_scope(self, nodeid: str) -> str:
         module = nodeid.split("::", 1)[0]
         return _PLACES.get(module, module)
 
     def _assign_work_unit(self, node: object) -> None:
-        # Numbers come before names, and names stay in their order.
+        # Numbers sort before names; names keep their order.
         first = min(self.workqueue, key=lambda scope: scope[:2] if scope[0].isdigit() else "~")
         self.workqueue.move_to_end(first, last=False)
         super()._assign_work_unit(node)

@@ -1,4 +1,4 @@
-"""What a query over the readers' table reads, by what a catalog and S3 say: none of the product."""
+"""What a query over the readers' table reads, from the catalog and S3, without product code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def shown_by(glue: Any, database: str, table: str) -> Iterator[tuple[str, str]]:
-    """Location and input format of each partition in a Glue Data Catalog."""
+    """Yield location and input format of each partition in a Glue Data Catalog."""
     pages = glue.get_paginator("get_partitions")
     for page in pages.paginate(DatabaseName=database, TableName=table):
         for one in page["Partitions"]:
@@ -16,12 +16,12 @@ def shown_by(glue: Any, database: str, table: str) -> Iterator[tuple[str, str]]:
 
 
 def is_list(input_format: str) -> bool:
-    """Whether a partition names its objects, instead of showing all below its location."""
+    """Return whether a partition lists its objects, instead of showing all below its location."""
     return "Symlink" in input_format
 
 
 def objects_at(s3: Any, location: str, input_format: str) -> list[tuple[str, str]]:
-    """Bucket and key of all that a query reads of one partition."""
+    """Return bucket and key of all objects that a query reads in one partition."""
     bucket, _, prefix = location[len("s3://") :].partition("/")
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
     keys = [one["Key"] for page in pages for one in page.get("Contents", [])]

@@ -1,4 +1,4 @@
-"""Worlds whose commits are past retention, and what tests of clean-up look at."""
+"""Worlds whose commits are past retention, and helpers for tests of clean-up."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RECORDS = "_compactor/compacted/partitions/"
 
 
 def old_world(names: str = "ab", **given: Any) -> World:
-    """A world that was compacted eight days ago, with a week of retention."""
+    """Return a world that was compacted eight days ago, with a week of retention."""
     world = World(**{"clean_up": "delete", "retention_days": 7, **given})
     world.store.add_bucket("source")
     for name in names:
@@ -32,7 +32,7 @@ def old_world(names: str = "ab", **given: Any) -> World:
 
 
 def compact_more(world: World, *names: str, template: str = LINE) -> None:
-    """Another commit, eight days old as well."""
+    """Add another commit, eight days old as well."""
     world.clock.advance(-8 * DAY)
     for name in names:
         world.add(name, template)
@@ -41,12 +41,12 @@ def compact_more(world: World, *names: str, template: str = LINE) -> None:
 
 
 def left(world: World) -> list[str]:
-    """Names of the sources that are there."""
+    """Return the names of the sources that are left."""
     return [key.rpartition("/")[2] for key in world.store.contents("source")]
 
 
 def records(world: World) -> dict[int, dict[str, Any]]:
-    """What clean-up wrote down, by sequence."""
+    """Return the records that clean-up wrote, by sequence number."""
     found = {
         int(key.rpartition("/")[2].removesuffix(".json")): json.loads(body)
         for key, body in world.store.contents("lake", RECORDS).items()
@@ -58,13 +58,13 @@ def records(world: World) -> dict[int, dict[str, Any]]:
 
 
 def commits(world: World) -> list[Commit]:
-    """The valid entries, newest first."""
+    """Return the valid entries, newest first."""
     log = one_log(world.settings.state, PARTITION.path, world.store)
     return list(log.newest_first(world.store))
 
 
 def rewrite(world: World, commit: Commit, **changed: Any) -> None:
-    """Change an entry of the log, as nobody may."""
+    """Change an entry of the log, which the product never does."""
     log = one_log(world.settings.state, PARTITION.path, world.store)
     entry = encode_commit(replace(commit, **changed))
     written = log.entries[commit.sequence]
@@ -72,31 +72,31 @@ def rewrite(world: World, commit: Commit, **changed: Any) -> None:
 
 
 def output_key(world: World) -> str:
-    """Key of the only output."""
+    """Return the key of the only output."""
     (key,) = world.store.contents("lake", "compacted/")
     return key
 
 
 def forget_checksums(world: World) -> None:
-    """The store tells no CRC32 of anything, as some do; all else is as it was."""
+    """Remove all CRC32s from the store, as if it returned none; all else stays."""
     bucket = world.store._buckets["lake"]
     for key, one in bucket.objects.items():
         bucket.objects[key] = replace(one, crc32=None)
 
 
 def other_parts(commit: Commit) -> tuple[StoredPart, ...]:
-    """Parts whose ETags do not give the ETag of the output, as with SSE-KMS."""
+    """Return parts whose ETags do not result in the output's ETag, as with SSE-KMS."""
     assert commit.output is not None
     return tuple(replace(part, etag="0" * 32) for part in commit.output.parts)
 
 
 def one_key(sequence: int) -> str:
-    """Key of an entry of the log."""
+    """Return the key of an entry of the log."""
     return f"_compactor/compacted/partitions/{PARTITION.path}commits/{sequence:020d}.json.gz"
 
 
 def other_bytes(world: World, key: str) -> None:
-    """Somebody overwrites an object with as many other bytes."""
+    """Overwrite an object with other bytes of the same length."""
     body = world.store.contents("lake")[key]
     world.store.seed("lake", key, b"x" * len(body))
 
@@ -120,7 +120,7 @@ def gone(world: World, key: str) -> None:
 
 
 def refusing(world: World, **reasons: Any) -> None:
-    """The store refuses these sources by name; True is final."""
+    """Make the store refuse to delete sources, by name, with a reason; True is final."""
     real = world.store.delete_sources
 
     def delete(sources: Sequence[SourceObject]) -> Deletion:

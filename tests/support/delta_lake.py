@@ -1,4 +1,4 @@
-"""A Delta table that delta-rs writes on this machine, and whose files are in a store in memory."""
+"""A Delta table that delta-rs writes to a directory, copied into an in-memory store."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tests.support.memory_store import MemoryStore
 
 BUCKET, PREFIX = "lake", "gold/orders/"
 TABLE = parse_table(f"delta:s3://{BUCKET}/{PREFIX}")
-# What paths of a log are encoded for.
+# Partition values that paths in the log must encode.
 PARTS = ("a b", "50%", "ü/x")
 
 
 class DeltaLake:
-    """A table, its rewrites and what others do to it.
+    """A table, its rewrites and the changes of other writers.
 
     Args:
-        directory: empty, for the table.
-        store: gets each file, under the same name; tags stay.
+        directory: an empty directory for the table.
+        store: receives each file under the same name; tags are kept.
     """
 
     def __init__(self, directory: Path, store: MemoryStore) -> None:
@@ -34,7 +34,7 @@ class DeltaLake:
         store.add_bucket(BUCKET)
 
     def append(self, count: int = 2) -> None:
-        """As many commits, with a small file for each part."""
+        """Make a number of commits, each with a small file per partition."""
         for _ in range(count):
             rows = {"part": list(PARTS), "row": list(range(self._rows, self._rows + len(PARTS)))}
             self._rows += len(PARTS)
@@ -43,7 +43,7 @@ class DeltaLake:
         self._shelve()
 
     def rewrite(self) -> MaintenanceReceipt:
-        """All files of each part as one, as a rewrite of ours leaves it."""
+        """Rewrite all files of each partition into one, like our maintenance."""
         table = self._open()
         before = table.version()
         table.optimize.compact()
@@ -59,12 +59,12 @@ class DeltaLake:
         return receipt
 
     def delete(self, row: int) -> None:
-        """By somebody: the file with this row is written anew."""
+        """Delete a row as another writer, which rewrites its file."""
         self._open().delete(f"row = {row}")
         self._shelve()
 
     def restore(self, version: int) -> bool:
-        """By somebody; false where VACUUM has taken what it takes."""
+        """Restore a version as another writer; return False if VACUUM deleted its files."""
         table = self._open()
         if version == table.version():
             return False
@@ -76,7 +76,7 @@ class DeltaLake:
         return True
 
     def vacuum(self) -> None:
-        """Whatever only old versions name goes."""
+        """Delete the files that only old versions name."""
         self._open().vacuum(0, enforce_retention_duration=False, dry_run=False)
         self._shelve()
 
@@ -86,13 +86,13 @@ class DeltaLake:
 
     @property
     def alive(self) -> set[str]:
-        """Keys of what the current version names, as delta-rs has them."""
+        """Return the keys of the current version's files, according to delta-rs."""
         root = f"{self._directory}/"
         return {PREFIX + uri.removeprefix(root) for uri in self._open().file_uris()}
 
     @property
     def tagged(self) -> set[str]:
-        """Keys of what has our tag."""
+        """Return the keys of the objects with our tag."""
         found = self.store.contents(BUCKET, PREFIX)
         return {
             key for key in found if self.store.tags(BUCKET, key).get("s3-compactor") == "superseded"

@@ -1,4 +1,4 @@
-"""Sources that a run frames otherwise, and what an engine finds the same in its outputs."""
+"""Sources that a run frames differently, with the same records for an engine."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SAME_RECORDS_OTHERWISE = {
 
 
 def compacted(sources: dict[str, bytes]) -> World:
-    """A world whose one run is over."""
+    """Return a world with these sources after one run."""
     world = World()
     for name, body in sources.items():
         world.put(name, body)
@@ -55,7 +55,7 @@ def compacted(sources: dict[str, bytes]) -> World:
 
 
 def rewrite(world: World, old: bytes, new: bytes) -> None:
-    """Somebody writes over the one output that holds some bytes."""
+    """Overwrite the one output that contains some bytes, replacing them."""
     for key, body in world.store.contents("lake", "compacted/").items():
         if old in body:
             world.store.seed("lake", key, body.replace(old, new))

@@ -1,7 +1,7 @@
 """A deployed stack on moto, in this process: its outputs, a state machine that runs, buckets, logs.
 
-moto 5.2.5 interprets the definition, Map Run and all; its CloudFormation does not make state
-machines for that interpreter, so the stack of the tests has a bucket, and the outputs as text.
+moto 5.2.5 interprets the definition including the Map Run, but its CloudFormation cannot create
+state machines for the interpreter. So the tests' stack has only a bucket, and literal outputs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ROLE = "arn:aws:iam::123456789012:role/workflow"
 
 
 def definition(end: Mapping[str, Any]) -> dict[str, Any]:
-    """A workflow of the same shape: partitions from S3 to children, of which ``bad/`` fails."""
+    """Return a workflow of the same shape: one child per partition on S3; ``bad/`` fails."""
     children = {
         "StartAt": "Which",
         "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
@@ -71,19 +71,19 @@ def definition(end: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass
 class Deployed:
-    """A stack, and what is behind it."""
+    """A stack and its services."""
 
     s3: Any
     stepfunctions: Any
     machine_arn: str
 
     def partitions(self, *paths: str) -> None:
-        """What discovery would have found."""
+        """Write the work list of partitions, as discovery would."""
         body = json.dumps([{"path": path} for path in paths])
         self.s3.put_object(Bucket=LAKE, Key="items.json", Body=body)
 
     def run(self, run_id: str, given: Mapping[str, Any] = INPUT) -> str:
-        """A run, to its end; returns its ARN."""
+        """Run the state machine to its end; return the execution's ARN."""
         started = self.stepfunctions.start_execution(
             stateMachineArn=self.machine_arn, name=run_id, input=json.dumps(given)
         )
@@ -93,7 +93,7 @@ class Deployed:
         return arn
 
     def given(self, run_id: str) -> dict[str, Any]:
-        """The input of a run."""
+        """Return the input of a run."""
         arn = f"{self.machine_arn.replace('stateMachine', 'execution')}:{run_id}"
         found = self.stepfunctions.describe_execution(executionArn=arn)
         given: dict[str, Any] = json.loads(found["input"])
@@ -102,7 +102,7 @@ class Deployed:
     def leave_report(
         self, run_id: str, lost: Sequence[str] = (), given: Mapping[str, Any] = INPUT
     ) -> None:
-        """The report of a run whose workers were lost before they wrote a receipt."""
+        """Write the report of a run whose workers were lost before they wrote a receipt."""
         settings = Settings.from_input(given)
         items = [
             {"path": path, "bucket": SOURCE, "prefix": f"raw/{path}", "objects": 1, "bytes": 1}
@@ -117,7 +117,7 @@ class Deployed:
 def deployed(
     end: Mapping[str, Any], outputs: Mapping[str, str] | None = None
 ) -> Iterator[Deployed]:
-    """A deployment whose workflow ends with this state; ``outputs`` replaces the stack's own."""
+    """Yield a deployment whose workflow ends with this state; ``outputs`` replaces the stack's."""
     with mock_aws(config={"stepfunctions": {"execute_state_machine": True}}), _patient_moto():
         s3 = boto3.client("s3")
         s3.create_bucket(Bucket=LAKE)
@@ -149,7 +149,7 @@ def deployed(
 
 @contextmanager
 def _patient_moto() -> Iterator[None]:
-    """moto fails to list the Map Runs of an execution whose thread has not begun; AWS has none."""
+    """Make moto list no Map Runs before an execution's thread has started; it would fail."""
     listed = StepFunctionsParserBackend.list_map_runs
 
     def list_map_runs(self: Any, execution_arn: str) -> Any:

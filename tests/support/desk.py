@@ -1,4 +1,4 @@
-"""The documents that a run leaves, for tests of its report; and the report's page, taken apart."""
+"""The documents of a run, for tests of its report; and a parser of the report's page."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def item(path: str) -> WorkItem:
 class Page(HTMLParser):
     """Tags and text of a page.
 
-    ``text`` is all of it in one line, with one blank wherever there are blanks or line breaks.
+    ``text`` is the whole text in one line, with runs of white space as one blank.
     """
 
     def __init__(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""A store in memory whose one bucket is a directory, too: what an engine writes there, it has."""
+"""An in-memory store whose only bucket mirrors a directory, in which an engine reads and writes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from tests.support.examples import NOW
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 
-# Of Hadoop's file system: sums of what it wrote.
+# Suffix of the checksum files that Hadoop's file system writes.
 _SUMS = ".crc"
 
 
 class DirectoryStore(MemoryStore):
-    """Strict as the store in memory; before each request it looks at the directory.
+    """As strict as the in-memory store; checks the directory before each request.
 
     Args:
-        bucket: its name.
-        directory: where its objects lie by their keys.
+        bucket: the bucket's name.
+        directory: where its objects are stored as files, by key.
     """
 
     def __init__(self, bucket: str, directory: Path) -> None:
@@ -28,26 +28,26 @@ class DirectoryStore(MemoryStore):
         directory.mkdir(parents=True)
         self._there: set[str] = set()
         self._looking = threading.RLock()
-        # Both come first, so that what others hook in may end a request at any moment.
+        # Both come first, so that hooks of tests may abort a request at any moment.
         self.hooks.before.append(self._look)
         self.hooks.after.append(self._write)
 
     def quiet(self) -> None:
-        """Take out what others have hooked in."""
+        """Remove the hooks of tests."""
         self.hooks.clear()
         self.hooks.before.append(self._look)
         self.hooks.after.append(self._write)
 
     def _look(self, _: Call) -> None:
-        """What others have written and deleted meanwhile."""
-        # Readers of a table ask from several threads.
+        """Take over files that others have written or deleted in the meantime."""
+        # Readers of a table send requests from several threads.
         with self._looking:
             there = {
                 str(path.relative_to(self.directory)): path
                 for path in self.directory.rglob("*")
                 if path.is_file() and path.suffix != _SUMS
             }
-            # What an engine writes, it never writes over.
+            # An engine never overwrites its files.
             for key in there.keys() - self._there:
                 self.seed(self._name, key, there[key].read_bytes())
             for key in self._there - there.keys():

@@ -1,4 +1,4 @@
-"""The fields of stored documents as the code has them; :mod:`.format_document` reads the page's."""
+"""The fields of stored documents in the code; :mod:`.format_document` reads those in the page."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ from compactor_tables.orders import Order, PartitionOrder
 from compactor_tables.outcomes import Foretold, Outcome
 from compactor_tables.superseded import Superseded
 
-# What is encoded, or decoded, as a JSON object, by its heading in the document.
+# Types that are stored as JSON objects, by their heading in the document.
 OBJECTS: dict[str, Any] = {
     "Entry": encoding._Entry,
     "Output": Output,
@@ -159,13 +159,13 @@ OBJECTS: dict[str, Any] = {
     "ReadersOutcomes": ReadersOutcomes,
     "SwitchRecord": SwitchRecord,
 }
-# Where two kinds have one name.
+# Names of types whose class name is ambiguous.
 _NAMED: dict[type, str] = {
     OrderCondition: "OrderCondition",
     ReadersOutcome: "ReadersOutcome",
     ReadersOutcomes: "ReadersOutcomes",
 }
-# Objects that tell their version, by a field that no type of the code has.
+# Objects with a version field that their type in the code does not have.
 NUMBERED: tuple[str, ...] = (
     "Entry",
     "Checkpoint",
@@ -211,15 +211,15 @@ _OBJECT = (
     msgspec_inspect.DataclassType,
     msgspec_inspect.NamedTupleType,
 )
-#: What a field has that is missing: ``?`` for the zero value of its type, JSON for another one.
+#: The meaning of a missing field: ``?`` for the zero value of its type, JSON for another default.
 REQUIRED, ZERO = "required", "?"
 VERSION = ("int", REQUIRED)
-#: Of each field its type, and what its absence means.
+#: Field name -> its type, and what its absence means.
 Table = dict[str, tuple[str, str]]
 
 
 def table_of(name: str) -> Table:
-    """The fields of an object as the code has them."""
+    """Return the fields of an object in the code."""
     table = _table(msgspec_inspect.type_info(OBJECTS[name]))
     return {**table, "version": VERSION} if name in NUMBERED or "version" in table else table
 
@@ -229,9 +229,9 @@ def _table(info: Any) -> Table:
 
 
 def parts_of(name: str, document: Any) -> Iterator[tuple[str, dict[str, Any], Table]]:
-    """Each object in a document, itself first: its type, its fields, and those it may have.
+    """Yield each object in a document, itself first: its type, its fields, and the allowed fields.
 
-    Objects within others have no version of their own.
+    Nested objects have no version of their own.
     """
     info = msgspec_inspect.type_info(OBJECTS[name])
     for number, (found, body, table) in enumerate(_parts(info, document)):
@@ -246,7 +246,7 @@ def _parts(info: Any, value: Any) -> Iterator[tuple[str, dict[str, Any], Table]]
 
 
 def _within(info: Any, value: Any) -> list[tuple[Any, Any]]:
-    """The values that a value consists of, each with its type."""
+    """Return the values that a value consists of, each with its type."""
     if value is None:
         return []
     match info:

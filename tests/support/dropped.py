@@ -1,7 +1,7 @@
-"""Conditions that something between a client and its S3 server takes out of requests.
+"""Removes conditions from requests between a client and its S3 server.
 
-A signature covers most headers and the body, so what is left is signed again, with the credentials
-of the tests: the server sees a request that is in order, and asks for no condition.
+The signature covers most headers and the body, so the rest is signed again with the credentials of
+the tests: the server sees a valid request without the condition.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def without(
     headers: Mapping[str, str],
     body: bytes,
 ) -> tuple[dict[str, str], bytes]:
-    """Headers and body of a request, these conditions taken out, and signed again.
+    """Return a request's headers and body without these conditions, signed again.
 
     Args:
-        conditions: what is taken out.
-        request: what is asked for.
-        target: URL, with the server's address.
-        headers: of the request.
-        body: of the request.
+        conditions: the conditions to remove.
+        request: the request.
+        target: its URL, with the server's address.
+        headers: its headers.
+        body: its body.
     """
     left = {name.lower(): value for name, value in headers.items()}
     before = dict(left)
@@ -67,7 +67,7 @@ def without(
 
 
 def _sums(headers: Mapping[str, str], body: bytes) -> dict[str, str]:
-    """What a client sends of such a body, where it did before."""
+    """Return length and checksums of a new body, for the headers that were there before."""
     md5 = hashlib.md5(body, usedforsecurity=False).digest()
     made = {
         "content-length": str(len(body)).encode(),

@@ -1,4 +1,4 @@
-"""Tables of what is pending for tests: in memory, on moto, and on DynamoDB Local."""
+"""Registries for tests: in memory, on moto, and on DynamoDB Local."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from compactor.aws.registry import DynamoRegistry
 from compactor.aws.registry_rows import create_table
 
 _numbers = count()
-# What tests/conftest.py puts into the environment of every test.
+# The credentials that tests/conftest.py sets for every test.
 _KEY = "testing"
 
 
 def client_at(url: str) -> Any:
-    """A client of DynamoDB at an endpoint of this machine, whatever the environment says."""
+    """Return a DynamoDB client for a local endpoint, independent of the environment."""
     return botocore.session.get_session().create_client(
         "dynamodb",
         endpoint_url=url,
@@ -27,11 +27,11 @@ def client_at(url: str) -> Any:
 
 
 def registry_on(url: str, *, inserts: bool = True) -> DynamoRegistry:
-    """An empty table there, of a name of its own.
+    """Return a registry with a new, empty table.
 
     Args:
-        url: of the endpoint.
-        inserts: it knows PartiQL, which moto does not, as far as it is needed.
+        url: URL of the endpoint.
+        inserts: the endpoint supports the PartiQL that is needed; moto does not.
     """
     client, table = client_at(url), f"pending-{next(_numbers)}"
     create_table(client, table)

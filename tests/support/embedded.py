@@ -1,4 +1,4 @@
-"""The embedded S3 as the one that this process finds."""
+"""Makes this process use the embedded S3."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from compactor_local.embedded import EmbeddedS3
 
 
 def find_embedded(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    """boto3, and every process that a test starts, finds this S3, and no credentials but its own.
+    """Make boto3 and every process that a test starts use this S3 and only its credentials.
 
     Args:
-        s3: which runs.
-        monkeypatch: of the test; it takes the environment back.
+        s3: the running S3.
+        monkeypatch: the test's monkeypatch, which restores the environment.
     """
     for name, value in s3.environment.items():
         if value:

@@ -1,7 +1,7 @@
-"""A world whose runs take what events named: sources, a queue, the table, and runs by name.
+"""A world whose runs compact announced objects: sources, a queue, the registry, and named runs.
 
-Every record carries a number of its own, as in :mod:`tests.support.world`; whoever writes an object
-gets the messages that S3 would send, and delivers them as it likes.
+Every record has its own number, as in :mod:`tests.support.world`. Writing an object returns the
+message that S3 would send, and the test delivers it when it likes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.s3_events import notification
 from tests.support.world import records_in
 
 URIS = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/compacted/"}
-# Objects are taken at once, and partitions are never open: what a stream for freshness sets.
+# Objects are compacted immediately, and partitions are never open, as for freshness.
 AT_ONCE = {"settle_seconds": 0, "open_partition_seconds": 0}
 TABLE = "pending"
 
@@ -40,8 +40,8 @@ class EventWorld:
     """One stream, ``logs``, with a partition for each level below the source.
 
     Args:
-        objects, bytes, seconds: thresholds.
-        given: of the runs.
+        objects, bytes, seconds: thresholds that start a run.
+        given: settings of the runs.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class EventWorld:
         return self.stream.settings
 
     def put(self, name: str, records: int = 2) -> str:
-        """Write a source with new records; returns the message about it."""
+        """Write a source with new records; return its message."""
         numbers = [next(self._next) for _ in range(records)]
         self.records.update(numbers)
         return self.write(name, "".join(f'{{"id": "record-{n}"}}\n' for n in numbers).encode())
 
     def write(self, name: str, body: bytes, **given: Any) -> str:
-        """Write a source as it is; what was there before is no longer looked for."""
+        """Write a source with this body; overwritten records are no longer expected."""
         key = f"logs/{name}"
         self.records -= set(self._records_at(key))
         at = self.clock.now()
@@ -85,9 +85,9 @@ class EventWorld:
         return notification(key, **{**told, **given})
 
     def remove(self, name: str) -> str:
-        """Delete a source; returns the message about it."""
+        """Delete a source; return its message."""
         key = f"logs/{name}"
-        # What a commit names already stays readable.
+        # Records that are in an output stay readable.
         self.records -= set(self._records_at(key)) - set(self.destination())
         self.store.remove("source", key)
         sequencer = f"{next(self._sequencer):016X}"
@@ -99,7 +99,7 @@ class EventWorld:
         return Counter() if there is None else records_in(there)
 
     def deliver(self, *bodies: str) -> Registration:
-        """What the function does with a batch of messages."""
+        """Register a batch of messages, as the function does."""
         messages = ((f"m{n}", body) for n, body in enumerate(bodies))
         return register(messages, [self.stream], self.registry, self.clock.now())
 
@@ -107,11 +107,11 @@ class EventWorld:
         return start_due(self.stream, self.registry, self.executions, self.born, self.clock.now())
 
     def run_started(self) -> list[Receipt]:
-        """Carry out all executions that were started, one after the other."""
+        """Run all started executions sequentially."""
         return [one for name in list(self.executions.running) for one in self.run(name)]
 
     def run(self, name: str) -> list[Receipt]:
-        """Carry out one execution to its end."""
+        """Run one execution to its end."""
         items = self.begin(name)
         found = [self.compact(name, item) for item in items]
         if name in self.executions.running:
@@ -119,14 +119,14 @@ class EventWorld:
         return found
 
     def begin(self, run_id: str) -> Iterable[WorkItem]:
-        """Discovery of a run."""
+        """Do the discovery of a run; return its work items."""
         at = self.clock.now()
         found = begin(self.settings, run_id, self.store, at, at=self.table)
         assert not isinstance(found, Part)
         return found.in_full().items
 
     def compact(self, run_id: str, item: WorkItem) -> Receipt:
-        """One worker does one partition."""
+        """Compact one partition with one worker."""
         return record_partition(self.run_of(run_id, item), Counts())
 
     def run_of(self, run_id: str, item: WorkItem) -> PartitionRun:
@@ -146,19 +146,19 @@ class EventWorld:
         return self.registry
 
     def open_items(self) -> dict[str, Item]:
-        """What is pending or left, by key."""
+        """Return the pending and deferred items, by key."""
         found = [one for one in self.registry.items.values() if one.state in OPEN_STATES]
         return {one.source.key: one for one in found}
 
     def states(self) -> dict[str, str]:
-        """State of each key that is known."""
+        """Return the state of each known key."""
         return {one.source.key: one.state.value for one in self.registry.items.values()}
 
     def destination(self) -> Counter[int]:
         return self._numbers("lake", "compacted/")
 
     def check(self) -> None:
-        """No record twice in the destination, none in neither place."""
+        """Check that no record is doubled in the destination or missing from both places."""
         readable = self.destination()
         doubled = {number for number, many in readable.items() if many > 1}
         assert not doubled, f"records {doubled} are readable twice"
@@ -166,11 +166,11 @@ class EventWorld:
         assert not lost, f"records {lost} are gone"
 
     def must_be_finished(self) -> None:
-        """Every record is readable once, and nothing is pending."""
+        """Check that every record is readable once, and nothing is pending."""
         self.check()
         assert self.records <= set(self.destination())
         assert self.open_items() == {}
-        # Late events of what is done have woken partitions up.
+        # Late events of finished objects have made partitions active again.
         self.sweep()
         assert list(self.registry.heads("logs")) == []
 
@@ -181,6 +181,6 @@ class EventWorld:
         return found
 
     def lists_of_the_source(self) -> int:
-        """Pages of LIST below the source, but for the one look whether it may be read."""
+        """Return the number of LIST pages below the source, without the check of read access."""
         calls = [one for one in self.store.calls if one.bucket == "source"]
         return sum(one.name == "list_objects" for one in calls)

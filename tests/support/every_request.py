@@ -1,4 +1,4 @@
-"""Every kind of request of the S3 store: how it is made, and what a sound answer is."""
+"""Every kind of request of the S3 store: how to send it, and a valid answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADERS = {"ETag": f'"{ETAG}"', "Last-Modified": "Fri, 02 Jan 2026 00:00:00 GMT"
 
 
 def ranged(asked: Asked) -> Answer:
-    """Answers a range as S3 does, of as many zeros as are wanted."""
+    """Answer a range as S3 does, with zeros."""
     if asked.method == "HEAD":
         return Answer(200, b"", HEADERS)
     first, last = map(int, re.findall(r"\d+", asked.headers["range"]))
@@ -26,12 +26,12 @@ def ranged(asked: Asked) -> Answer:
 
 
 def xml(text: str) -> Callable[[Asked], Answer]:
-    """Answers with this text."""
+    """Return a handler that answers with this text."""
     return lambda asked: Answer(body=text.encode(), headers=HEADERS)
 
 
 def chunks_of(source: SourceObject) -> Callable[[S3Store], Any]:
-    """Reads a large source, range by range."""
+    """Return a request that reads a large source, range by range."""
 
     def read(store: S3Store) -> int:
         body = only(store.read_sources([source]))
@@ -42,7 +42,7 @@ def chunks_of(source: SourceObject) -> Callable[[S3Store], Any]:
 
 
 def read(store: S3Store) -> Any:
-    """The content of a small source; raises what came instead."""
+    """Read a small source; raise the error that came instead."""
     body = only(store.read_sources([SOURCE]))
     if body.error is not None:
         raise body.error

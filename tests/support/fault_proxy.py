@@ -1,9 +1,9 @@
-"""A proxy before an S3 server that does to requests what networks and servers do to them.
+"""A proxy in front of an S3 server that injects faults of networks and servers.
 
-The client knows nothing of it: the proxy's address is its endpoint, and the signature, which
-covers the host, is passed on as it came. Which request meets which fault is drawn from the seed
-and from what the request is (operation, place, and how many of the same came before), so the
-draw is the same however the threads and processes of a run take turns.
+The client does not know it: the proxy's address is its endpoint, and the signature, which covers
+the host, is forwarded unchanged. The fault of a request is drawn from the seed and the request's
+identity (operation, path, part, and how many such requests came before), so the draw does not
+depend on how the threads and processes of a run interleave.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ Act = Callable[[Request, Random], bool]
 _BURST = (3, 8)
 _SLOWEST_SECONDS = 0.05
 _SILENCE_SECONDS = 0.5
-# A request that is signed this far from S3's own time is refused.
+# S3 refuses requests that are signed this far from its own time.
 _SKEW_SECONDS = 15 * 60
 _HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "expect"})
 
 
 class FaultProxy:
-    """A running proxy; as long as it has no rules it passes everything on.
+    """A running proxy; without rules it forwards everything.
 
     Args:
         upstream: URL of the S3 server.
-        acts: what is done for the faults that befall the machine rather than the request.
+        acts: functions for faults that affect the machine rather than the request.
 
     Attributes:
         endpoint_url: where it listens.
-        counts: faults that happened, by kind.
-        silence_seconds: how long the connection stays open when no answer comes.
-        drops: conditions that are taken out of every request, until they are set anew.
+        counts: injected faults, by kind.
+        silence_seconds: how long the connection stays open if there is no answer.
+        drops: conditions that are removed from every request, until changed.
     """
 
     def __init__(self, upstream: str, acts: Mapping[Fault, Act]) -> None:
@@ -65,7 +65,7 @@ class FaultProxy:
         serve.start()
 
     def use(self, rules: Sequence[Rule], *, seed: int) -> None:
-        """From now on these rules, the first that fits first; what happened stays counted."""
+        """Use these rules from now on, the first match first; counts are kept."""
         with self._lock:
             self._rules = tuple(rules)
             self._seed = seed
@@ -79,7 +79,7 @@ class FaultProxy:
         self._server.server_close()
 
     def draw(self, request: Request, *, body: bool) -> tuple[Fault | None, Random]:
-        """The fault that befalls this request, and the dice for its details."""
+        """Return the fault of this request, and the random generator for its details."""
         identity = (request.operation, request.path, request.part)
         with self._lock:
             self._seen[identity] += 1
@@ -100,12 +100,12 @@ class FaultProxy:
         return not exhausted and rule.fits(request, body=body) and dice.random() < rule.share
 
     def happened(self, fault: Fault) -> None:
-        """Count a fault that really was put upon a request."""
+        """Count a fault that was really injected."""
         with self._lock:
             self.counts[fault] += 1
 
     def act(self, fault: Fault, request: Request, dice: Random) -> bool:
-        """Do to the machine what the fault is about; False where nothing was done."""
+        """Apply a fault to the machine; return False if nothing was done."""
         act = self._acts.get(fault)
         done = act is not None and act(request, dice)
         if done:
@@ -113,7 +113,7 @@ class FaultProxy:
         return done
 
     def connect(self) -> http.client.HTTPConnection:
-        """A new connection to the server."""
+        """Return a new connection to the server."""
         return http.client.HTTPConnection(self._upstream, timeout=120)
 
 
@@ -133,7 +133,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def handle_error(self, *_: object) -> None:
-        """A client that is gone, or was sent away, is what this is all about."""
+        """Ignore clients that disconnected or were disconnected: that is intended."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = self.rfile.read(length)
         if fault is Fault.CLOCK_JUMP:
-            # Whoever asked had the old time still.
+            # This request was still sent with the old time.
             self.server.proxy.act(fault, request, dice)
             fault = None
         if fault is None and _is_skewed(request):
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_any  # noqa: N815 - http's names
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _pass_on(self, request: Request, body: bytes, fault: Fault | None, dice: Random) -> None:
         proxy = self.server.proxy
@@ -201,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
             return answer, answer.read()
 
     def _send_half(self, body: bytes) -> None:
-        """The server gets the head and half of the body, and then nobody is there."""
+        """Send the head and half of the body to the server, then disconnect."""
         with contextlib.closing(self.server.proxy.connect()) as upstream:
             upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
@@ -258,14 +258,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _reset(self, fault: Fault) -> None:
         self.server.proxy.happened(fault)
         self.close_connection = True
-        # Closing without lingering sends a reset; detached, so that nobody says goodbye before.
+        # Closing with zero linger sends a reset; detached, so that no shutdown is sent before it.
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         os.close(self.connection.detach())
 
 
 @contextlib.contextmanager
 def fault_proxy(upstream: str, acts: Mapping[Fault, Act] | None = None) -> Iterator[FaultProxy]:
-    """A proxy for the length of the block."""
+    """Run a proxy within the block."""
     proxy = FaultProxy(upstream, acts or {})
     try:
         yield proxy

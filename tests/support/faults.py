@@ -1,4 +1,4 @@
-"""Kinds of faults, and which requests they befall."""
+"""Kinds of faults, and the requests that they affect."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 
 class Fault(StrEnum):
-    """What may happen to one request; the value is its name in reports."""
+    """A fault of one request; the value is its name in reports."""
 
     LATENCY = "latency"
     RESET = "connection reset before the request was read"
@@ -55,10 +55,10 @@ class Request:
 
     Attributes:
         operation: GET, HEAD, LIST, UPLOADS, PUT, PART, COPY, CREATE, COMPLETE, ABORT or DELETE.
-        path: ``/bucket/key``, decoded; of a listing ``/bucket/prefix``.
-        part: number of the part; empty for what is no part.
-        port: of the client, on the loopback interface.
-        date: when it was signed, by the client's clock; empty where it does not say.
+        path: ``/bucket/key``, decoded; for a listing ``/bucket/prefix``.
+        part: the part number; empty if it is not about a part.
+        port: the client's port on the loopback interface.
+        date: when it was signed, by the client's clock; empty if not given.
     """
 
     operation: str
@@ -69,7 +69,7 @@ class Request:
 
     @classmethod
     def read(cls, method: str, target: str, headers: Message, port: int) -> Request:
-        """From the head of an HTTP request."""
+        """Return the request of an HTTP request head."""
         parts = urlsplit(target)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         path = unquote(parts.path)
@@ -94,13 +94,13 @@ def _operation(method: str, query: Mapping[str, str], *, copies: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A fault, and which requests it may befall.
+    """A fault, and the requests that it may affect.
 
     Attributes:
-        share: of those requests, 0 to 1.
+        share: the share of those requests that it affects, 0 to 1.
         operations: see :class:`Request`; empty for all.
         path: pattern that must be found in the path.
-        most: how often at most; None for no limit.
+        most: the maximum number of times; None for no limit.
     """
 
     fault: Fault
@@ -110,7 +110,7 @@ class Rule:
     most: int | None = None
 
     def fits(self, request: Request, *, body: bool) -> bool:
-        """Whether the fault could befall this request."""
+        """Return whether the fault could affect this request."""
         if self.operations and request.operation not in self.operations:
             return False
         if self.fault in NEED_BODY and not body:
@@ -119,9 +119,9 @@ class Rule:
 
 
 def flipped(body: bytes, dice: Random) -> bytes:
-    """The body with the lowest bit of one byte changed: what was text is text still.
+    """Return the body with the lowest bit of one byte flipped, so that text stays text.
 
-    In the second half, because the head of a gzip file has bytes that say nothing.
+    The byte is in the second half, because the head of a gzip file has bytes without meaning.
     """
     at = dice.randrange(len(body) // 2, len(body))
     return body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]

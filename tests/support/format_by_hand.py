@@ -1,4 +1,4 @@
-"""A reader of the state that follows docs/format.md alone, and shares nothing with the product."""
+"""A reader of the state written from docs/format.md alone, without any product code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENTRY = re.compile(r"(?P<path>.*/|)commits/(?P<number>\d{20})\.json\.gz", re.DOT
 Json = dict[str, Any]
 
 
-# Reasons of docs/format.md with (p) and (s).
+# Quarantine reasons that docs/format.md marks with (p) and (s).
 PASSING = {"archived_access_tier", "access_denied", "encrypted"}
 BY_SETTINGS = {
     "unknown_format",
@@ -125,7 +125,7 @@ def bytes_of(text: str) -> bytes:
 
 
 class State:
-    """What lies in a bucket, from the archive alone."""
+    """The objects of the buckets, read from the archive."""
 
     def __init__(self) -> None:
         with zipfile.ZipFile(STATES / "1.zip") as archive:
@@ -153,7 +153,7 @@ class State:
 
     @cached_property
     def logs(self) -> Mapping[str, list[Json]]:
-        """The entries of each partition, in order."""
+        """Return the entries of each partition, in order."""
         found: dict[str, list[Json]] = defaultdict(list)
         for name in sorted(self.names()):
             match = ENTRY.fullmatch(name.removeprefix("partitions/"))
@@ -168,7 +168,7 @@ class State:
 
 
 class Fold:
-    """A checkpoint, from the entries before it."""
+    """A checkpoint, computed from the entries before it."""
 
     def __init__(self) -> None:
         self.committed: set[bytes] = set()
@@ -179,7 +179,7 @@ class Fold:
         self.outputs: set[bytes] = set()
         self.buckets: set[str] = set()
         self.runs: dict[str, list[Json]] = {}
-        # Of all entries, void ones too.
+        # For all entries, including void ones.
         self.lines: dict[str, list[Json]] = defaultdict(list)
         self.rejects: list[Json] = []
         self.entries: list[Json] = []
@@ -268,7 +268,7 @@ def contents_of(entry: Json) -> list[int]:
 
 
 def totals(entries: Sequence[Json]) -> Json:
-    """The numbers of a run that follow from its entries."""
+    """Return the totals of a run that follow from its entries."""
     kept = [one for one in entries if not one["replays"]]
     outputs = [one["output"] for one in entries if one["output"] is not None]
     left = [one for entry in entries for one in entry["quarantined"] if one[3] not in PASSING]

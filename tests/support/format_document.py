@@ -1,4 +1,4 @@
-"""What docs/format.md says: its blocks of fields, values, keys and examples."""
+"""Parses docs/format.md: its blocks of fields, values, keys and examples."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _CONTINUED = re.compile(r" {6,}(\S.*)")
 
 
 class Told(msgspec.Struct):
-    """What the document says of one type.
+    """The document's description of one type.
 
     Attributes:
-        meanings: of its fields, those that all types share included.
+        meanings: meanings of its fields, including those that all types share.
     """
 
     fields: Table = {}
@@ -31,12 +31,12 @@ class Told(msgspec.Struct):
 
 
 def blocks_of(text: str, kind: str) -> list[tuple[str, str]]:
-    """The fenced blocks of one kind: what stands after the kind, and the body."""
+    """Return the fenced blocks of one kind: the text after the kind, and the body."""
     return [(name, body) for found, name, body in _BLOCK.findall(text) if found == kind]
 
 
 def told_types(text: str) -> dict[str, Told]:
-    """The types that the document describes."""
+    """Return the types that the document describes."""
     types: dict[str, Told] = {}
     for _, body in blocks_of(text, "fields"):
         told = Told()
@@ -82,7 +82,7 @@ def _common(text: str) -> dict[str, str]:
 
 
 def told_values(text: str) -> dict[str, list[str]]:
-    """The values that the document lists, by type."""
+    """Return the values that the document lists, by type."""
     values: dict[str, list[str]] = {}
     for _, body in blocks_of(text, "values"):
         name = ""
@@ -98,7 +98,7 @@ def told_values(text: str) -> dict[str, list[str]]:
 
 
 class Key(msgspec.Struct):
-    """A key of the state, and how it is written and deleted."""
+    """A key of the state, and how its object is written and deleted."""
 
     key: str
     what: str
@@ -107,7 +107,7 @@ class Key(msgspec.Struct):
 
 
 def told_keys(text: str) -> list[Key]:
-    """The keys that the document lists, below the state's prefix."""
+    """Return the keys that the document lists, relative to the state's prefix."""
     found = []
     for part, body in blocks_of(text, "keys"):
         below = "runs/<run id>/" if part == "run" else ""
@@ -122,7 +122,7 @@ def told_keys(text: str) -> list[Key]:
 
 
 def pattern_of(key: str) -> re.Pattern[str]:
-    """What keys of one line of the document look like."""
+    """Return the pattern of keys for a line of the document."""
     wild = {"path": "(?:.*/)?", "number": "[0-9]{20}", "rest": ".+"}
     parts = re.split(r"<([^>]+)>", key)
     names = [wild.get(one, "[^/]+") for one in parts[1::2]]

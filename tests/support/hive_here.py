@@ -1,10 +1,10 @@
-"""A Spark with Hive's own catalog, as a cluster has it, in a process of its own: orders by line.
+"""A Spark process with Hive's own catalog, as on a cluster; it reads one order per line.
 
-    python hive_here.py ENDPOINT JARS      in the directory where its catalog is to lie
+    python hive_here.py ENDPOINT JARS      in the directory for its catalog
 
-An order is ``{"sql": [statements], "hive": [statements], "empty_splits": bool}``: what Spark runs,
-what Hive runs, which knows more of partitions, and whether Spark asks files that seem empty. The
-answer has the rows of Spark's last statement, or ``error``.
+An order is ``{"sql": [statements], "hive": [statements], "empty_splits": bool}``: statements for
+Spark, statements for Hive, which supports more on partitions, and whether Spark reads files that
+seem empty. The answer has the rows of Spark's last statement, or ``error``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pyspark.sql import SparkSession
 
 
 def session(endpoint: str, jars: str) -> SparkSession:
-    """Spark, whose ``s3://`` is this S3."""
+    """Return a Spark session whose ``s3://`` is this S3."""
     builder = SparkSession.Builder().master("local[2]").enableHiveSupport()
     s3a = "spark.hadoop.fs.s3a"
     for name, value in {
-        # Hive's classes are loaded apart, and both would have an S3 of their own with spark.jars.
+        # Hive's classes have another loader; with spark.jars each would load its own S3 classes.
         "spark.driver.extraClassPath": jars,
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -45,7 +45,7 @@ def session(endpoint: str, jars: str) -> SparkSession:
 
 
 def main() -> None:
-    """Answer until there are no more orders."""
+    """Answer orders until standard input ends."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     spark = session(*sys.argv[1:])
@@ -58,7 +58,7 @@ def main() -> None:
             ignored = "false" if order["empty_splits"] else "true"
             java.sparkContext().conf().set("spark.hadoopRDD.ignoreEmptySplits", ignored)
             rows: list[list[Any]] = []
-            # Spark lets Hive's own statements through where it is tested.
+            # Spark only passes on Hive's own statements in its tests.
             system.setProperty("spark.testing", "true")
             for statement in order["hive"]:
                 hive.runSqlHive(statement)

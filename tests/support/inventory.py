@@ -32,11 +32,11 @@ ALL = (*CURRENT, "IsMultipartUploaded", "ReplicationStatus", "EncryptionStatus")
 
 @dataclass
 class Inventory:
-    """What is to be delivered; a test changes what S3 would not do.
+    """An inventory to deliver; tests may change it to what S3 would not deliver.
 
     Attributes:
-        rows: by file; each a mapping of column to text.
-        told: fields of manifest.json instead of the right ones.
+        rows: the rows of each file, as column -> text.
+        told: fields of manifest.json that replace the right ones.
     """
 
     created_at: float
@@ -45,15 +45,15 @@ class Inventory:
     told: dict[str, Any] = field(default_factory=dict)
 
     def deliver(self, store: MemoryStore, begun: str = BEGUN) -> None:
-        """Put files, manifest and checksum where S3 does."""
+        """Put files, manifest and checksum where S3 delivers them."""
         for key, body in self.objects(begun):
             store.seed(BUCKET, key, body)
 
     def objects(self, begun: str = BEGUN) -> Iterator[tuple[str, bytes]]:
-        """What S3 delivers, by key."""
+        """Yield key and body of what S3 delivers."""
         files = []
         for number, rows in enumerate(self.rows):
-            # The same rows are the same file, whatever the second.
+            # Without a time stamp, so that the same rows result in the same file.
             body = gzip.compress(self._csv(rows), mtime=0)
             key = f"{PLACE}data/{number:08d}-{begun}.csv.gz"
             yield key, body
@@ -83,13 +83,13 @@ class Inventory:
 def inventory_of(
     sources: Sequence[SourceObject], created_at: float, *, files: int = 3, **given: Any
 ) -> Inventory:
-    """An inventory of these objects, dealt out to files so that no file is in order."""
+    """Return an inventory of these objects, distributed so that no file is sorted."""
     rows = [row_of(one) for one in sorted(sources, key=lambda one: md5(one.key.encode()))]
     return Inventory(created_at, [rows[number::files] for number in range(files)], **given)
 
 
 def row_of(source: SourceObject, **given: str) -> dict[str, str]:
-    """The row of an object's current version."""
+    """Return the row of an object's current version."""
     moment = datetime.fromtimestamp(int(source.last_modified), UTC)
     return {
         "Bucket": source.bucket,

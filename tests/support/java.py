@@ -1,11 +1,11 @@
-"""How the tests' Java processes are started: there are dozens, and each works for seconds.
+"""Options for the tests' Java processes: there are dozens, and each runs for seconds.
 
-    python -m tests.support.java      Spark's classes, loaded and checked once, below build/spark
+    python -m tests.support.java      saves Spark's loaded classes below build/spark, once
 
-Compiling again what has been compiled, to make it faster in the long run, and the threads of a
-garbage collector for large heaps take half of such a process's time; loading Spark's classes takes
-a third of the other half. Whenever there are more classes than its settings allow for, Java
-collects the whole heap: a twentieth. It leaves a file alone that it cannot use.
+Recompiling code to make it faster in the long run, and the threads of a garbage collector for large
+heaps, take half of such a process's time; loading Spark's classes takes a third of the other half.
+Whenever the classes outgrow the configured metaspace, Java collects the whole heap: a twentieth.
+Java ignores a file of saved classes that it cannot use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:MetaspaceSize=256m"
 
 
 def _digest() -> str:
-    """Of all that the file depends on but for Java, which tells its own from another's."""
+    """Return a digest of all that the file depends on, except Java, which checks that itself."""
     try:
         spark = version("pyspark")
     except PackageNotFoundError:
@@ -38,7 +38,7 @@ CLASSES = _ROOT / "build" / "spark" / f"classes-{_digest()}.jsa"
 _READY = f" -Xlog:disable -Xlog:all=error:stderr -XX:SharedArchiveFile={CLASSES}"
 SHORT_LIVED = _QUICK + (_READY if CLASSES.exists() else "")
 
-#: What Spark's own programs look for: the driver, what finds its classpath, masters and workers.
+#: Variables of Spark's programs: the driver, the class path launcher, masters and workers.
 ENVIRONMENT: Mapping[str, str] = {
     "SPARK_SUBMIT_OPTS": SHORT_LIVED,
     "SPARK_LAUNCHER_OPTS": _QUICK,
@@ -47,7 +47,7 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 def main() -> int:
-    """Make the file, where it is not there and Spark runs here."""
+    """Create the file if it does not exist and Spark runs here."""
     from compactor_machine.spark_submit import SparkMissing, find_spark
 
     try:
@@ -68,7 +68,7 @@ def main() -> int:
     }
     command = [str(spark.spark_submit), "--master", "local[2]", str(_USED)]
     subprocess.run(command, env=environment, check=True, timeout=_BUILD_SECONDS)
-    # A process that looks for it finds all of it or nothing.
+    # Renamed into place, so that other processes find all of it or nothing.
     made.replace(CLASSES)
     return 0
 

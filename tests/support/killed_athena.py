@@ -1,4 +1,4 @@
-"""As :mod:`tests.support.killed_tables`, with Athena at work on a table of Iceberg in Glue."""
+"""Like :mod:`tests.support.killed_tables`, with Athena and an Iceberg table in Glue."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PARTITIONS = ("a", "b")
 
 @dataclass
 class AthenaWorld(World):
-    """Runs whose orders were planned for Athena before they began.
+    """Runs whose orders are planned for Athena.
 
     Attributes:
-        prefixes: what Athena writes itself is not among them.
+        prefixes: prefixes of our own writes, without what Athena writes.
     """
 
     prefixes: tuple[str, ...] = ("state/",)

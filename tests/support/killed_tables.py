@@ -1,8 +1,8 @@
 """A maintenance run whose processes may be killed: real handlers, the real job, a table of text.
 
-The state machine's order, its Retry and its Catch are walked through in this process. The table is
-one of Delta whose data files are lines of text, so that its rows can be read without any engine;
-the order of work on it is the Spark job's own, and only what Spark would do to files is not.
+The steps of the state machine, with Retry and Catch, run in this process. The table is a Delta
+table whose data files are lines of text, so its rows can be read without an engine. The order of
+the work on it is the Spark job's own; only Spark's work on files is replaced.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ TABLE = parse_table(f"delta:s3://{BUCKET}/{PREFIX}")
 STATE = parse_location(f"s3://{BUCKET}/state/")
 NOW, DAY = 1_700_000_000.0, 86_400.0
 DAYS, FILES = ("a", "b"), 5
-#: What changes something; between two of these a kill is as good as any other.
+#: Requests that change something; a kill between two of these has the same effect anywhere.
 WRITES = frozenset({"put", "create", "replace", "delete_source", "put_tags"})
 
 
 class Interrupted(Exception):
-    """What Step Functions catches of a job whose driver died."""
+    """The error that Step Functions catches when a job's driver died."""
 
 
 class TextTable:
-    """Implements :class:`compactor_spark.maintain.engines.Tables` as far as an order here goes."""
+    """Implements :class:`compactor_spark.maintain.engines.Tables` as far as the orders need it."""
 
     def __init__(self, store: MemoryStore, clock: ManualClock) -> None:
         self.store, self.clock = store, clock
@@ -61,7 +61,7 @@ class TextTable:
     # What others do.
 
     def append(self, day: str, rows: list[str]) -> None:
-        """A commit of somebody else: one small file."""
+        """Commit one small file, as another writer."""
         version = int(self.version()) + 1
         path = f"day={day}/{version}.txt"
         body = "".join(f"{row}\n" for row in rows).encode()
@@ -69,10 +69,10 @@ class TextTable:
         line = json.dumps(_added(path, day, len(body)))
         self.store.seed(BUCKET, _entry(version), line.encode(), last_modified=self.clock.now())
 
-    # What a test looks at.
+    # What tests inspect.
 
     def files(self, version: str = "") -> dict[str, dict[str, Any]]:
-        """Path -> action of each file of a version, by default of the newest."""
+        """Return path -> action of each file of a version, by default the newest."""
         found: dict[str, dict[str, Any]] = {}
         for _, actions in self.entries(version):
             for one in actions:
@@ -83,11 +83,11 @@ class TextTable:
         return found
 
     def rows(self, version: str = "") -> Counter[str]:
-        """All rows of a version; files that it names must be there."""
+        """Return all rows of a version; the files that it names must exist."""
         return Counter(row for path in self.files(version) for row in self._lines(path))
 
     def entries(self, version: str = "") -> list[tuple[int, list[dict[str, Any]]]]:
-        """Versions, and what each did."""
+        """Return the versions with their actions."""
         log = self.store.contents(BUCKET, f"{PREFIX}_delta_log/")
         last = int(version) if version else len(log) - 1
         return [
@@ -97,7 +97,7 @@ class TextTable:
 
     @property
     def replaced(self) -> list[tuple[str, str]]:
-        """Run and path of each file that a rewrite took out."""
+        """Return run and path of each file that a rewrite removed."""
         return [
             (run, one["remove"]["path"])
             for _, actions in self.entries()
@@ -110,7 +110,7 @@ class TextTable:
     def _lines(self, path: str) -> list[str]:
         return self.store.contents(BUCKET, PREFIX + path)[PREFIX + path].decode().splitlines()
 
-    # What the job asks.
+    # What the job calls.
 
     def require_rows(self) -> None:
         return
@@ -205,7 +205,7 @@ class TextTable:
         return StepDone("with the files")
 
     def orphans(self, order: Order, now: float) -> StepDone:
-        """As VACUUM: what the log took out long ago, and what it never named."""
+        """Delete like VACUUM: files removed from the log long ago, and files it never named."""
         kept = {
             one["remove"]["path"]
             for _, actions in self.entries()
@@ -246,19 +246,19 @@ def _of_run(actions: list[dict[str, Any]]) -> str:
 
 
 def _tags(actions: list[dict[str, Any]]) -> dict[str, str]:
-    """What a commit of ours says of itself."""
+    """Return the commit info of one of our commits."""
     found: list[dict[str, str]] = [one["commitInfo"] for one in actions if "commitInfo" in one]
     return found[0] if found else {}
 
 
 @dataclass
 class World:
-    """A table, the state of its runs, and what walks through the state machine.
+    """A table, the state of its runs, and a simulation of the state machine.
 
     Attributes:
-        driver: called with the job, where a test wants its driver to die.
-        errors: what the handlers raised and Retry took.
-        prefixes: of keys whose writes may be the last.
+        driver: runs the job; tests replace it to let the driver die.
+        errors: errors of the handlers that Retry handled.
+        prefixes: prefixes of the keys at whose writes a test may kill.
     """
 
     monkeypatch: pytest.MonkeyPatch
@@ -280,7 +280,7 @@ class World:
         self.patch()
 
     def patch(self) -> None:
-        """Give the handlers this world's store and clock."""
+        """Make the handlers use this world's store and clock."""
         for module in (list_tables, plan_table, runtime):
             self.monkeypatch.setattr(module, "table_store", lambda _: self.store)
         for module in (begin_table, end_table):
@@ -295,7 +295,7 @@ class World:
         return read_receipt(STATE, run_id, self.address, self.store)
 
     def run(self, run_id: str) -> dict[str, Any]:
-        """A whole run; its report, in short."""
+        """Do a whole run; return a summary of its report."""
         rule = {"match": ["*"], "closed_after_seconds": 0, "tag_superseded": True}
         given = {"s3_state_uri": STATE.uri, "tables": [self.address], "policies": [rule]}
         listed = self._call(list_tables, {"run_id": run_id, **given})
@@ -332,7 +332,7 @@ class World:
         self.driver(lambda: self._job(plan["order"]))
 
     def _job(self, where: Mapping[str, str]) -> None:
-        """As ``maintain_tables`` does it."""
+        """Run the job like ``maintain_tables``."""
         order = read_order(where["bucket"], where["key"], self.store)
         fresh = MaintenanceReceipt(table=order.table, run_id=order.run_id, engine="spark")
         receipt = Maintenance(
@@ -350,11 +350,11 @@ class World:
     # Kills.
 
     def _is_ours(self, call: Call) -> bool:
-        """What a service writes is no matter of this one's."""
+        """Return whether this is a write by our own processes, not by a service."""
         return call.name in WRITES and call.key.startswith(self.prefixes)
 
     def writes(self, act: Callable[[], object]) -> int:
-        """How often something is written meanwhile."""
+        """Return the number of our writes during an action."""
         seen: list[Call] = []
         self.store.hooks.after.append(seen.append)
         act()
@@ -362,7 +362,7 @@ class World:
         return sum(map(self._is_ours, seen))
 
     def kill_after(self, number: int) -> None:
-        """Everything dies right behind this write; the first is 1, and 0 is before all."""
+        """Kill everything right after this write, counted from 1; 0 kills before the first."""
         seen, dead = 0, number == 0
 
         def count(call: Call) -> None:
@@ -380,7 +380,7 @@ class World:
         self.store.hooks.before.append(stay_dead)
 
     def kill_before(self, number: int) -> None:
-        """Everything dies right before this write, whatever a service has done since the last."""
+        """Kill everything right before this write, after all that services do until then."""
         seen = 0
 
         def count(call: Call) -> None:
@@ -392,7 +392,7 @@ class World:
         self.store.hooks.before.append(count)
 
     def fail_at(self, number: int, *, stored: bool) -> None:
-        """The answer to one write is an error, whether or not it was stored; counted from 1."""
+        """Answer one write, counted from 1, with an error, whether or not it was stored."""
         seen = 0
 
         def refuse(call: Call) -> None:

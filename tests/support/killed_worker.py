@@ -3,7 +3,7 @@
     python -m tests.support.killed_worker ENDPOINT RUN_ID SETTINGS_JSON [MOMENT NAME NTH]
 
 ``NAME`` is a method of the store, ``MOMENT`` is ``before`` or ``after``; without them the
-worker lives. With ``clean_up`` on in the settings, clean-up follows the compaction.
+worker survives. If ``clean_up`` is enabled in the settings, clean-up follows the compaction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Now:
 
 
 class KillingStore:
-    """Passes every call on, and dies at one of them."""
+    """Forwards every call, and kills the process at one of them."""
 
     def __init__(self, store: S3Store, moment: str, name: str, nth: int) -> None:
         self._store = store

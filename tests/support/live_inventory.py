@@ -1,4 +1,4 @@
-"""Live inventory tables as S3 Metadata keeps them, made by pyiceberg in a catalog of this machine.
+"""Live inventory tables like those of S3 Metadata, created by pyiceberg in a local catalog.
 
 The schema is that of the Amazon S3 User Guide, "S3 Metadata live inventory tables schema".
 """
@@ -29,7 +29,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.tables import CATALOG_NAME
 from compactor.table_formats.file_io import properties_of
 
-#: Where the files of tables lie, as in the bucket behind a table of S3 Tables.
+#: The bucket of the tables' files, like the one that S3 Tables uses for a table.
 BUCKET = "tables"
 _MAP = MapType(18, StringType(), 19, StringType(), value_required=False)
 _TAGS = MapType(20, StringType(), 21, StringType(), value_required=False)
@@ -54,12 +54,12 @@ SCHEMA = Schema(
 
 
 def sequence(number: int) -> str:
-    """As long as S3's, and later for a larger number."""
+    """Return a sequence number as long as S3's, which sorts by ``number``."""
     return f"80e737d8b4d82f776affffffffffffffff00{number:016x}" + "0" * 46
 
 
 def live_row(one: SourceObject, number: int = 0, **changed: Any) -> dict[str, Any]:
-    """The row of an object in a bucket without versions."""
+    """Return the row of an object in an unversioned bucket."""
     return {
         "bucket": one.bucket,
         "key": one.key,
@@ -82,14 +82,14 @@ def live_row(one: SourceObject, number: int = 0, **changed: Any) -> dict[str, An
 
 
 def marker(one: SourceObject, number: int, **changed: Any) -> dict[str, Any]:
-    """The row of a delete marker above an object."""
+    """Return the row of a delete marker of an object."""
     given = {"is_delete_marker": True, "size": 0, "e_tag": None, "version_id": f"v{number}"}
     return live_row(one, number, **{**given, "object_tags": None, "user_metadata": None, **changed})
 
 
 @dataclass
 class LiveTable:
-    """A live inventory table; every ``add`` is a data file and a snapshot."""
+    """A live inventory table; every ``add`` writes data files and snapshots."""
 
     store: ObjectStore
     directory: Path
@@ -98,7 +98,7 @@ class LiveTable:
 
     @property
     def address(self) -> str:
-        """As ``listing`` names it behind ``inventory:``."""
+        """The address that follows ``inventory:`` in ``listing``."""
         return f"sql:{self._uri}#{self.namespace}.{self.name}"
 
     @property
@@ -110,18 +110,18 @@ class LiveTable:
         return load_catalog(CATALOG_NAME, type="sql", uri=self._uri, **properties_of(self.store))
 
     def make(self, schema: Schema = SCHEMA, location: str = "") -> None:
-        """The table, without a snapshot."""
+        """Create the table, without a snapshot."""
         catalog = self.catalog
         catalog.create_namespace_if_not_exists(self.namespace)
         usual = f"s3://{BUCKET}/0f01234c--table-s3/{self.name}"
         catalog.create_table((self.namespace, self.name), schema, location=location or usual)
 
     def load(self) -> Table:
-        """As it is now."""
+        """Return the current table."""
         return self.catalog.load_table((self.namespace, self.name))
 
     def add(self, *files: Iterable[Mapping[str, Any]]) -> int:
-        """Rows, each file of them as a data file; returns the snapshot's id."""
+        """Append each group of rows as a data file; return the id of the last snapshot."""
         table = self.load()
         schema = table.schema().as_arrow()
         with table.transaction() as transaction:

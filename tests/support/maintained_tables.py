@@ -1,4 +1,4 @@
-"""Tables of other writers, with files of many sizes: real ones, of the real libraries."""
+"""Tables of other writers with files of many sizes, created by the real libraries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _FILE_PATH_COLUMN = 2147483546
 
 
 class Named(NamedTuple):
-    """A file that a table names; nothing is there."""
+    """A file that a table names but that does not exist."""
 
     size: int
     rows: int = 10
@@ -39,11 +39,11 @@ class Named(NamedTuple):
 
 
 class IcebergLake:
-    """Tables in a catalog of this machine, whose files are in a store in memory.
+    """Tables in a local catalog, with their files in an in-memory store.
 
     Args:
-        directory: for the catalog.
-        now: UNIX seconds, for the store; snapshots have the time of the machine.
+        directory: the directory for the catalog.
+        now: the store's time in UNIX seconds; snapshots have the machine's time.
     """
 
     def __init__(self, directory: Path, now: float = 1_700_000_000.0) -> None:
@@ -73,7 +73,7 @@ class IcebergLake:
         )
 
     def name(self, table: Table, files: Iterable[Named]) -> list[str]:
-        """One commit that names these files; their paths."""
+        """Add these files in one commit; return their paths."""
         made = [self._file(table, one, DataFileContent.DATA) for one in files]
         transaction = table.transaction()
         with transaction.update_snapshot().fast_append() as producer:
@@ -90,7 +90,7 @@ class IcebergLake:
         of: str | None = None,
         content: DataFileContent = DataFileContent.POSITION_DELETES,
     ) -> None:
-        """One commit of delete files.
+        """Add delete files in one commit.
 
         Args:
             of: the only data file whose rows they delete.
@@ -136,7 +136,7 @@ class _DeleteManifest(ManifestWriterV2):
 
 
 class _DeleteFiles(_FastAppendFiles):
-    """pyiceberg writes no delete files; what it does to name data files is done to name these."""
+    """Adds delete files, which pyiceberg cannot, in the way in which it adds data files."""
 
     def new_manifest_writer(self, spec: PartitionSpec) -> _DeleteManifest:
         return _DeleteManifest(
@@ -145,7 +145,7 @@ class _DeleteFiles(_FastAppendFiles):
 
 
 def shelve(directory: Path, store: MemoryStore, prefix: str) -> None:
-    """Put what an engine wrote into a directory into a store, as old as it is there."""
+    """Copy the files that an engine wrote to a directory into a store, with their times."""
     for path in sorted(directory.rglob("*")):
         if path.is_file() and path.suffix != ".crc":
             key = f"{prefix}{path.relative_to(directory).as_posix()}"
@@ -153,11 +153,11 @@ def shelve(directory: Path, store: MemoryStore, prefix: str) -> None:
 
 
 class DeltaLines:
-    """A Delta log, line by line, for what delta-rs writes not.
+    """A Delta log written action by action, for what delta-rs cannot write.
 
     Args:
-        partition_columns: of the table.
-        configuration: its properties.
+        partition_columns: the table's partition columns.
+        configuration: the table's properties.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class DeltaLines:
         )
 
     def commit(self, *actions: Mapping[str, Any], at: float = 1_700_000_000.0) -> None:
-        """One version; its time is UNIX seconds."""
+        """Write a version with these actions and this time in UNIX seconds."""
         body = b"".join(json.dumps(one).encode() + b"\n" for one in actions)
         key = f"{self._prefix}_delta_log/{self._version:020}.json"
         self._store.seed(BUCKET, key, body, last_modified=at)
@@ -204,7 +204,7 @@ class DeltaLines:
 
 
 def added(path: str, size: int, rows: int = 10, **more: Any) -> dict[str, Any]:
-    """An action that adds a file; of ``deleted`` rows a deletion vector says so."""
+    """Return an action that adds a file; with ``deleted``, it has a deletion vector."""
     deleted = more.pop("deleted", 0)
     if deleted:
         more["deletionVector"] = {
@@ -226,16 +226,15 @@ def added(path: str, size: int, rows: int = 10, **more: Any) -> dict[str, Any]:
 
 
 class TableToMake(NamedTuple):
-    """One of the tables on which plans are compared with what became of them.
+    """A table on which plans are compared with their results.
 
     Attributes:
-        name: of the table.
+        name: name of the table.
         format: ``iceberg`` or ``delta``.
-        partitioned_by: as ``PARTITIONED BY`` of Spark has it; empty for none.
-        batches: rows of each file that is written, about 230 bytes a row; in each partition there
-            are as many files.
+        partitioned_by: the text of Spark's ``PARTITIONED BY``; empty for none.
+        batches: rows of each file, about 230 bytes a row; each partition has as many files.
         deletes: condition on rows that are deleted afterwards; empty for none.
-        properties: of the table.
+        properties: properties of the table.
     """
 
     name: str
@@ -246,7 +245,7 @@ class TableToMake(NamedTuple):
     properties: Mapping[str, str] = {}
 
 
-#: Columns of all of them; ``kind`` has a value that is hard to write into a path, and null.
+#: Columns of all these tables; ``kind`` has null, and a value that a path must encode.
 COLUMNS = "id BIGINT, kind STRING, at TIMESTAMP_NTZ, payload BINARY"
 _FEW = (40, 900, 300, 2_000, 150, 60, 3_500, 700)
 _MANY = (*_FEW, 9_000, 4_600, 5_000, 12_000, 20, 80, 6_500)

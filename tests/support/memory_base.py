@@ -1,4 +1,4 @@
-"""What tests arrange in the in-memory store and look at, and how it serves a request."""
+"""The part of the in-memory store that tests set up and inspect, and how it serves requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KINDS = {
 
 @dataclass
 class ManualClock:
-    """Time that moves only when a test says so; UNIX seconds."""
+    """A clock that only tests advance; UNIX seconds."""
 
     time: float = 1_700_000_000.0
 
@@ -53,8 +53,8 @@ class MemoryBase:
     """Buckets, hooks and counts of :class:`tests.support.memory_store.MemoryStore`.
 
     Attributes:
-        ignores: conditions that it takes and does not keep, as some servers do.
-        endpoint_url: one of AWS, unless a test has it otherwise.
+        ignores: conditions that it accepts but does not enforce, like some servers.
+        endpoint_url: an endpoint of AWS, unless a test changes it.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class MemoryBase:
         self.hooks = Hooks()
         self.calls: list[Call] = []
         self.denied: set[str] = set()
-        # Objects that this role may not read, or not now, by bucket and key.
+        # Objects that this role cannot read, permanently or for now, by bucket and key.
         self.unreadable: dict[tuple[str, str], QuarantineReason] = {}
         self._min_part_bytes = min_part_bytes
-        #: Whether the role has the right to tags.
+        #: True if the role may read tags.
         self.may_see_tags = True
         self._max_part_bytes = max_part_bytes
         self.page_size = page_size
@@ -90,15 +90,15 @@ class MemoryBase:
         self._lock = threading.RLock()
 
     def with_traits(self, traits: StoreTraits) -> Self:
-        """The same buckets, hooks and counts."""
+        """Return a store with these traits that shares buckets, hooks and counts."""
         store = copy.copy(self)
         store.traits = traits
         return store
 
-    # What tests arrange and look at; none of this is a request.
+    # What tests set up and inspect; none of this is a request.
 
     def add_bucket(self, name: str, *, versioned: bool = False) -> None:
-        """Make a bucket where needed; a versioned one stays versioned."""
+        """Create a bucket unless it exists; a versioned one stays versioned."""
         with self._lock:
             bucket = self._buckets.setdefault(name, Bucket(name))
             bucket.versioned = bucket.versioned or versioned
@@ -114,9 +114,9 @@ class MemoryBase:
         etag: str = "",
         restored_until: float = 0.0,
     ) -> SourceObject:
-        """Put an object there as some producer did; makes the bucket where needed.
+        """Put an object as a producer would; creates the bucket if needed.
 
-        With an ETag of its own it is as S3 keeps what was encrypted, or put in parts.
+        An explicit ETag is like that of an encrypted or multipart object on S3.
         """
         arrived = self.clock.now() if last_modified is None else last_modified
         one = stored(body, arrived, storage_class=storage_class)
@@ -129,35 +129,35 @@ class MemoryBase:
         return one.listed(bucket, key)
 
     def remove(self, bucket: str, key: str) -> None:
-        """Take an object away as some other program would."""
+        """Delete an object, as another program would."""
         with self._lock:
             self._buckets[bucket].remove(key)
 
     def rename(self, bucket: str, key: str, new_key: str) -> None:
-        """Copy an object with its metadata, and delete the first, as ``aws s3 mv`` does."""
+        """Copy an object with its metadata and delete the original, as ``aws s3 mv`` does."""
         with self._lock:
             there = self._buckets[bucket]
             there.set(new_key, there.objects[key])
             there.remove(key)
 
     def contents(self, bucket: str, prefix: str = "") -> dict[str, bytes]:
-        """The readable objects below a prefix, in key order."""
+        """Return the readable objects below a prefix, in key order."""
         with self._lock:
             objects = self._buckets[bucket].objects
             return {k: objects[k].body for k in sorted(objects) if k.startswith(prefix)}
 
     def noncurrent(self, bucket: str, key: str) -> list[bytes]:
-        """Versions behind the current one, or behind a delete marker; oldest first."""
+        """Return the noncurrent versions of a key, oldest first."""
         with self._lock:
             return [one.body for one in self._buckets[bucket].noncurrent.get(key, ())]
 
     def unfinished_uploads(self, bucket: str) -> dict[str, str]:
-        """Keys of the uploads that were neither completed nor aborted, by upload id."""
+        """Return upload id -> key of the uploads that were neither completed nor aborted."""
         with self._lock:
             return {id_: upload.key for id_, upload in self._buckets[bucket].uploads.items()}
 
     def count(self, *names: str, bucket: str | None = None, prefix: str = "") -> int:
-        """Requests of these names (any, when none is given) about keys below a prefix."""
+        """Count the requests with these names (all by default) for keys below a prefix."""
         with self._lock:
             return sum(
                 (not names or call.name in names)
@@ -167,7 +167,7 @@ class MemoryBase:
             )
 
     def snapshot(self) -> Mapping[str, int]:
-        """Requests by kind, and bytes moved."""
+        """Return the number of requests by kind, and the bytes transferred."""
         with self._lock:
             kinds = Counter(_KINDS.get(call.name, "PUT") for call in self.calls)
             return dict(kinds + self._moved)
@@ -190,9 +190,9 @@ class MemoryBase:
         return self._buckets[name]
 
     def _pinned(self, source: SourceObject, condition: Condition = Condition.READ) -> Stored:
-        """A source as this role's rights give it: as it was listed, where the condition is kept.
+        """Return a source that this role may read, as it was listed if the condition is enforced.
 
-        Where it is not, a client that knows of it compares the answer to a GET.
+        If it is not enforced, a client that knows this compares the answer to a GET.
         """
         there = self._bucket(source.bucket)
         compares = condition is Condition.READ and not self.traits.reads_if_match
@@ -216,7 +216,7 @@ class MemoryBase:
         return body
 
     def _arrived(self, name: str, bucket: str, key: str, body: bytes) -> bytes:
-        """What arrives of a body; a client sends a checksum or a signature of it along."""
+        """Return the body that arrives; a client also sends its checksum or signature."""
         self._moved["bytes_written"] += len(body)
         arrived = body
         for wire in self.hooks.wire:
@@ -227,7 +227,7 @@ class MemoryBase:
 
 
 class _Request:
-    """One request: hooks, lock, bucket. As a generator it would take twice as long."""
+    """The context of a request: hooks, lock, bucket. A generator would take twice as long."""
 
     __slots__ = ("_call", "_store")
 

@@ -1,4 +1,4 @@
-"""What the in-memory store keeps: buckets, objects and unfinished uploads."""
+"""The contents of the in-memory store: buckets, objects and unfinished uploads."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Stored:
 
     @property
     def attributes(self) -> Attributes | None:
-        """What S3 keeps of it beside its bytes."""
+        """The attributes that S3 stores with its bytes; None if there are none."""
         found = Attributes(self.encoding, pairs_of(self.metadata), pairs_of(self.tags))
         return None if found == Attributes() else found
 
     def with_attributes(self, given: Attributes | None) -> Stored:
-        """The same, as it was written with these."""
+        """Return the object with these attributes."""
         if given is None:
             return self
         tags = dict(given.tags or ())
@@ -72,7 +72,7 @@ class Stored:
 def stored(
     body: bytes, last_modified: float, *, storage_class: str = "STANDARD", content_type: str = ""
 ) -> Stored:
-    """An object as PutObject makes it: its ETag is the MD5 of its bytes."""
+    """Return an object as PutObject creates it: its ETag is the MD5 of its bytes."""
     etag = md5(body).hex()
     return Stored(body, etag, last_modified, storage_class, zlib.crc32(body), content_type)
 
@@ -82,9 +82,9 @@ class Bucket:
     """Objects by key, listed in UTF-8 order as S3 does.
 
     Attributes:
-        objects: current versions; a delete marker is no entry.
+        objects: current versions, without delete markers.
         noncurrent: earlier versions of a versioned bucket, oldest first.
-        completing: keys for which an upload is being completed at this moment.
+        completing: keys for which an upload is being completed right now.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Bucket:
     _sorted: list[str] | None = None
 
     def set(self, key: str, one: Stored) -> None:
-        # Characters are at most four bytes each.
+        # A character has at most four bytes, so short keys need no encoding.
         short = len(key) <= MAX_KEY_BYTES // 4 or len(key.encode()) <= MAX_KEY_BYTES
         assert key, "InvalidURI: a key has at least one byte"
         assert short, f"KeyTooLongError: {key[:40]}..."
@@ -108,7 +108,7 @@ class Bucket:
         self.objects[key] = one
 
     def remove(self, key: str) -> bool:
-        """Whether a delete marker stands there now, and the version stays behind it."""
+        """Delete a key; return whether this left a delete marker and kept the version."""
         if self.versioned:
             self._keep(key)
         del self.objects[key]
@@ -120,16 +120,16 @@ class Bucket:
         self.noncurrent.setdefault(key, []).append(self.objects[key])
 
     def page(self, prefix: str, start_after: str, size: int) -> tuple[list[SourceObject], bool]:
-        """At most ``size`` objects below a prefix, after a key; and whether there are more."""
+        """Return at most ``size`` objects below a prefix, after a key, and whether more follow."""
         first = start_after + "\0" if start_after else ""
         keys = list(islice(self._keys_from(prefix, first), size + 1))
         return [self.objects[key].listed(self.name, key) for key in keys[:size]], len(keys) > size
 
     def level_page(self, prefix: str, first: str, size: int) -> tuple[KeyPage, str]:
-        """At most ``size`` objects and common prefixes of one level, from a key on.
+        """Return at most ``size`` objects and common prefixes of one level, from a key on.
 
         Returns:
-            The page, and where the next one begins; empty after the last page.
+            The page, and the key at which the next one starts; empty after the last page.
         """
         objects: list[SourceObject] = []
         prefixes: list[str] = []
@@ -139,7 +139,7 @@ class Bucket:
             head, delimiter, _ = key[len(prefix) :].partition("/")
             if delimiter:
                 prefixes.append(prefix + head + "/")
-                # "0" follows "/": everything below that prefix is passed over.
+                # "0" follows "/", so this skips everything below that prefix.
                 first = prefix + head + "0"
             else:
                 objects.append(self.objects[key].listed(self.name, key))
@@ -152,7 +152,7 @@ class Bucket:
         return self.objects[key]
 
     def pinned(self, source: SourceObject) -> Stored:
-        """The source as it was listed, as If-Match makes sure."""
+        """Return the source if it is as listed, like a request with If-Match."""
         one = self.objects.get(source.key)
         if one is None or one.etag != source.etag:
             found = one.etag if one else "gone"
@@ -170,9 +170,9 @@ class Bucket:
     def uploads_page(
         self, prefix: str, after: tuple[str, float, str], size: int
     ) -> tuple[list[OpenUpload], tuple[str, float, str] | None]:
-        """At most ``size`` open uploads behind a place in S3's order; and the last one's place.
+        """Return at most ``size`` open uploads after a position in S3's order.
 
-        That place is None when the page is the last one.
+        Also returns the position of the last one; None on the last page.
         """
         places = sorted(
             place

@@ -1,4 +1,4 @@
-"""How tests see the requests of the in-memory store, and interrupt them."""
+"""Hooks by which tests observe and interrupt the requests of the in-memory store."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Literal
 class Call:
     """One request.
 
-    ``name`` is the port's method, but ``read_source`` and ``delete_source`` (one call per
-    object); listings are called once per page, and ``key`` is their prefix.
+    ``name`` is the port's method, except ``read_source`` and ``delete_source``, one call per
+    object. Listings are one call per page, with their prefix as ``key``.
     """
 
     name: str
@@ -26,16 +26,17 @@ class Crashed(BaseException):
 
 @dataclass
 class Hooks:
-    """Called before a request takes effect, and after one that succeeded, outside any lock.
+    """Functions that are called before a request takes effect and after it succeeded.
 
-    What a hook raises reaches the caller of the store: raised before, the request never
-    happened; raised after, it happened and its caller does not know. A hook may use the store.
+    They are called outside any lock and may use the store. What they raise reaches the caller of
+    the store: if raised before, the request never happened; if raised after, it happened but the
+    caller does not know.
 
     Attributes:
-        during: called while an upload is being completed: its conditions were looked at, and
-            nobody can read it yet. Whoever writes to its key now makes S3 answer 409.
-        wire: given the body of a write, and returns what arrives of it. The checksum that was
-            sent with it stays, so the store refuses what was damaged on its way.
+        during: called while an upload is being completed, after its conditions were checked and
+            before it is readable. Any write to its key now makes S3 answer 409.
+        wire: takes the body of a write, and returns what arrives. The checksum that was sent stays
+            the same, so the store refuses a damaged body.
     """
 
     before: list[Callable[[Call], None]] = field(default_factory=list)
@@ -46,10 +47,10 @@ class Hooks:
     def crash(
         self, when: Literal["before", "after"], name: str, *, nth: int = 1, prefix: str = ""
     ) -> None:
-        """Die before or after the nth request of this name, and of keys with this prefix.
+        """Die before or after the nth request with this name and a key with this prefix.
 
-        A dead process asks for nothing any more: every later request raises Crashed too, so
-        that clean-up code of the caller cannot run. :meth:`clear` brings up a new process.
+        A dead process sends nothing: every later request raises Crashed as well, so cleanup code of
+        the caller has no effect. :meth:`clear` starts a new process.
         """
         seen = 0
         dead = False

@@ -1,8 +1,9 @@
-"""Tables with a key, merged in memory: the product's merges without a Spark.
+"""Tables with a key, merged in memory: the product's merges without Spark.
 
-What is the product's own: which of both tables is merged first, with which number, what is looked
-at before, the statements. What stands in for Spark: outputs as rows, the winner of each key, and
-an engine that carries the statements out by the commit rules of Iceberg and of Delta.
+The product's own code decides which of the two tables is merged first, with which number and after
+which checks, and writes the statements. Replaced are Spark's parts: reading outputs as rows, the
+last record of each key, and an engine that runs the statements by the commit rules of Iceberg and
+Delta.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ _ARRIVED, _OF_KEY, _OUTCOME = "__upsert_arrived", "__upsert_records", "__upsert_
 
 
 class SparkFailed(Exception):
-    """What Spark was to read is gone; the job ends, and the next run's does the same again."""
+    """Files that Spark should read are gone: the job fails, and the next run's job tries again."""
 
 
 @dataclass
 class Session:
-    """Views by name, and how the rows of an output are read."""
+    """Views by name, and a function that reads the rows of an output."""
 
     read: Callable[[str], list[Row]]
     views: dict[str, Frame] = field(default_factory=dict)
@@ -58,7 +59,7 @@ class Session:
 
 @dataclass
 class Frame:
-    """Rows, with as much of Spark's interface as the product asks for."""
+    """Rows, with the part of Spark's interface that the product uses."""
 
     sparkSession: Session  # noqa: N815 - Spark's
     rows: list[Row]
@@ -67,14 +68,14 @@ class Frame:
         return self
 
     def unpersist(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is cached."""
 
     def createTempView(self, name: str) -> None:  # noqa: N802 - Spark's
         self.sparkSession.views[name] = self
 
 
 class Shape(NamedTuple):
-    """One of a keyed table's two tables: what stands there, and its columns."""
+    """One of a keyed table's two tables, and its columns."""
 
     table: Table
     columns: list[StructType]
@@ -85,9 +86,9 @@ class MemoryEngine:
     """Implements :class:`compactor_spark.upsert.engines.Engine`.
 
     Attributes:
-        tables: by name; the table of keys beside each.
-        session: where views are made.
-        ask: called before each request with its name; what it returns does the request.
+        tables: tables by name, with their key tables.
+        session: the session of the views.
+        ask: performs each request; called with its name and a function that sends it.
         without: conditions that are left out.
     """
 
@@ -165,7 +166,7 @@ class MemoryEngine:
         return Seen(state.uuid, state.location, state.last, at, columns[-1], said, state.fault)
 
     def _merged(self, name: str, at: int | None, statement: Callable[[str], str]) -> Files:
-        """What the table has after the statement; nobody sees it yet."""
+        """Return the table's files after the statement, before they are committed."""
         there, columns = self.tables[name]
 
         def merge() -> Files:
@@ -180,7 +181,7 @@ class MemoryEngine:
         return made
 
     def _has(self, table: DeltaTable, token: Token) -> bool:
-        """Delta does not run a transaction again whose number it has."""
+        """Return whether Delta skips this transaction because it has its number."""
         said, _ = table.transactions.get(token.log_id, (0, 0))
         return TableGuard.NUMBER not in self.without and said >= token.number
 
@@ -234,10 +235,10 @@ class _Clause(NamedTuple):
 def carry_out(
     statement: str, before: Sequence[Row], views: Mapping[str, Frame], columns: Sequence[str]
 ) -> list[tuple[Any, ...]]:
-    """The rows of a table after a MERGE of the product.
+    """Return the rows of a table after a MERGE of the product.
 
     Raises:
-        AssertionError: it is no statement that the product writes, or two rows match one.
+        AssertionError: the product writes no such statement, or two rows match one.
     """
     head, *clauses = statement.split(" WHEN ")
     view = re.fullmatch(r"MERGE INTO \S+ t USING (\S+) s ON (.*)", head)
@@ -274,11 +275,11 @@ def _clause(text: str) -> _Clause:
     return _Clause(not negated, condition or "", not unwanted, bool(deletes), values)
 
 
-# What stands in for Spark's jobs.
+# Replacements of Spark's jobs.
 
 
 class _Winners:
-    """In place of :mod:`compactor_spark.upsert.winners`."""
+    """Replaces :mod:`compactor_spark.upsert.winners`."""
 
     @staticmethod
     def read_records(session: Session, outputs: Outputs, wanted: StructType) -> Frame:
@@ -338,17 +339,17 @@ class _Winners:
 
 
 def _rank(row: Row, key: UpsertKey, *more: str) -> list[tuple[bool, Any]]:
-    """Null is the smallest of all."""
+    """Return a row's sort key, in which null is the smallest value."""
     values = [row[name] for name in (*key.rank, *more)]
     return [(value is not None, 0 if value is None else value) for value in values]
 
 
 @contextmanager
 def without_spark(schema: StructType) -> Iterator[None]:
-    """For the length of the block the product's merges of outputs with this schema need no Spark.
+    """Make the product merge outputs with this schema without Spark within the block.
 
     Args:
-        schema: of all outputs, with source and position.
+        schema: the schema of all outputs, with source and position.
     """
     assert {SOURCE_KEY, POSITION} <= set(schema.names)
 

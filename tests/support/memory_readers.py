@@ -1,6 +1,6 @@
-"""The readers' table in memory, by the rules of Glue: no condition on partitions, batches of 100.
+"""The readers' table in memory, by Glue's rules: no conditions on partitions, batches of 100.
 
-A query engine of its own stands beside it: it plans by the catalog, and reads the objects later.
+With a simple query engine, which plans from the catalog and reads the objects later.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class MemoryReaders:
     """Implements :class:`compactor.readers.reader_catalog.ReaderCatalog`.
 
     Attributes:
-        before_change: called before partitions are changed: whatever others do meanwhile.
-        refuse: partitions that are not changed, and why.
+        before_change: called before partitions are changed, to do what others do meanwhile.
+        refuse: partitions whose change is refused, with the reason.
     """
 
     made: dict[str, Any] | None = None
@@ -69,7 +69,7 @@ class MemoryReaders:
 
 
 def planned(catalog: MemoryReaders, store: MemoryStore) -> list[tuple[str, str]]:
-    """The objects that a query over the whole table would read, as an engine plans it."""
+    """Return the objects that a query over the whole table reads, as an engine plans it."""
     found: list[tuple[str, str]] = []
     for entry in catalog.partitions.values():
         bucket, _, prefix = entry.location.removeprefix("s3://").partition("/")
@@ -87,7 +87,7 @@ def planned(catalog: MemoryReaders, store: MemoryStore) -> list[tuple[str, str]]
 
 
 def read(plan: Sequence[tuple[str, str]], store: MemoryStore) -> Counter[int]:
-    """The records of a plan's objects; one that is gone ends the query, as it does in engines."""
+    """Return the records of a plan's objects; a missing one fails the query, as in engines."""
     found: Counter[int] = Counter()
     for bucket, key in plan:
         found += records_in(store.get(bucket, key))
@@ -95,7 +95,7 @@ def read(plan: Sequence[tuple[str, str]], store: MemoryStore) -> Counter[int]:
 
 
 def shown(catalog: MemoryReaders, store: MemoryStore) -> Counter[int]:
-    """The records that a query reads now."""
+    """Return the records that a query reads now."""
     return read(planned(catalog, store), store)
 
 

@@ -1,4 +1,4 @@
-"""A table of what is pending, in memory, with the conditions of the real one; and what starts runs.
+"""The registry in memory, with the conditions of the real one, and the starter of executions.
 
 registry = MemoryRegistry()
 registry.hook = lambda step: ...       called before and after each request; may raise
@@ -36,7 +36,7 @@ Hook = Callable[[str], None]
 
 
 def _nothing(step: str) -> None:
-    """The hook that does nothing."""
+    """Do nothing; the default hook."""
 
 
 @dataclass(slots=True)
@@ -178,13 +178,13 @@ class MemoryRegistry:
 
 @dataclass
 class MemoryExecutions:
-    """Implements :class:`.registry_ports.Executions`, as Step Functions keeps names.
+    """Implements :class:`.registry_ports.Executions`, with names as unique as in Step Functions.
 
     Attributes:
-        now: gives the time.
-        running: names and inputs of those that go on.
-        ended: names of those that are over; failed: of these, that did not come to their end.
-        order: all that were started, in order.
+        now: returns the time.
+        running: names and inputs of running executions.
+        ended: names of ended executions; failed: those of them that failed.
+        order: names of all executions, in the order of their start.
     """
 
     now: Callable[[], float]
@@ -213,7 +213,7 @@ class MemoryExecutions:
         return ExecutionState.FAILED if name in self.failed else ExecutionState.ENDED
 
     def end(self, name: str, *, failed: bool = False) -> None:
-        """An execution is over."""
+        """End an execution."""
         self.running.pop(name, None)
         self.ended.add(name)
         if failed:

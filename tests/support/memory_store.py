@@ -1,9 +1,9 @@
-"""A strict in-memory S3: what the protocol tests stand on.
+"""A strict in-memory S3, which the protocol tests use.
 
-It honours every condition that :mod:`compactor.ports` speaks of (servers on PyPI ignore some),
-shows no upload before it is completed, answers 409 to two concurrent completions of one key, checks
-part sizes, ETags and checksums, puts delete markers in versioned buckets, and answers a mistake in
-the caller with AssertionError, as S3 would with a 400.
+It enforces every condition that :mod:`compactor.ports` mentions (servers on PyPI ignore some),
+shows no upload before it is completed, answers 409 to concurrent completions of one key, checks
+part sizes, ETags and checksums, puts delete markers in versioned buckets, and raises AssertionError
+for mistakes of the caller, for which S3 would answer 400.
 
     store = MemoryStore(ManualClock(1_700_000_000.0))
     store.seed("logs", "day=1/a.json", b"{}\\n", last_modified=1_699_000_000.0)
@@ -49,11 +49,11 @@ class MemoryStore(MemoryBase):
     """Implements :class:`compactor.ports.TaggedStore`; thread safe.
 
     Args:
-        clock: gives the arrival times of what is written.
-        min_part_bytes: S3 refuses smaller parts, except the last.
-        max_part_bytes: and larger ones.
-        page_size: keys in one page of a listing.
-        whole_bytes: sources up to this size come whole, larger ones in chunks.
+        clock: gives the time of writes.
+        min_part_bytes: smaller parts are refused, except the last.
+        max_part_bytes: larger parts are refused.
+        page_size: number of keys in a page of a listing.
+        whole_bytes: sources up to this size are read whole, larger ones in chunks.
         chunk_bytes: size of a chunk.
     """
 
@@ -108,7 +108,7 @@ class MemoryStore(MemoryBase):
         one = self._buckets[source.bucket].objects.get(source.key)
         if one is None or one.etag != source.etag:
             return None
-        # To whom may not see tags S3 does not say that there are any.
+        # S3 does not show that there are tags to a role that may not read them.
         return (one if self.may_see_tags else replace(one, tags={})).attributes
 
     def sees_tags(self, source: SourceObject) -> bool:
@@ -263,13 +263,13 @@ class MemoryStore(MemoryBase):
         parts: Sequence[StoredPart],
         crc32: int | None,
     ) -> Stored:
-        """What an upload will be, once all conditions of its completion hold."""
+        """Check the conditions of a completion; return the object that the upload becomes."""
         upload = there.upload(key, upload_id)
         where = f"s3://{there.name}/{key}"
         if key in there.completing:
             raise _conflict(there, key, upload_id)
         if key in there.objects and Condition.PUBLISH not in self.ignores:
-            # The upload stays, as it does on S3, until somebody aborts it.
+            # The upload stays open, as on S3, until it is aborted.
             raise AlreadyExists(where)
         body, etag = upload.assemble(parts, self._min_part_bytes)
         found = zlib.crc32(body)
@@ -299,7 +299,7 @@ class MemoryStore(MemoryBase):
         markers = 0
         absent = set[str]()
         for source in sources:
-            # DeleteObjects is not atomic: a crash may fall between any two keys.
+            # DeleteObjects is not atomic: a crash may come between any two keys.
             with self._request("delete_source", source.bucket, source.key) as there:
                 one = there.objects.get(source.key)
                 if one is None:
@@ -318,7 +318,7 @@ class MemoryStore(MemoryBase):
     def put_tags(self, bucket: str, key: str, tags: Mapping[str, str]) -> None:
         with self._request("put_tags", bucket, key) as there:
             assert len(tags) <= 10, "BadRequest: Object tags cannot be greater than 10"
-            # No version of its own, and neither ETag nor date change.
+            # Tagging creates no version, and changes neither ETag nor date.
             there.objects[key] = replace(there.existing(key), tags=dict(tags))
 
     def _read(self, source: SourceObject) -> bytes:
@@ -326,7 +326,7 @@ class MemoryStore(MemoryBase):
             return self._sent(self._pinned(source).body)
 
     def _compares_on_delete(self) -> bool:
-        """True when an overwritten source stays: by the condition, or by HEAD just before."""
+        """True if a delete keeps an overwritten source, by its condition or by a HEAD before it."""
         many, one = Condition.DELETE_MANY, Condition.DELETE_ONE
         if self.traits.deletes_many:
             return many not in self.ignores
@@ -340,14 +340,14 @@ def _range_of(body: bytes, start: int, length: int) -> bytes:
 
 
 def _conflict(there: Bucket, key: str, upload_id: str) -> TransientStoreError:
-    """S3's 409. It wants all parts once more, so nobody may rely on those that are there."""
+    """Return S3's 409 and drop the upload: after it all parts must be uploaded again."""
     there.uploads.pop(upload_id, None)
     where = f"complete upload s3://{there.name}/{key}"
     return TransientStoreError(f"{where}: ConditionalRequestConflict")
 
 
 class _Chunks:
-    """A body to be read once, when asked for, and before the next one is asked for."""
+    """A body in chunks that is read lazily, once, and before the next body is requested."""
 
     def __init__(self, read: Callable[[], bytes], size: int) -> None:
         self._read = read

@@ -1,7 +1,7 @@
-"""Tables in memory, by the commit rules of Iceberg and of Delta.
+"""Tables in memory, with the commit rules of Iceberg and Delta.
 
-A table's data files are outputs in a :class:`MemoryStore`, or files of its own that a rewrite or
-another writer made. What a table holds is read from them as a query engine would.
+A table's data files are outputs in a :class:`MemoryStore`, or its own files, which a rewrite or
+another writer created. The table's rows are read from them as by a query engine.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tests.support.memory_store import MemoryStore
 
 Reader = Callable[[bytes], Sequence[int]]
 ADDRESS = "glue:lake.events"
-#: What commits do, as Iceberg calls it.
+#: Operations of commits, by Iceberg's names.
 APPEND, REWRITE = "append", "replace"
 _METADATA_KEPT = 12
 
 
 class TableGuard(StrEnum):
-    """A condition that a table's client can be made to leave out."""
+    """A condition that a table's client can leave out."""
 
     COMMIT_IF_UNCHANGED = "condition of the table's commit"
     NUMBER = "look at the table's number before each commit"
@@ -36,12 +36,12 @@ class TableGuard(StrEnum):
 
 @dataclass(frozen=True)
 class Files:
-    """What one state of a table is made of.
+    """The files of one state of a table.
 
     Attributes:
-        outputs: by bucket and key.
-        own: files of the table's own.
-        deletes: rows that are deleted without a new file: name of the file, and the row.
+        outputs: outputs, as bucket and key.
+        own: the table's own files.
+        deletes: rows that are deleted without a new file, as name of the file and row.
     """
 
     outputs: frozenset[tuple[str, str]] = frozenset()
@@ -50,11 +50,11 @@ class Files:
 
     @property
     def names(self) -> frozenset[str]:
-        """Of all files, as metadata has them."""
+        """The names of all files in the metadata."""
         return frozenset(map(uri_of, self.outputs)) | self.own
 
     def without(self, names: Collection[str]) -> Files:
-        """The same without some files, and what was deleted of them."""
+        """Return the state without some files and their deleted rows."""
         return Files(
             frozenset(one for one in self.outputs if uri_of(one) not in names),
             frozenset(one for one in self.own if one not in names),
@@ -63,7 +63,7 @@ class Files:
 
 
 def uri_of(place: tuple[str, str]) -> str:
-    """What metadata calls an output."""
+    """Return the name of an output in the metadata."""
     bucket, key = place
     return f"s3://{bucket}/{key}"
 
@@ -77,7 +77,7 @@ class _Node:
 
 @dataclass(frozen=True)
 class _Change:
-    """What a commit did: names of files that it removed and added, with their rows."""
+    """The changes of a commit: names of removed and added files, with their row counts."""
 
     operation: str
     removed: Mapping[str, int]
@@ -92,13 +92,13 @@ class _Change:
 
 
 class MemoryTable:
-    """What both kinds share: files, and what is read from them.
+    """What both formats share: files, and the rows that are read from them.
 
     Attributes:
-        uuid: of the table that stands there; empty where none does.
-        own: rows of the table's own files; of a table without a key, numbers of records.
-        numbers: by snapshot, or version, up to which entry the commit said that it has everything.
-        forgot: a rewrite that nothing tells of any more.
+        uuid: the table's UUID; empty if it does not exist.
+        own: rows of the table's own files; record numbers if the table has no key.
+        numbers: the last published entry, by snapshot or version.
+        forgot: True once the metadata no longer shows some rewrite.
         poison: records whose outputs do not fit the table before ``takes_all`` is set.
     """
 
@@ -119,15 +119,15 @@ class MemoryTable:
         raise NotImplementedError
 
     def change(self, files: Files, operation: str) -> None:
-        """A commit on top of what is there."""
+        """Commit files on top of the current state."""
         raise NotImplementedError
 
     def records(self) -> Counter[Any]:
-        """Every row that a query finds, and how often."""
+        """Return every row that a query finds, with its count."""
         return self.records_of(self.files)
 
     def records_of(self, files: Files) -> Counter[Any]:
-        """The rows of one state of the table."""
+        """Return the rows of one state of the table."""
         found: Counter[Any] = Counter()
         for place in files.outputs:
             found.update(self._of_output(place))
@@ -143,7 +143,7 @@ class MemoryTable:
         return self._read(body)
 
     def written(self, records: Sequence[Any]) -> str:
-        """A new file of the table's own."""
+        """Write a new file of the table's own; return its name."""
         name = f"own-{next(self._names)}"
         self.own[name] = tuple(records)
         return name
@@ -155,14 +155,14 @@ class MemoryTable:
         self.change(replace(self.files, own=self.files.own | {name}), APPEND)
 
     def rewrite(self) -> None:
-        """The same records in one new file."""
+        """Rewrite all records into one new file."""
         self.change(self.rewritten(), REWRITE)
 
     def rewritten(self) -> Files:
         return Files(own=frozenset({self.written(list(self.records().elements()))}))
 
     def delete(self, row: Any, *, in_place: bool) -> None:
-        """Delete a row that is there, without a new file or with one in place of the old."""
+        """Delete an existing row, either in place or by replacing its file."""
         files = self.files
         name, rows = next((name, rows) for name, rows in self._each(files) if row in rows)
         if in_place:
@@ -174,26 +174,26 @@ class MemoryTable:
         self.change(replace(kept, own=own), "overwrite")
 
     def overwrite(self, records: Sequence[Any]) -> None:
-        """These records instead of all others."""
+        """Replace all records by these."""
         self.change(Files(own=frozenset({self.written(records)})), "overwrite")
 
     def _each(self, files: Files) -> Iterator[tuple[str, list[Any]]]:
-        """Names of files, and the rows that a query finds in each."""
+        """Yield the names of files, with the rows that a query finds in each."""
         held = [(uri_of(place), self._of_output(place)) for place in sorted(files.outputs)]
         held += [(name, self.own[name]) for name in sorted(files.own)]
         for name, rows in held:
             yield name, [row for row in rows if (name, row) not in files.deletes]
 
     def forget(self, kept: Files) -> None:
-        """Delete the outputs that the table was given, and that nothing of it names any more."""
+        """Delete the outputs that the table once had and no longer names."""
         for bucket, key in self.given - kept.outputs:
             self.s3.remove(bucket, key)
         self.given &= kept.outputs
 
     def _counted(self, names: Iterable[str], files: Files) -> dict[str, int]:
-        """Rows of files, as their metadata has them; those of outputs are remembered."""
+        """Return the row counts of files in the metadata; those of outputs are cached."""
         for place in files.outputs:
-            # Of one that is not there the metadata says what its writer said.
+            # For a missing output the metadata keeps its writer's count.
             if uri_of(place) not in self._rows and place[1] in self.s3.contents(place[0]):
                 self._rows[uri_of(place)] = len(self._of_output(place))
         return {one: self._rows[one] if one in self._rows else len(self.own[one]) for one in names}
@@ -203,7 +203,7 @@ class MemoryTable:
 
 
 class IcebergTable(MemoryTable):
-    """Snapshots with parents and sequence numbers, properties, one pointer swapped at a time."""
+    """Snapshots with parents and sequence numbers, properties, and one pointer that is swapped."""
 
     def __init__(self, s3: MemoryStore, read: Reader) -> None:
         super().__init__(s3, read)
@@ -235,7 +235,7 @@ class IcebergTable(MemoryTable):
     def commit(
         self, base: int | None, files: Files, properties: dict[str, str], operation: str = APPEND
     ) -> int:
-        """A new snapshot on top of one; refused when the table is at another one."""
+        """Add a snapshot on top of ``base``; refused if the table is at another one."""
         if base != self.current:
             raise TableConflict("the table is at another snapshot")
         before = self.files
@@ -255,18 +255,21 @@ class IcebergTable(MemoryTable):
         return made
 
     def _log(self) -> None:
-        """The metadata as it is becomes an earlier one; a table keeps so many."""
+        """Add the current metadata to the log of earlier ones, which has a limited length."""
         metadata = {name: node.snapshot for name, node in self.snapshots.items()}
         self.earlier = [metadata, *self.earlier][:_METADATA_KEPT]
 
     # What others do.
 
     def expire(self) -> None:
-        """Only the current snapshot stays, and only its files."""
+        """Expire all but the current snapshot and its files."""
         self.expire_these(name for name in [*self.snapshots] if name != self.current)
 
     def expire_these(self, names: Iterable[int], *, by_pyiceberg: bool = False) -> None:
-        """These snapshots, and the files of no other; pyiceberg forgets who their children are."""
+        """Expire these snapshots and their unreferenced files.
+
+        If by pyiceberg, the remaining snapshots also lose the id of an expired parent.
+        """
         self._log()
         for name in names:
             self.forgot |= self.snapshots.pop(name).change.operation != APPEND
@@ -277,7 +280,7 @@ class IcebergTable(MemoryTable):
         self.forget(Files(outputs=named))
 
     def go_back(self) -> bool:
-        """Roll back to the snapshot before; False where it is not there."""
+        """Roll back to the parent snapshot; return False if it does not exist."""
         parent = self.snapshots[self.current].snapshot.parent if self.current is not None else None
         if parent not in self.snapshots:
             return False
@@ -288,7 +291,7 @@ class IcebergTable(MemoryTable):
     # What metadata says.
 
     def current_of(self, at: int, wanted: Callable[[str], bool]) -> CurrentFiles:
-        """Raises TransientStoreError where that snapshot has expired since."""
+        """Return the files of a snapshot; raises TransientStoreError if it has expired since."""
         if at not in self.snapshots:
             raise TransientStoreError(f"snapshot {at} is gone: look again")
         files = self.snapshots[at].files
@@ -337,7 +340,7 @@ class DeltaTable(MemoryTable):
     def commit(
         self, version: int, files: Files, transactions: dict[str, int], operation: str = APPEND
     ) -> None:
-        """Create a version, refused where it is there."""
+        """Create a version; refused if it exists."""
         if version != len(self.versions):
             raise TableConflict(f"version {version} is there")
         self._counted((), files)
@@ -347,7 +350,7 @@ class DeltaTable(MemoryTable):
         self.given |= files.outputs
 
     def expire(self) -> None:
-        """VACUUM of all that only earlier versions name."""
+        """Delete the files that only earlier versions name, like VACUUM."""
         self.forget(self.files)
         earlier = {name for version in self.versions for name in version.own}
         for name in earlier - self.files.own:
@@ -355,7 +358,7 @@ class DeltaTable(MemoryTable):
             self.own.pop(name, None)
 
     def go_back(self) -> bool:
-        """RESTORE the version before; False where there is none, or its files are gone."""
+        """Restore the previous version; return False if there is none or its files are gone."""
         if len(self.versions) < 2:
             return False
         wanted = self.versions[-2]
@@ -370,7 +373,7 @@ class DeltaTable(MemoryTable):
     # What the log says.
 
     def current_of(self, at: int, wanted: Callable[[str], bool]) -> CurrentFiles:
-        """A file with a deletion vector is another one than without."""
+        """Return the files of a version; with a deletion vector a file counts as another one."""
         named = self._named(self.versions[at])
         found = CurrentFiles({one for one in named if wanted(one)})
         found.partly = {
@@ -390,7 +393,7 @@ class DeltaTable(MemoryTable):
             history.take(change.told(f"version {version}", history))
 
     def _named(self, files: Files) -> dict[str, int]:
-        """Files by name and deletion vector, and the rows that are left of each."""
+        """Return name with deletion vector -> remaining rows, for each file."""
         counted = self._counted(files.names, files)
         taken: dict[str, list[str]] = {}
         for name, row in files.deletes:
@@ -403,7 +406,7 @@ class DeltaTable(MemoryTable):
 
 
 def state_of(table: IcebergTable | DeltaTable, log_id: str) -> TableState | None:
-    """The table as it is now, and the number that it says for this log; None where none stands."""
+    """Return the current table and its number for this log; None if there is no table."""
     if not table.uuid:
         return None
     found = _iceberg_state if isinstance(table, IcebergTable) else _delta_state
@@ -440,10 +443,10 @@ def _state(
 def commit_with_number(
     table: IcebergTable | DeltaTable, at: int | None, files: Files, log_id: str, number: int
 ) -> object:
-    """A commit on what was read at a snapshot, or version, that says how far the table is.
+    """Commit files with a number, on top of the snapshot or version that was read.
 
     Returns:
-        The snapshot, or the version, that it made.
+        The new snapshot or version.
 
     Raises:
         TableConflict: the table is at another one.
@@ -464,7 +467,7 @@ def commit_with_number(
 
 
 def ancestors_of(table: IcebergTable | DeltaTable) -> Iterator[tuple[int, Files]]:
-    """The states that the present one was made from, newest first, as far as there are any."""
+    """Yield the known ancestors of the current state, newest first, itself included."""
     if isinstance(table, IcebergTable):
         at = table.current
         while at in table.snapshots:
@@ -480,7 +483,7 @@ def ancestors_of(table: IcebergTable | DeltaTable) -> Iterator[tuple[int, Files]
 
 
 def holdings_of(table: IcebergTable | DeltaTable, outputs: Collection[str]) -> Holdings:
-    """Which of these outputs a table has; see :class:`compactor.sinks.table_catalog.Holdings`."""
+    """Return which outputs a table has; see :class:`compactor.sinks.table_catalog.Holdings`."""
     number: int | None = 0
     seen: set[str] = set()
     for at, files in ancestors_of(table):
@@ -495,7 +498,7 @@ def holdings_of(table: IcebergTable | DeltaTable, outputs: Collection[str]) -> H
 
 
 def now_at(table: IcebergTable | DeltaTable) -> int | None:
-    """The snapshot, or the version, that the table is at."""
+    """Return the current snapshot or version of a table."""
     return table.current if isinstance(table, IcebergTable) else len(table.versions) - 1
 
 
@@ -504,11 +507,11 @@ class MemoryCatalog:
     """Implements :class:`compactor.sinks.table_catalog.TableCatalog`.
 
     Attributes:
-        table: in memory.
-        ask: called before each request with its name; what it returns does the request.
+        table: the table in memory.
+        ask: performs each request; called with its name and a function that sends it.
         without: conditions that are left out.
         misfits: why an output does not fit, by its key.
-        believed: of a publisher that looks at the table's number once: what it takes it for.
+        believed: the table's number as cached by a publisher that reads it only once.
     """
 
     table: IcebergTable | DeltaTable
@@ -596,7 +599,7 @@ class MemoryCatalog:
             raise TableConflict("it is another table")
         before = there.files
         added = Counter((one.bucket, one.key) for one in files)
-        # One file named twice is read twice; here its records are counted by a file of its own.
+        # A file that is named twice is read twice; a copy of it makes its records count twice.
         twice = [place for place in added if place in before.outputs]
         own = before.own | {self._copy(place) for place in twice}
         after = replace(before, outputs=before.outputs | added.keys(), own=own)
@@ -614,6 +617,6 @@ class MemoryCatalog:
 
 
 def unanswered(request: Callable[[], object]) -> object:
-    """A request that is done, and whose answer is lost."""
+    """Send a request and lose its answer."""
     request()
     raise TransientStoreError("no answer")

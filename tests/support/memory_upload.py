@@ -1,4 +1,4 @@
-"""Multipart uploads of the in-memory store, under S3's rules."""
+"""Multipart uploads of the in-memory store, with S3's rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Part(NamedTuple):
 
 
 class Assembled(NamedTuple):
-    """What an upload becomes."""
+    """The object that an upload becomes."""
 
     body: bytes
     etag: str
@@ -29,7 +29,7 @@ class Assembled(NamedTuple):
 
 @dataclass(slots=True)
 class Upload:
-    """A multipart upload: nobody can read its parts before it is completed."""
+    """A multipart upload, whose parts cannot be read before it is completed."""
 
     key: str
     content_type: str
@@ -48,7 +48,7 @@ class Upload:
         return StoredPart(number, digest.hex(), len(body), zlib.crc32(body))
 
     def assemble(self, listed: Sequence[StoredPart], min_part_bytes: int) -> Assembled:
-        """These parts as one object, under S3's rules for CompleteMultipartUpload."""
+        """Assemble these parts into one object, by S3's rules for CompleteMultipartUpload."""
         assert listed, "MalformedXML: an upload has at least one part"
         numbers = [part.number for part in listed]
         assert numbers == sorted(set(numbers)), f"InvalidPartOrder: {numbers}"

@@ -1,7 +1,7 @@
-"""Sources that lose records, or glue them, where a rule of the formats is missing.
+"""Sources whose records are lost or glued if a rule of the formats is missing.
 
-Each is what real software wrote. What must be seen is said by hand: how many records there are,
-and what kind of fault ``compactor verify --deep`` finds where they were joined nevertheless.
+Real software wrote each of them. The expectations are written by hand: the number of records, and
+the kind of fault that ``compactor verify --deep`` finds if they were joined nevertheless.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 
 class Misread(NamedTuple):
-    """Sources by name, and the kind of fault that joining them naively makes.
+    """Sources by name, and the kind of fault that joining them naively causes.
 
     Attributes:
-        headed: the first row of each names its columns, as somebody declared.
+        headed: the settings declare that the first row of each is a header.
     """
 
     sources: tuple[tuple[str, bytes], ...]

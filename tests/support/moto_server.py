@@ -1,4 +1,4 @@
-"""A moto S3 server in this process, on a free port, without a line of log per request.
+"""A moto S3 server in this process, on a free port, without logging each request.
 
 moto 5.2.5 ignores some conditions (the ETag of DeleteObjects, CopySourceIfMatch, a wrong
 CRC32). What depends on those is tested on the in-memory store, and by the parameters sent.
@@ -16,10 +16,9 @@ from moto.moto_server.threaded_moto_server import ThreadedMotoServer
 
 @contextmanager
 def moto_server() -> Iterator[str]:
-    """Its endpoint URL, with nothing in it; the server ends with the context.
+    """Yield the endpoint URL of an empty server that ends with the context.
 
-    What moto holds belongs to the process: a second server within the context would empty
-    the first.
+    moto's state is global to the process: a second server within the context would empty the first.
     """
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     moto_api_backend.reset()

@@ -1,9 +1,9 @@
-"""Detection and framing without any rule for what is not certain.
+"""Detection and framing without the rules for uncertain content.
 
-All guards of the formats are taken out together: what starts like JSON is JSON lines, a first
-line of a ``.csv`` is a header unless a field in it is a number or an ISO date, everything else
-is text. What is recorded as decided of a table stays right. Sums and manifests are right, as they
-were when records were lost this way: only a reader of the outputs as others read them shows it.
+All guards of the formats are removed together: content that starts like JSON is JSON lines, the
+first line of a ``.csv`` is a header unless it has a number or an ISO date as a field, and the rest
+is text. Recorded decisions about tables stay right, and so do checksums and manifests: only reading
+the outputs as other programs do shows the lost records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DATA = re.compile(rb"[+-]?\d+(?:\.\d+)?|\d{4}-\d\d-\d\d(?:[T ].*)?")
 
 
 def naive_detect(head: bytes, key: str, **_: object) -> Detected | None:
-    """The format by the first byte and the name."""
+    """Return the format by the first byte and the name."""
     head = head.removeprefix(_BOM)
     if not head:
         return None
@@ -40,7 +40,7 @@ def naive_detect(head: bytes, key: str, **_: object) -> Detected | None:
 
 
 class NaiveFramer:
-    """Leaves the header out wherever it stands first; adds a missing last newline."""
+    """Drops the header if it is the first line, and adds a missing last newline."""
 
     def __init__(self, header: bytes) -> None:
         self._header = header
@@ -69,16 +69,16 @@ class NaiveFramer:
 
 
 def naive_framer(signature: Signature, **_: object) -> NaiveFramer:
-    """A framer for any signature."""
+    """Return a framer for any signature."""
     return NaiveFramer(signature.header)
 
 
 @contextmanager
 def without_rules(*, headed: bool = False) -> Iterator[None]:
-    """For the length of the block, nothing is left alone because it is not certain.
+    """Within the block, make the product compact uncertain content as well.
 
     Args:
-        headed: what was decided of the first rows of tables.
+        headed: the decision about the first rows of tables.
     """
 
     def table_of(*_: object) -> TableDialect:

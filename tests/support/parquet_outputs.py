@@ -1,4 +1,4 @@
-"""Committed and published Parquet outputs, as the Spark job leaves them, made without Spark."""
+"""Committed and published Parquet outputs like those of the Spark job, created without Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FACTS = {
 
 
 def parquet(table: pa.Table, **given: object) -> bytes:
-    """A Parquet object."""
+    """Return a table as a Parquet object."""
     body = io.BytesIO()
     pq.write_table(table, body, **given)
     return body.getvalue()
@@ -44,7 +44,7 @@ def commit_rows(
     rejects: Rejects | None = None,
     **given: object,
 ) -> Commit:
-    """One output with these rows: its commit in the partition's log, and published."""
+    """Commit and publish one output with these rows; return its commit."""
     rows_in = table.num_rows + (rejects.records if rejects is not None else 0)
     log = CommitLog(store, settings, partition)
     state = log.load()

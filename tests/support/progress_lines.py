@@ -1,13 +1,13 @@
-"""What a process says on standard error besides how far it is."""
+"""Removes progress lines from a process's standard error."""
 
 from __future__ import annotations
 
 import re
 
-# A command that takes longer than ten seconds says so where there is no terminal.
+# A command without a terminal prints its progress every ten seconds.
 _PROGRESS = re.compile(r"^(?!compactor: ).* \(\d+ s\)\n", re.MULTILINE)
 
 
 def without_progress(err: str) -> str:
-    """Standard error without the lines that come every ten seconds."""
+    """Return standard error without the progress lines."""
     return _PROGRESS.sub("", err)

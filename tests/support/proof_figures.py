@@ -1,4 +1,4 @@
-"""What tests leave for ``make proof``: figures by name, and how soon each guard was missed."""
+"""Figures of tests for ``make proof``, and how soon the removal of each guard was noticed."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 
 def leave(directory: Path, name: str, figures: Mapping[str, Any]) -> None:
-    """Figures of one kind, as ``NAME.json``."""
+    """Write figures of one kind to ``NAME.json``."""
     (directory / f"{name}.json").write_text(json.dumps(figures), encoding="utf-8")
 
 
 def note_mutation(directory: Path, kind: str, guard: str, schedules: int) -> None:
-    """A guard was taken out, and it took so many schedules until that was noticed.
+    """Record how many schedules it took to notice that a guard was removed.
 
     Args:
-        directory: of the figures.
-        kind: of the schedules; each has a file of its own, ``mutations-KIND.json``.
-        guard: its name.
-        schedules: that were played, the one that noticed included.
+        directory: the directory of the figures.
+        kind: the kind of schedules, each with its own file ``mutations-KIND.json``.
+        guard: the guard's name.
+        schedules: the number of schedules, including the one that noticed.
     """
     path = directory / f"mutations-{kind}.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

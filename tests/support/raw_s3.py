@@ -1,4 +1,4 @@
-"""A server that sends whatever bytes a test makes up, in pieces and at times that the test sets."""
+"""A server that sends any bytes, in pieces and at times that the test chooses."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Piece = bytes | float | None
 
 @dataclass
 class RawS3:
-    """Where the server is, and what it was asked.
+    """A running server, and the requests that it got.
 
     Attributes:
-        asked: how often for which path.
-        connections: that were made to it.
+        asked: number of requests by path.
+        connections: number of connections.
     """
 
     url: str
@@ -34,11 +34,12 @@ class RawS3:
 def raw_s3(
     answer: Callable[[str, int], Sequence[Piece]], tls: ssl.SSLContext | None = None
 ) -> Iterator[RawS3]:
-    """A server on a free port.
+    """Run a server on a free port.
 
     Args:
-        answer: what is sent for a path that is asked for so often, this time included.
-        tls: to speak it.
+        answer: returns the pieces to send for a path and its number of requests so far, this one
+            included.
+        tls: the TLS context; None for plain HTTP.
     """
     listening = socket.create_server(("127.0.0.1", 0), backlog=512)
     scheme = "http" if tls is None else "https"
@@ -64,13 +65,13 @@ def raw_s3(
     try:
         yield server
     finally:
-        # Closing alone does not wake who accepts.
+        # Closing alone does not wake a thread that waits in accept.
         listening.shutdown(socket.SHUT_RDWR)
         listening.close()
 
 
 def _asked(connection: socket.socket) -> Iterator[str]:
-    """The path of each request, none of which has a body."""
+    """Yield the path of each request; requests have no body."""
     waiting = b""
     while piece := connection.recv(65_536):
         waiting += piece
@@ -80,7 +81,7 @@ def _asked(connection: socket.socket) -> Iterator[str]:
 
 
 def _sent(connection: socket.socket, pieces: Sequence[Piece]) -> bool:
-    """Whether the connection goes on."""
+    """Send the pieces; return whether the connection stays open."""
     for piece in pieces:
         if piece is None:
             return False

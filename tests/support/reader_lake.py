@@ -1,4 +1,4 @@
-"""Sources, real runs over them, and what the catalog shows of both, on moto."""
+"""Sources, real runs, and what the catalog shows of sources and outputs, on moto."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MARKER = "_compactor/compacted/readers/table.json"
 
 
 def run_of(given: Path) -> subprocess.Popen[bytes]:
-    """A run of an input, in processes that can be killed together."""
+    """Start a run with this input, in processes that can be killed together."""
     command = [sys.executable, "-m", "compactor", "run", "--workers", "1", "--input", str(given)]
     return subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
@@ -51,7 +51,7 @@ def run_of(given: Path) -> subprocess.Popen[bytes]:
 
 
 class Lake:
-    """Sources, what was put of them, and an engine that reads the table."""
+    """Sources, the records put so far, and an engine that reads the table."""
 
     def __init__(self, directory: Path, table: str = "glue:lake.logs") -> None:
         self.directory = directory
@@ -60,7 +60,7 @@ class Lake:
         self.glue = boto3.client("glue")
         self.put: set[int] = set()
         self.queries = 0
-        # Put since a run came to its end: visible as soon as one has switched, or not yet.
+        # Records put since the last completed run: they may be visible already or not yet.
         self.late: set[int] = set()
         for bucket in ("my-logs", "my-lake"):
             self.s3.create_bucket(Bucket=bucket)
@@ -68,7 +68,7 @@ class Lake:
         (directory / "input.json").write_text(json.dumps({**self.input, "clean_up": "keep"}))
 
     def add(self, day: str, objects: int) -> None:
-        """New sources of five records each."""
+        """Put new sources of five records each."""
         for _ in range(objects):
             ids = range(len(self.put), len(self.put) + 5)
             body = "".join(json.dumps({"id": one}) + "\n" for one in ids)
@@ -77,11 +77,11 @@ class Lake:
             self.put |= set(ids)
 
     def run(self) -> subprocess.Popen[bytes]:
-        """A run in processes of its own."""
+        """Start a run in its own processes."""
         return run_of(self.directory / "input.json")
 
     def plan(self) -> list[tuple[str, str]]:
-        """The objects of a query over the whole table."""
+        """Return the objects of a query over the whole table."""
         return [
             one
             for location, input_format in self.shown()
@@ -89,11 +89,11 @@ class Lake:
         ]
 
     def shown(self) -> Iterator[tuple[str, str]]:
-        """Location and input format of each partition in the catalog."""
+        """Yield location and input format of each partition in the catalog."""
         return shown_by(self.glue, "lake", "logs")
 
     def read(self, plan: list[tuple[str, str]]) -> tuple[int, set[int]]:
-        """How many records DuckDB reads of these objects, and which."""
+        """Return how many records DuckDB reads from these objects, and which."""
         self.queries += 1
         place = self.directory / f"query-{self.queries}"
         place.mkdir()
@@ -111,7 +111,7 @@ class Lake:
         assert self.read(self.plan()) == (len(self.put), self.put)
 
     def watch(self, running: subprocess.Popen[bytes], known: set[int]) -> None:
-        """Query until a run has ended: nothing known is lost, and nothing doubled."""
+        """Query until a run has ended, and check that no record is lost or doubled."""
         before = self.queries
         while running.poll() is None:
             count, ids = self.read(self.plan())
@@ -120,7 +120,7 @@ class Lake:
         assert self.queries > before, "nobody asked while it ran"
 
     def die(self, seconds: float) -> set[int]:
-        """Late sources, and a run that is killed; returns what was known before."""
+        """Put late sources and kill a run over them; return the records known before."""
         known = set(self.put)
         self.add(DAYS[0], 3)
         running = self.run()
@@ -134,7 +134,7 @@ class Lake:
         return known
 
     def clean_up(self) -> int:
-        # The table is not among them: that there is one, the state says.
+        # Without the table: clean-up must learn of it from the state.
         given = {name: value for name, value in self.input.items() if name != "reader_table"}
         settings = Settings.from_input(given)
         store = S3Store(make_client(None))
@@ -147,7 +147,7 @@ class Lake:
         return deleted
 
     def forget_grace(self) -> None:
-        """Nobody waits an hour here."""
+        """Set the grace period to 0, so that tests need not wait for an hour."""
         body = json.loads(self.s3.get_object(Bucket="my-lake", Key=MARKER)["Body"].read())
         told = json.dumps({**body, "grace_seconds": 0}).encode()
         self.s3.put_object(Bucket="my-lake", Key=MARKER, Body=told)
@@ -157,7 +157,7 @@ class Lake:
 def reader_lake(
     directory: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Lake] = Lake
 ) -> Iterator[tuple[Lake, str]]:
-    """A lake on a moto of its own, and that one's URL."""
+    """Yield a lake on its own moto, and the URL of that."""
     with moto_server() as url:
         named: dict[str, Any] = {
             "AWS_ACCESS_KEY_ID": "test",

@@ -21,7 +21,7 @@ LINE = '{{"id": "{}"}}'
 
 
 class Lake:
-    """A world whose outputs and sources are read by a table."""
+    """A world with a readers' table over its sources and outputs."""
 
     def __init__(self, **given: Any) -> None:
         defaults: dict[str, Any] = {
@@ -45,7 +45,7 @@ class Lake:
         return outcome
 
     def run(self, *, refreshes: bool = False) -> Receipt:
-        """One worker, which refreshes as far as the settings name a table."""
+        """Run one worker, which refreshes the table only if asked."""
         self.world.runs += 1
         settings = self.world.settings
         run = PartitionRun(
@@ -66,7 +66,7 @@ class Lake:
             self.world.add(name, LINE)
 
     def clean_up(self) -> int:
-        """One clean-up; how many sources are gone by it."""
+        """Clean up once; return how many sources were deleted."""
         self.world.runs += 1
         run = self.world.clean_up_run(readers=ReaderGate(lambda _: self.catalog))
         receipt = record_clean_up(run, CleanUpReceipt(run.path, run.run_id))

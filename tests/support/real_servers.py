@@ -1,11 +1,11 @@
-"""S3 servers as processes of their own, each with an empty store of its own.
+"""S3 servers in separate processes, each with its own empty store.
 
     with real_server("versitygw") as server:
         client = make_client(server.endpoint_url)
 
-versitygw is a gateway that keeps objects in files, and honours most of what S3 promises.
-ministack emulates AWS; it honours what versitygw lacks, and publishes no upload of ours.
-:mod:`tests.support.server_differences` has the whole of it.
+versitygw is a gateway that stores objects in files, and keeps most of S3's promises. ministack
+emulates AWS; it keeps those that versitygw lacks, but cannot publish our uploads. The complete list
+is in :mod:`tests.support.server_differences`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tests.support.server_differences import Condition, strict
 
 __all__ = ["REAL_SERVERS", "RealServer", "Unavailable", "real_server"]
 
-# What tests/conftest.py puts into the environment of every test.
+# The credentials that tests/conftest.py sets for every test.
 _ACCESS_KEY, _SECRET_KEY = "testing", "testing"
 _HOST = "127.0.0.1"
 _START_SECONDS = 240
 _STOP_SECONDS = 10
 _LOWEST_PORT, _PORTS, _EACH = 12_000, 18_000, 60
 _ports = (_LOWEST_PORT + (os.getpid() * _EACH + number) % _PORTS for number in range(_PORTS))
-# The server ends when its standard input closes, and so never outlives whoever started it.
+# The server ends when its standard input closes, so it never outlives its parent.
 _SUPERVISED = '"$@" & server=$!; cat; kill $server; wait $server'
 
 
@@ -43,7 +43,7 @@ class RealServer:
     """A running server.
 
     Attributes:
-        strict: what it honours as S3 does.
+        strict: the conditions that it enforces like S3.
     """
 
     endpoint_url: str
@@ -64,7 +64,7 @@ def _versitygw(directory: Path, port: int) -> _Start:
     objects, versions, metadata = (directory / name for name in ("objects", "versions", "metadata"))
     for place in (objects, versions, metadata):
         place.mkdir()
-    # Beside the objects and not in extended attributes, which not every file system has.
+    # Metadata is stored in files: not every file system has extended attributes.
     places = ["--sidecar", str(metadata), "--versioning-dir", str(versions), str(objects)]
     listen = ["--quiet", "--keep-alive", "--port", f"{_HOST}:{port}"]
     keys = {"ROOT_ACCESS_KEY": _ACCESS_KEY, "ROOT_SECRET_KEY": _SECRET_KEY}
@@ -92,10 +92,10 @@ REAL_SERVERS = tuple(_STARTS)
 
 @contextmanager
 def real_server(name: str) -> Iterator[RealServer]:
-    """A server of this name on a free port; it and what it stored end with the context.
+    """Run a server of this name on a free port; its store is deleted with the context.
 
     Raises:
-        Unavailable: it cannot be had on this machine; says why.
+        Unavailable: it is not available on this machine; gives the reason.
     """
     with _running(name, _STARTS[name]) as url:
         yield RealServer(url, _ACCESS_KEY, _SECRET_KEY, name, strict(name))
@@ -103,10 +103,10 @@ def real_server(name: str) -> Iterator[RealServer]:
 
 @contextmanager
 def dynamodb_local() -> Iterator[str]:
-    """The URL of an empty DynamoDB Local, which ends with the context.
+    """Yield the URL of an empty DynamoDB Local, which ends with the context.
 
     Raises:
-        Unavailable: it cannot be had on this machine; says why.
+        Unavailable: it is not available on this machine; gives the reason.
     """
     with _running("dynamodb-local", _dynamodb_local) as url:
         yield url
@@ -143,9 +143,9 @@ def _running(name: str, starts: Callable[[Path, int], _Start]) -> Iterator[str]:
 
 
 def _free_port() -> int:
-    """One that is still free when the server comes to it.
+    """Return a port that will still be free when the server binds it.
 
-    Below those that the system gives to connections, and other processes begin with others.
+    It is below the system's ephemeral ports, and other processes start from other ports.
     """
     for port in _ports:
         with contextlib.suppress(OSError), socket.create_server((_HOST, port)):

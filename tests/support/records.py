@@ -1,7 +1,6 @@
 """Sources of every format, and a reader of records that shares no code with the compactor.
 
-A record is what a query engine would see: a line; of JSON, the value; of CSV, the line and the
-header above it.
+A record is what a query engine would see: a line; for JSON a value; for CSV a line with its header.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ class Made:
     """One generated source.
 
     Attributes:
-        name: last segment of its key.
+        name: the last segment of its key.
         plain: its decompressed bytes.
         stored: its bytes on S3.
-        records: what is in it.
+        records: its records.
         damaged: it cannot be read, and must be left alone.
     """
 
@@ -43,7 +42,7 @@ class Made:
 
 
 def read_object(key: str, stored: bytes) -> Records:
-    """The records of one object, told by its name and its bytes."""
+    """Return the records of one object, by its name and bytes."""
     plain = decoded(stored).removeprefix(BOM)
     if key.removesuffix(".gz").removesuffix(".zst").endswith(".csv"):
         header, _, body = plain.partition(b"\n")
@@ -54,7 +53,7 @@ def read_object(key: str, stored: bytes) -> Records:
 
 
 def decoded(stored: bytes) -> bytes:
-    """Decompressed as the bytes themselves tell."""
+    """Return the decompressed bytes; the compression is detected from the bytes."""
     if stored.startswith(b"\x1f\x8b"):
         return gzip.decompress(stored)
     if stored.startswith(b"\x28\xb5\x2f\xfd"):
@@ -64,7 +63,7 @@ def decoded(stored: bytes) -> bytes:
 
 
 def lines(body: bytes) -> list[bytes]:
-    """The lines of a body, without their line feeds."""
+    """Return the lines of a body, without their line feeds."""
     return body.removesuffix(b"\n").split(b"\n") if body else []
 
 
@@ -108,7 +107,7 @@ def _canonical(value: object) -> bytes:
     return json.dumps(value, sort_keys=True).encode()
 
 
-# What sources hold.
+# The content of sources.
 
 _strings = st.text(st.sampled_from("ab{}[]\",:\\'é日\n\t 0"), max_size=8)
 _scalars = st.one_of(st.none(), st.booleans(), st.integers(-9, 99), _strings)
@@ -137,7 +136,7 @@ def _text(draw: st.DrawFn) -> tuple[str, bytes, Records]:
     some = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=12).map(
         str.encode
     )
-    # Lines of an access log may hold any bytes; a quote at the end must not stay open.
+    # Lines of an access log may have any bytes, but no quote that is still open at the end.
     stamp = b"a - - [31/Jan/2026:12:00:00 +0000] t"
     found = draw(st.lists(some, min_size=1, max_size=5))
     texts = [stamp + line.replace(b'"', b"'") + b"." for line in found]
@@ -169,7 +168,7 @@ def _csv(draw: st.DrawFn) -> tuple[str, bytes, Records]:
     header = draw(st.sampled_from([b"id,name", b"id,name,kind", b'"id",b']))
     end = draw(_breaks)
     row = st.sampled_from([b"1,a", b'2,"a,b"', b'3,"two\nlines"', b"4,\xc3\xa9", b"5", b""])
-    # Only a first row with others of another kind below it is certain to be a header.
+    # A first row is only certain to be a header if rows of other types follow.
     rows = [b"1,a", *draw(st.lists(row, max_size=4))]
     plain = end.join([header, *rows]) + draw(_ends)
     body = plain.partition(b"\n")[2]
@@ -196,7 +195,7 @@ def _cloudtrail(draw: st.DrawFn) -> tuple[str, bytes, Records]:
 def _undelimited(draw: st.DrawFn) -> tuple[str, bytes, Records]:
     values = draw(st.lists(_objects, min_size=2, max_size=5))
     texts = [json.dumps(value) for value in values]
-    # The first line must show two objects; behind them a line break may stand anywhere.
+    # The first line must have two objects; after them line breaks may be anywhere.
     gaps = ["", *(draw(st.sampled_from(["", " ", "\n", " \n"])) for _ in texts[2:])]
     text = texts[0] + "".join(gap + one for gap, one in zip(gaps, texts[1:], strict=True))
     plain = (text + draw(st.sampled_from(["", "\n", " "]))).encode()
@@ -219,7 +218,7 @@ def _members_of(plain: bytes, cut: int) -> bytes:
 
 @st.composite
 def made(draw: st.DrawFn) -> Made:
-    """A source of any format and compression, sometimes damaged."""
+    """Generate a source of any format and compression, sometimes damaged."""
     if draw(st.integers(0, 7)) == 0:
         name, plain, records = draw(_uncertain)
         return Made(name, plain, plain, records, damaged=True)
@@ -243,14 +242,14 @@ def made(draw: st.DrawFn) -> Made:
 
 
 def lines_of_json(count: int, seed: int = 0) -> bytes:
-    """About 100 bytes a line, each different."""
+    """Return distinct lines of JSON, about 100 bytes each."""
     chance = random.Random(seed)
     rows = ({"n": n, "seed": seed, "text": chance.randbytes(30).hex()} for n in range(count))
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
 
 def all_records(contents: Sequence[tuple[str, bytes]]) -> Records:
-    """The records of several objects."""
+    """Return the records of several objects."""
     total: Records = Counter()
     for key, stored in contents:
         total += read_object(key, stored)

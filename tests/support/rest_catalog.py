@@ -1,9 +1,9 @@
-"""A REST catalog of Iceberg in this process: the protocol over pyiceberg's catalog in a file.
+"""An Iceberg REST catalog in this process: the protocol on top of pyiceberg's SQLite catalog.
 
     with rest_catalog(directory) as catalog: ...
 
-No server of the protocol is to be had as a package that could stand here. Requirements and updates
-are checked and applied by pyiceberg itself, which compares and swaps as a catalog does.
+There is no suitable server in a package. pyiceberg itself checks requirements and applies updates,
+with compare-and-swap as in a catalog.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _STATUS: Mapping[type[Exception], HTTPStatus] = {
 _NAMESPACE = re.compile(r"/v1/namespaces/([^/]+)")
 _TABLES = re.compile(r"/v1/namespaces/([^/]+)/tables")
 _TABLE = re.compile(r"/v1/namespaces/([^/]+)/tables/([^/]+)")
-# Levels of a namespace stand behind one another with this between them.
+# The separator of a namespace's levels.
 _LEVELS = "\x1f"
 
 
 class _Catalog:
-    """What is asked of a catalog, as the protocol has it.
+    """The catalog's side of the protocol.
 
     Attributes:
-        commits: which kinds of requirement each commit had.
+        commits: the types of requirements of each commit.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -80,7 +80,7 @@ class _Catalog:
             if found:
                 names = [part for one in found.groups() for part in unquote(one).split(_LEVELS)]
                 return HTTPStatus.OK, does(tuple(names), body)
-        # Reports of how long things took.
+        # Reports of metrics are ignored.
         return HTTPStatus.NO_CONTENT, None
 
     def _namespace(self, name: tuple[str, ...], _: bytes) -> object:
@@ -107,11 +107,11 @@ class _Catalog:
         return {**_shown(staged), "metadata-location": None}
 
     def _commit(self, name: tuple[str, ...], body: bytes) -> object:
-        # Java's client leaves out what the path says.
+        # Java's client omits what is in the path.
         said = {"namespace": name[:-1], "name": name[-1]}
         asked = CommitTableRequest.model_validate({"identifier": said, **json.loads(body)})
         self.commits.append({one.type for one in asked.requirements})
-        # It is known by its name alone: one that is made with its first commit is not there yet.
+        # Only the name is passed: a table that its first commit creates does not exist yet.
         table: Any = _Named(name)
         done = self._tables.commit_table(table, asked.requirements, asked.updates)
         return {
@@ -121,7 +121,7 @@ class _Catalog:
 
 
 class _Named:
-    """All that a catalog asks of a table that changes."""
+    """The only part of a table that a catalog needs for a commit."""
 
     def __init__(self, name: tuple[str, ...]) -> None:
         self._name = name
@@ -140,11 +140,11 @@ def _shown(table: Table) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RestCatalog:
-    """A catalog that is served.
+    """A running catalog.
 
     Attributes:
-        uri: of the service.
-        commits: which kinds of requirement each commit had.
+        uri: URI of the service.
+        commits: the types of requirements of each commit.
     """
 
     uri: str
@@ -153,7 +153,7 @@ class RestCatalog:
 
 @contextmanager
 def rest_catalog(directory: Path) -> Iterator[RestCatalog]:
-    """Serve a new catalog whose tables lie below a directory; it ends with the context."""
+    """Serve a new catalog with its tables below a directory; it ends with the context."""
     catalog = _Catalog(directory)
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,7 +1,7 @@
 """Runs pytest and ends all its processes, however it ends: ``python -m tests.support.runner …``.
 
-On Linux this process adopts whatever its descendants leave: servers, Java and workers in
-sessions of their own, which an interrupt of the terminal does not reach.
+On Linux this process adopts the orphans of its descendants: servers, Java and workers in their own
+sessions, which an interrupt from the terminal does not reach.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import time
 from pathlib import Path
 
 _SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl(2)
-# For fixtures to end what they started.
+# Time for fixtures to end what they started.
 _GRACE_SECONDS = 15.0
 _INTERRUPTED = 130
 
 
 def main() -> int:
-    """The exit code of pytest."""
+    """Run pytest; return its exit code."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for one in (signal.SIGINT, signal.SIGTERM):
         signal.signal(one, signal.default_int_handler)
-    # In a session of its own, so that an interrupt comes once, and not to every test's processes.
+    # In its own process group, so that only this process gets an interrupt, and passes it on once.
     pytest = subprocess.Popen([sys.executable, "-m", "pytest", *sys.argv[1:]], process_group=0)
     try:
         return _exit_code(pytest.pid)
@@ -39,7 +39,7 @@ def main() -> int:
 
 
 def _exit_code(pid: int) -> int:
-    """Wait for a process, and for whatever was adopted: tests look for processes that are gone."""
+    """Wait for a process, and reap adopted ones: tests check that processes are gone."""
     while True:
         ended, status = os.wait()
         if ended == pid:
@@ -56,7 +56,7 @@ def _interrupt(group: int) -> None:
 
 
 def _kill_descendants() -> None:
-    """Kill until none is left: those of a killed one become children of this process."""
+    """Kill children until none is left: orphans of a killed one become children of this process."""
     while children := _children(os.getpid()):
         for pid in children:
             with contextlib.suppress(ProcessLookupError):

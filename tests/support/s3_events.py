@@ -1,4 +1,4 @@
-"""What S3 sends about its objects, as each way of delivery writes it."""
+"""S3's event messages, in the form of each delivery channel."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ def _moment(seconds: float) -> str:
 
 
 def notification(key: str, name: str = "ObjectCreated:Put", **given: Any) -> str:
-    """The body of a notification of one object, as a queue has it."""
+    """Return the body of a notification of one object in a queue."""
     return json.dumps({"Records": [record(key, name, **given)]})
 
 
 def record(key: str, name: str = "ObjectCreated:Put", **given: Any) -> dict[str, Any]:
-    """One record of such a body."""
+    """Return one record of such a body."""
     one: dict[str, Any] = {
         "key": quote_plus(key, safe="/"),
         "sequencer": given.get("sequencer", "0055AED6"),
@@ -44,7 +44,7 @@ def record(key: str, name: str = "ObjectCreated:Put", **given: Any) -> dict[str,
 
 
 def bridged(key: str, kind: str = "Object Created", **given: Any) -> str:
-    """The same by EventBridge."""
+    """Return the event of one object as EventBridge sends it."""
     one = {"key": key, "size": given.get("size", 10), "etag": given.get("etag", "e" * 32)}
     one["sequencer"] = given.get("sequencer", "0055AED6")
     if given.get("version"):
@@ -69,7 +69,7 @@ def bridged(key: str, kind: str = "Object Created", **given: Any) -> str:
 
 
 def by_topic(body: str) -> str:
-    """A body in the envelope of SNS."""
+    """Return a body in the envelope of SNS."""
     return json.dumps({"Type": "Notification", "MessageId": "1", "Message": body})
 
 
@@ -86,7 +86,7 @@ TEST_EVENT = json.dumps(
 
 
 def queued(messages: Iterable[str]) -> dict[str, Any]:
-    """The event of SQS that a function gets; ids count from ``m0``."""
+    """Return the SQS event that a function gets; message ids count from ``m0``."""
     return {
         "Records": [
             {"messageId": f"m{number}", "body": body, "eventSource": "aws:sqs"}

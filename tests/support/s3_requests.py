@@ -1,4 +1,4 @@
-"""A store on a scripted S3, and what tests ask of it."""
+"""A store on a scripted S3, and the requests of its tests."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from compactor.s3.store import S3Store, make_client
 from tests.support.scripted_s3 import Answer, Asked
 
 MIB = 1024 * 1024
-# Of a multipart object, so that it says nothing of the bytes that a test sends.
+# The ETag of a multipart object, which is not a checksum of the bytes that a test sends.
 ETAG = "0123456789abcdef0123456789abcdef-3"
 SOURCE = SourceObject("bucket", "logs/a.json", ETAG, 5, 0.0)
 PARTS = (StoredPart(1, "etag-1", 5 * MIB), StoredPart(2, "etag-2", 7))
 
 
 class NoTime:
-    """A clock that only waiting moves on, and at once: by so many seconds as are waited for."""
+    """A clock that advances only by waits, which return immediately."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -37,7 +37,7 @@ class NoTime:
         return stopped.is_set()
 
     def patience(self, deadline_seconds: float = 120.0) -> Patience:
-        """The longest wait each time, instead of a random one."""
+        """Return a patience that always waits longest, instead of a random time."""
         return Patience(deadline_seconds, self.clock, self.pause, jitter=lambda longest: longest)
 
 
@@ -53,7 +53,7 @@ def only(bodies: Iterator[SourceBody]) -> SourceBody:
 
 
 def sends_ranges_of(content: bytes) -> Callable[[Asked], Answer]:
-    """Answers a GET as S3 does, with or without Range."""
+    """Return a handler that answers a GET as S3 does, with or without Range."""
 
     def answer(asked: Asked) -> Answer:
         wanted = re.fullmatch(r"bytes=(\d+)-(\d+)", asked.headers.get("range", ""))
@@ -74,7 +74,7 @@ def complete(store: S3Store, crc32: int | None = 0) -> None:
 
 
 def deletes(asked: Asked, /, **codes: str) -> Answer:
-    """Answers DeleteObjects as S3 does; ``codes`` are errors, by key."""
+    """Answer DeleteObjects as S3 does; ``codes`` are errors, by key."""
     parts = []
     for key in re.findall(r"<Key>(.*?)</Key>", asked.body.decode()):
         if key in codes:

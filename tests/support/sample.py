@@ -1,16 +1,16 @@
-"""Which part of many generated cases ``make test`` runs; ``make proof`` runs all.
+"""Which sample of many generated cases ``make test`` runs; ``make proof`` runs all.
 
-Always the same one, so that a red build is red again, and a green one says something of the change.
+It is always the same one, so that results are repeatable and depend only on the change.
 """
 
 from __future__ import annotations
 
 import os
 
-#: A number that it has plays the part of that number, of a million.
+#: Environment variable with the number of another sample to run, of a million.
 VARIABLE = "COMPACTOR_SAMPLE"
 
 
 def sample() -> int:
-    """The number of the part to play; 0 unless somebody asks for another."""
+    """Return the number of the sample to run; 0 by default."""
     return int(os.environ.get(VARIABLE, "0"))

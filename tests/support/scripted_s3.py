@@ -1,4 +1,4 @@
-"""An HTTP server that answers as a test scripts it, and remembers what it was asked."""
+"""An HTTP server that answers as a test scripts it, and records its requests."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer. Of the body only ``sent`` bytes are sent, if given, before the end.
+    """One answer. If ``sent`` is given, the connection closes after that many bytes of the body.
 
-    Status 0 is no answer at all: the connection ends.
+    Status 0 closes the connection without an answer.
     """
 
     status: int = 200
@@ -34,7 +34,7 @@ class Answer:
 
 
 def refusal(status: int, code: str, message: str = "") -> Answer:
-    """An error as S3 tells it."""
+    """Return an error as S3 sends it."""
     told = escape(message or f"message of {code}")
     body = f"<Error><Code>{escape(code)}</Code><Message>{told}</Message></Error>"
     return Answer(status, body.encode(), {"Content-Type": "application/xml"})
@@ -42,14 +42,14 @@ def refusal(status: int, code: str, message: str = "") -> Answer:
 
 @dataclass
 class ScriptedS3:
-    """Where the server is, what it answers, and what it was asked."""
+    """The server's URL, its answers, and the requests that it got."""
 
     url: str = ""
     answer: Callable[[Asked], Answer] = lambda asked: Answer()
     asked: list[Asked] = field(default_factory=list)
 
     def always(self, answer: Answer) -> None:
-        """Give this answer to whatever is asked."""
+        """Give this answer to every request."""
         self.answer = lambda asked: answer
 
     @property
@@ -60,12 +60,12 @@ class ScriptedS3:
 
 @contextmanager
 def scripted_s3() -> Iterator[ScriptedS3]:
-    """A server on a free port; it ends with the context."""
+    """Run a server on a free port; it ends with the context."""
     script = ScriptedS3()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        # Head and body in one piece: of two, the second waits 40 ms for the client's word.
+        # Head and body are sent together: otherwise the body waits 40 ms for the client's ACK.
         wbufsize = -1
 
         def serve(self) -> None:
@@ -86,7 +86,7 @@ def scripted_s3() -> Iterator[ScriptedS3]:
             if not answer.status:
                 self.close_connection = True
                 return
-            # The server's own date goes only where a test gives none.
+            # The server's own date is only sent if the test gives none.
             own_date = "Date" not in answer.headers
             (self.send_response if own_date else self.send_response_only)(answer.status)
             for name, value in answer.headers.items():

@@ -1,10 +1,10 @@
-"""What other projects made and the tests run against, fetched and built once, below build/servers.
+"""Third-party servers and jars for the tests, fetched and built once, below build/servers.
 
-    python -m tests.support.server_builds      all of them, before the tests need them
+    python -m tests.support.server_builds      builds all of them before the tests need them
 
-Each version is pinned: Python packages and jars by hash in servers/*.txt, those of a
-server in servers/*.sha256, Go modules by the checksum database of Go. What is there is not fetched
-again; a new version gets a new directory.
+Each version is pinned: Python packages and jars by hash in servers/*.txt, those of a server in
+servers/*.sha256, Go modules by Go's checksum database. Existing builds are not fetched again; a new
+version gets a new directory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _BUILT = _ROOT / "build" / "servers"
 _LOCKS = Path(__file__).with_name("servers")
 _VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-# From 1.21 on Go fetches the newer Go that a module asks for.
+# Since 1.21, Go fetches the newer Go that a module requires.
 _USABLE_GO = (1, 21)
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _BUILD_SECONDS = 900
@@ -38,11 +38,11 @@ _LAST_LINES = 400
 
 
 class Unavailable(Exception):
-    """This machine has not what the server is made of, or cannot reach it; says which."""
+    """This machine lacks what the server needs, or cannot reach it; the message says which."""
 
 
 def versitygw() -> Path:
-    """The program; compiling it takes a minute or two, once.
+    """Return the program; the first time, compiling it takes a minute or two.
 
     Raises:
         Unavailable: Go is missing, or its module proxy is out of reach.
@@ -56,19 +56,19 @@ def versitygw() -> Path:
 
 
 def ministack() -> Path:
-    """A Python that has the package, with dependencies that the project's own may not have.
+    """Return a Python with the package, in its own environment because dependencies conflict.
 
     Raises:
-        Unavailable: the package index is out of reach.
+        Unavailable: the package index cannot be reached.
     """
     return _python_with("ministack") / "bin" / "python"
 
 
 def dynamodb_local() -> Path:
-    """The directory with its jars: the table service itself, as AWS gives it out for tests.
+    """Return the directory of its jars, which AWS publishes for tests.
 
     Raises:
-        Unavailable: Java or Maven is missing, or the repository is out of reach.
+        Unavailable: Java or Maven is missing, or the repository cannot be reached.
     """
     pom, sums = _LOCKS / "dynamodb-local.pom.xml", _LOCKS / "dynamodb-local.sha256"
     lines = [line.split() for line in sums.read_text(encoding="utf-8").splitlines()]
@@ -90,10 +90,10 @@ def dynamodb_local() -> Path:
 
 
 def table_jars() -> tuple[Path, ...]:
-    """The archives that Spark needs for tables of Iceberg and Delta, without what they depend on.
+    """Return the jars that Spark needs for Iceberg and Delta tables, without dependencies.
 
     Raises:
-        Unavailable: Maven is missing, cannot reach its repository, or got something else.
+        Unavailable: Maven is missing, cannot reach its repository, or got a different file.
     """
     lock = (_LOCKS / "jars.txt").read_text(encoding="utf-8")
     lines = [line.split() for line in lock.splitlines() if not line.startswith("#")]
@@ -107,10 +107,10 @@ def table_jars() -> tuple[Path, ...]:
 
 
 def trino() -> Path:
-    """The directory of Trino, which comes with a Java of its own.
+    """Return the directory of Trino, which includes its own Java.
 
     Raises:
-        Unavailable: Maven is missing, or a repository is out of reach, or brought something else.
+        Unavailable: Maven is missing, or a repository cannot be reached or has a different file.
     """
     try:
         return trino_build.fetch().home
@@ -119,7 +119,7 @@ def trino() -> Path:
 
 
 def _fetch_jars(wanted: Mapping[str, str], directory: Path) -> None:
-    """Archives by their coordinates, each compared with its SHA-256."""
+    """Fetch jars by their coordinates, and compare each with its SHA-256."""
     try:
         spark_jars.fetch(wanted, directory, lambda command: _run([*command], {}))
     except BundleError as error:
@@ -127,7 +127,7 @@ def _fetch_jars(wanted: Mapping[str, str], directory: Path) -> None:
 
 
 def _go() -> Path:
-    """Go of this machine where it is new enough, else the one from the package index."""
+    """Return this machine's Go if it is new enough, else the one from the package index."""
     for found in (shutil.which("go"), "/usr/local/go/bin/go"):
         if found and _version_of(found) >= _USABLE_GO:
             return Path(found)
@@ -145,7 +145,7 @@ def _version_of(go: str) -> tuple[int, ...]:
 
 
 def _python_with(name: str) -> Path:
-    """A virtual environment with what a lock says."""
+    """Return a virtual environment with the packages of a lock."""
     lock = _LOCKS / f"{name}.txt"
 
     def build(directory: Path) -> None:
@@ -157,14 +157,14 @@ def _python_with(name: str) -> Path:
         try:
             _run([uv, "pip", "sync", "--system-certs", *checked, *python, str(lock)], {})
         except Unavailable:
-            # uv reads no settings of pip, such as a mirror.
+            # uv ignores settings of pip, such as a mirror.
             _run([*pip, *python, "install", *checked, "-r", str(lock)], {})
 
     return _built(f"{name}-{_digest(lock.read_text(encoding='utf-8'))}", build)
 
 
 def _built(name: str, build: Callable[[Path], None]) -> Path:
-    """The directory of this name; it is made when it is not there or was not finished."""
+    """Return the directory of this name; build it if it is missing or unfinished."""
     directory = _BUILT / name
     finished = directory / "finished"
     with _locked(name):
@@ -179,7 +179,7 @@ def _built(name: str, build: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
-    """Two test runs at once build each server once."""
+    """Hold a lock, so that concurrent test runs build each server only once."""
     _BUILT.mkdir(parents=True, exist_ok=True)
     with (_BUILT / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -187,12 +187,13 @@ def _locked(name: str) -> Iterator[None]:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> str:
-    """What it prints.
+    """Run a command; return its output.
 
     Raises:
-        Unavailable: it failed; with the end of what it said.
+        Unavailable: it failed; with the end of its output.
     """
-    # Tests see no network; what they were started with does. An empty value removes a variable.
+    # Tests run without proxies; builds use those that the tests were started with. An empty value
+    # removes a variable.
     before: dict[str, str] = json.loads(os.environ.get("COMPACTOR_TEST_PROXIES", "{}"))
     merged = {**os.environ, **before, **environment}
     try:
@@ -205,7 +206,7 @@ def _run(command: list[str], environment: dict[str, str]) -> str:
             timeout=_BUILD_SECONDS,
         ).stdout
     except subprocess.CalledProcessError as error:
-        # Maven has no standard error.
+        # Maven writes nothing to standard error.
         said = " ".join((error.stderr.strip() or error.stdout).split())[-_LAST_LINES:]
         raise Unavailable(f"{Path(command[0]).name} {command[1]} failed: {said}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -217,7 +218,7 @@ def _digest(text: str) -> str:
 
 
 def main() -> int:
-    """Make all of them; 0 even where one is not to be had here, which is then said."""
+    """Build all of them; return 0 even if one is unavailable here, which is reported."""
     wanted: list[tuple[Callable[[], object], str]] = [
         (ministack, "ministack, a server for the tests"),
         (versitygw, "versitygw, a server for the tests"),
@@ -227,7 +228,7 @@ def main() -> int:
     ]
     for make, described in wanted:
         what = f"{described} (the first time, a minute or two) ... "
-        # Beside other steps, the end is a line of its own; see scripts/step.sh.
+        # If other steps run in parallel, the result is a separate line; see scripts/step.sh.
         beside = bool(os.environ.get("BESIDE"))
         _say(f"{what}\n" if beside else what)
         started = time.monotonic()

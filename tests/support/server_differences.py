@@ -1,9 +1,9 @@
-"""What S3 promises and the servers of the tests do not keep.
+"""Promises of S3 that the servers of the tests do not keep.
 
-The contract suite runs every case on every server. A case named here must fail there, in the way
-named here; otherwise the run fails, so that this table stays true.
+The contract suite runs every case on every server. A case listed here must fail on its server in
+the listed way; otherwise the test run fails, so the table stays true.
 
-    python -m tests.support.server_differences      write it into docs/stores.md
+    python -m tests.support.server_differences      writes it into docs/stores.md
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SERVERS = ("moto", "ministack", "versitygw")
 
 
 class Condition(StrEnum):
-    """What the order of writes, or clean-up, relies on."""
+    """A promise of S3 that the order of writes or clean-up relies on."""
 
     READ = "a GET with If-Match, whole or a range, gives only what was listed"
     CREATE = "PutObject with If-None-Match never overwrites"
@@ -43,10 +43,10 @@ class Difference:
     """One way in which a server is not S3.
 
     Attributes:
-        cases: names of tests, with ``[id]`` where only that parameter differs, and
-            ``[way-id]`` where only that way of asking does.
-        raises: names of the exceptions by which the test tells it; ``Failed`` is pytest's for an
-            exception that was expected and did not come.
+        cases: names of tests, with ``[id]`` if only that parameter differs, and ``[way-id]`` if
+            only that transport does.
+        raises: names of the exceptions that the test fails with; ``Failed`` is pytest's for an
+            expected exception that was not raised.
     """
 
     server: str
@@ -134,7 +134,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "moto",
         Condition.KEYS,
         _NO_CONTROLS,
-        # The answer to an upload's begin is no XML then; its id is read past botocore.
+        # The answer to CreateMultipartUpload is then invalid XML; the id is read without botocore.
         (_LONG, f"{_OUTPUT}[botocore-bell]"),
         ("Failed", "TransientStoreError"),
     ),
@@ -232,12 +232,12 @@ DIFFERENCES: tuple[Difference, ...] = (
 
 
 def strict(server: str) -> frozenset[Condition]:
-    """What this server honours as S3 does."""
+    """Return the conditions that this server keeps like S3."""
     return frozenset(Condition) - {one.condition for one in DIFFERENCES if one.server == server}
 
 
 def table() -> str:
-    """The table in docs/stores.md, in Markdown."""
+    """Return the table for docs/stores.md, in Markdown."""
     lines = [
         "| What S3 does | in memory | " + " | ".join(SERVERS) + " |",
         "|---" * (len(SERVERS) + 2) + "|",
@@ -255,10 +255,10 @@ def _cell(server: str, condition: Condition) -> str:
 
 
 def filled(text: str) -> str:
-    """The page with the table as it is now.
+    """Return the page with the current table.
 
     Raises:
-        ValueError: it has no place for it.
+        ValueError: the page has no markers for it.
     """
     return replace_between(text, "<!-- servers -->", "<!-- /servers -->", table())
 

@@ -1,12 +1,12 @@
 """Modules of unit tests that take more than two seconds of CPU, which `make test-fast` leaves out.
 
-Which these are: ``python -m pytest tests/unit --durations=100``. A module that is not named costs
-time, no more; a single test can have the mark ``slow`` itself.
+To find them: ``python -m pytest tests/unit --durations=100``. A missing module only costs time; a
+single test can be marked ``slow`` itself.
 """
 
 from __future__ import annotations
 
-#: Without ``test_`` and ``.py``.
+#: Names of the modules, without ``test_`` and ``.py``.
 SLOW = frozenset(
     {
         "architecture", "at_rest", "attributes", "bench", "browser_pages", "catalogs",

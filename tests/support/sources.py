@@ -1,4 +1,4 @@
-"""A world of generated sources, and everything that must hold of it after a run."""
+"""A world of generated sources, and the checks of it after a run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITES = ("create_upload", "upload_part", "copy_part", "complete_upload")
 
 
 class Sources(World):
-    """Generated sources in the world's one partition."""
+    """A world with generated sources in its only partition."""
 
     def __init__(
         self, sources: Iterable[Made], store: dict[str, Any] | None = None, **given: Any
@@ -50,7 +50,7 @@ class Sources(World):
         return list(self.log.every_commit())
 
     def check_everything(self) -> None:
-        """Compaction, verification, restore and another run, each against the sources."""
+        """Check compaction, verification, restore and another run against the sources."""
         receipt = self.run()
         assert receipt.status == "done"
         self.check_records(receipt)
@@ -82,7 +82,7 @@ class Sources(World):
         assert restored == {key: self.made[key].plain for key in named}
 
     def check_idle_again(self) -> None:
-        """Another run reads no source and writes no output, and a plan finds nothing."""
+        """Check that another run reads no source and writes no output, and a plan is empty."""
         outputs, reads = self.outputs, self.store.count("read_source")
         writes = self.store.count(*WRITES)
         receipt = self.run()

@@ -1,6 +1,6 @@
-"""The state that a version left, with its outputs and sources, in an in-memory store.
+"""The state that a version wrote, with its outputs and sources, in an in-memory store.
 
-``tests/state/write_state.py`` writes one archive for each version of the documents.
+``tests/state/write_state.py`` writes one zip file for each version of the documents.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _AGAIN_ETAG = "0" * 31 + "a-1"
 
 
 def versions() -> list[str]:
-    """The versions of which there is a state."""
+    """Return the versions that have a stored state."""
     return sorted(path.stem for path in STATES.glob("*.zip"))
 
 
 @dataclass
 class StoredState:
-    """A state to be worked with by today's code.
+    """A stored state for today's code.
 
     Attributes:
-        originals: what every source ever held, by key and ETag.
-        runs: that wrote it.
+        originals: every content that a source ever had, by key and ETag.
+        runs: the runs that wrote the state.
     """
 
     store: MemoryStore
@@ -62,13 +62,13 @@ class StoredState:
     started: list[str] = field(default_factory=list)
 
     def add(self, key: str, body: bytes) -> None:
-        """A source that came afterwards."""
+        """Add a source that arrived after the state was written."""
         arrived = self.clock.now() - 2 * 86_400
         one = self.store.seed("source", f"logs/{key}", body, last_modified=arrived)
         self.originals[one.key, one.etag] = body
 
     def run(self) -> RunReport:
-        """A whole run: every partition, then clean-up, then the report."""
+        """Do a whole run: every partition, then clean-up, then the report."""
         run_id = f"today-{len(self.started) + 1}"
         self.started.append(run_id)
         settings, store, clock = self.settings, self.store, self.clock
@@ -85,22 +85,22 @@ class StoredState:
         return report(RunIdentity(run_id, "2026-01-01T00:00:00Z"), settings, store)
 
     def log(self, path: str) -> CommitLog:
-        """The log of a partition."""
+        """Return the log of a partition."""
         return CommitLog(self.store, self.settings, Partition("source", f"logs/{path}", path))
 
     def records(self) -> Counter[int]:
-        """Numbers of the records that readers of the destination see."""
+        """Return the numbers of the records that readers of the destination see."""
         found: Counter[int] = Counter()
         for body in self.store.contents("lake", "compacted/").values():
             found += Counter(records_in(body))
         return found
 
     def expected(self) -> Counter[int]:
-        """What they must see: every record that ever arrived, once."""
+        """Return what readers must see: every record that ever arrived, once."""
         return Counter({one for body in self.originals.values() for one in records_in(body)})
 
     def compacted(self) -> set[tuple[str, str]]:
-        """Key and ETag of every source whose content an output holds, or that is empty."""
+        """Return key and ETag of every source that is empty or whose content is in an output."""
         return {
             (key, etag)
             for (key, etag), body in self.originals.items()
@@ -113,7 +113,7 @@ class StoredState:
 
 
 def load(version: str = "1") -> StoredState:
-    """A state as it was left."""
+    """Load a state as it was written."""
     with zipfile.ZipFile(STATES / f"{version}.zip") as archive:
         index = json.loads(archive.read("index.json"))
         bodies = {one: archive.read(one) for one in archive.namelist()}
@@ -128,7 +128,7 @@ def load(version: str = "1") -> StoredState:
         _begin(store, line, bodies)
     for there, key, reason in index["unreadable"]:
         store.unreadable[there, key] = QuarantineReason(reason)
-    # What is open there must not be met again by its id.
+    # New uploads must not reuse the ids of uploads that are open in the state.
     store._started = iter(range(1_000, 10_000))  # type: ignore[assignment] # a count, too
     originals = {(one["key"], one["etag"]): bodies[one["body"]] for one in index["originals"]}
     settings = Settings.from_input(index["input"])
@@ -136,7 +136,7 @@ def load(version: str = "1") -> StoredState:
 
 
 def records_in(body: bytes) -> Iterator[int]:
-    """Numbers of the records in an object; none in one that does not decompress."""
+    """Return the numbers of the records in an object; none if it does not decompress."""
     try:
         return (int(number) for number in _RECORD.findall(plain(body)))
     except (EOFError, OSError):
@@ -144,7 +144,7 @@ def records_in(body: bytes) -> Iterator[int]:
 
 
 def plain(body: bytes) -> bytes:
-    """The content of an object, decompressed."""
+    """Return the decompressed content of an object."""
     if body[:2] == b"\x1f\x8b":
         return gzip.decompress(body)
     if body[:4] == b"\x28\xb5\x2f\xfd":

@@ -1,7 +1,7 @@
-"""Spark with the real Iceberg and the real Delta, for all tests of tables in one process.
+"""Spark with the real Iceberg and Delta, shared by all tests of tables in one process.
 
-A process has one Spark: the settings that count when it starts are :func:`engine_settings`, and
-each test takes a session of its own, with catalogs of its own, over it: :func:`table_session`.
+A process has one Spark, started with :func:`engine_settings`. Each test uses its own session with
+its own catalogs: :func:`table_session`.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = [
     "table_session",
 ]
 
-#: The catalog of Iceberg's tables.
+#: The name of the Iceberg catalog.
 ICEBERG = "lake"
 _EXTENSIONS = (
     "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "io.delta.sql.DeltaSparkSessionExtension",
 )
-# A table of the tests has a few hundred rows: compiling code for each statement, and dividing it,
-# takes nearly all of its time.
+# Tables of the tests have a few hundred rows: generating code for each statement and splitting it
+# into tasks would take nearly all of the time.
 _SMALL: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -47,10 +47,10 @@ _SMALL: Mapping[str, str] = {
 
 
 def engine_settings() -> dict[str, str]:
-    """What Spark must be started with; also right for tests without tables.
+    """Return the settings that Spark must be started with; they also suit tests without tables.
 
     Raises:
-        Unavailable: the jars cannot be had on this machine; says why.
+        Unavailable: the jars are not available on this machine; gives the reason.
     """
     return {
         "spark.jars": ",".join(str(jar) for jar in server_builds.table_jars()),
@@ -60,7 +60,7 @@ def engine_settings() -> dict[str, str]:
 
 
 def small_session(session: SparkSession) -> SparkSession:
-    """A session of its own for tables of a few rows."""
+    """Return a new session for tables of a few rows."""
     own = columnar_session(session)
     for name, value in _SMALL.items():
         own.conf.set(name, value)
@@ -68,12 +68,12 @@ def small_session(session: SparkSession) -> SparkSession:
 
 
 def table_session(session: SparkSession, directory: Path) -> SparkSession:
-    """A session whose tables of Iceberg are ``lake.NAMESPACE.NAME``, and which knows Delta.
+    """Return a session with Delta, and with Iceberg tables named ``lake.NAMESPACE.NAME``.
 
     Args:
-        session: started with :func:`engine_settings`.
-        directory: where the catalog, a SQLite file that pyiceberg's SqlCatalog reads as well, and
-            the tables of Iceberg lie; empty.
+        session: a session that was started with :func:`engine_settings`.
+        directory: an empty directory for the Iceberg tables and the catalog, a SQLite file that
+            pyiceberg's SqlCatalog can read as well.
     """
     own = known_session(session, directory)
     own.sql(f"CREATE NAMESPACE {ICEBERG}.db")
@@ -81,7 +81,7 @@ def table_session(session: SparkSession, directory: Path) -> SparkSession:
 
 
 def known_session(session: SparkSession, directory: Path) -> SparkSession:
-    """The same where such a catalog is there already."""
+    """Return the same for a directory that already has such a catalog."""
     own = small_session(session)
     catalog = f"spark.sql.catalog.{ICEBERG}"
     settings: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""Places with a table of the real libraries: in a catalog of this machine, in Glue, and Delta."""
+"""Buckets with a table of the real libraries: in a local catalog, in Glue, or Delta."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.parquet_outputs import commit_rows, parquet
 
 @contextmanager
 def lake_on_aws() -> Iterator[str]:
-    """The URL of an emulated AWS with the Glue database ``lake``; the environment names it."""
+    """Yield the URL of an emulated AWS with the Glue database ``lake``, set in the environment."""
     with aws_server() as url, pytest.MonkeyPatch.context() as patch:
         for name, value in (
             ("AWS_ACCESS_KEY_ID", "test"),
@@ -47,7 +47,7 @@ def lake_on_aws() -> Iterator[str]:
 
 
 class Place:
-    """A bucket of its own, and a table of one kind in it."""
+    """A bucket with one table of a kind."""
 
     def __init__(self, kind: str, url: str, name: str, directory: Path) -> None:
         self.bucket = f"lake-{name}"
@@ -106,7 +106,7 @@ class Place:
         )
 
     def rows(self, column: str = "id") -> Counter[Any]:
-        """What a reader finds that is none of ours: pyiceberg's scan, or DuckDB by Delta's log."""
+        """Return the rows that another reader finds: pyiceberg's scan, or DuckDB by Delta's log."""
         if self.kind == "delta":
             handle: Any = self.state().handle
             found = pa.table(_query(handle))
@@ -116,7 +116,7 @@ class Place:
         return Counter(found.column(column).to_pylist())
 
     def rows_by_duckdb(self, directory: Path, column: str = "id") -> Counter[Any]:
-        """The rows of the data files that the other library lists, read by DuckDB."""
+        """Return the rows that DuckDB reads from the data files that the table's library lists."""
         import duckdb
 
         handle: Any = self.state().handle
@@ -134,7 +134,7 @@ class Place:
         return Counter(row[0] for row in found.fetchall())
 
     def put(self, name: str, table: pa.Table, **given: Any) -> TableFile:
-        """A file that no log tells of."""
+        """Put a file that no log names."""
         body = parquet(table, **given)
         key = f"{self.settings.destination.prefix}{name}.parquet"
         self.store.put(self.bucket, key, body)

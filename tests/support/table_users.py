@@ -1,7 +1,7 @@
-"""What others do to a table, by the real libraries: delete, overwrite, append, rewrite, expire.
+"""Others' changes to a table, by the real libraries: delete, overwrite, append, rewrite, expire.
 
-pyiceberg (0.12) writes neither rewrites nor deletes by position. The first are its own overwrites
-under the name that engines give to a rewrite; the second are files that it reads as any other's.
+pyiceberg (0.12) cannot write rewrites or position deletes. Here rewrites are its overwrites under
+the operation name that engines use for rewrites; position deletes are files that it can read.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class Users:
         self._files = 0
 
     def delete(self, number: int) -> None:
-        """The row with this id, by another file in place of its own."""
+        """Delete the row with this id by replacing its file."""
         handle = self._handle
         handle.delete(f"id = {number}" if isinstance(handle, DeltaTable) else f"id == {number}")
 
     def overwrite(self, numbers: Sequence[int]) -> None:
-        """These rows instead of all others."""
+        """Replace all rows by these."""
         self._write(numbers, "overwrite")
 
     def append(self, numbers: Sequence[int]) -> None:
@@ -53,7 +53,7 @@ class Users:
             getattr(handle, mode)(rows)
 
     def rewrite(self, *, loses: int | None = None) -> None:
-        """All rows into one file; without one of them where the rewrite is wrong."""
+        """Rewrite all rows into one file, wrongly without the row ``loses`` if given."""
         handle = self._handle
         if isinstance(handle, DeltaTable):
             handle.optimize.compact()
@@ -75,7 +75,7 @@ class Users:
         transaction.commit_transaction()
 
     def delete_by_position(self, uri: str, position: int, *, named: bool = True) -> None:
-        """One row of a file of an Iceberg table, by a delete file; named in its bounds or not."""
+        """Delete a row by an Iceberg delete file, with or without the data file in its bounds."""
         handle: Table = self._handle
         self._files += 1
         rows = pa.table({"file_path": [uri], "pos": pa.array([position], pa.int64())}, _POSITIONS)
@@ -100,7 +100,7 @@ class Users:
         transaction.commit_transaction()
 
     def expire(self, *chosen: int) -> None:
-        """These snapshots by pyiceberg, or all but the current one."""
+        """Expire these snapshots by pyiceberg, or all but the current one."""
         handle: Table = self._handle
         current = handle.metadata.current_snapshot_id
         wanted = chosen or [one.snapshot_id for one in handle.snapshots()]

@@ -1,4 +1,4 @@
-"""A world whose outputs go into a table in memory."""
+"""A world whose outputs are published to a table in memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tables:
         self.publishers = 0
 
     def compact(self, *names: str) -> None:
-        """New sources, and one run of a worker over them."""
+        """Add sources, and run one worker over them."""
         for name in names:
             self.world.add(name, '{{"id": "{}"}}')
         assert self.world.run().status == "done"
@@ -52,7 +52,7 @@ class Tables:
         )
 
     def publish(self, **given: Any) -> TableReceipt:
-        """One publisher; where a test lets it die, that is no error of the test."""
+        """Run one publisher, which tests may let die."""
         try:
             return record_publish(self.publishing(**given))
         except Crashed:
@@ -63,7 +63,7 @@ class Tables:
         return TableLog(self.store, self.world.settings, marker["log_id"]).load()
 
     def must_have_all(self) -> None:
-        """Each record of each source is in the table once."""
+        """Check that each record of each source is in the table once."""
         assert self.table.records() == Counter(dict.fromkeys(self.world.records, 1))
 
     @property

@@ -1,8 +1,8 @@
-"""The wheel of this checkout in virtual environments that hold what its install would bring.
+"""The wheel of this checkout in virtual environments with just the libraries it would install.
 
-An environment's libraries are links to those of this one, chosen by the locks: what a fresh
-``pip install`` brings, without a network. Nothing else of this environment can be imported there,
-and no checkout.
+The libraries are links to those of this environment, chosen by the locks: what a fresh ``pip
+install`` would bring, without a network. Nothing else of this environment can be imported there,
+nor the checkout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compactor_dev import REPOSITORY
 from compactor_dev.lock_selection import select
 
 _PROJECT = "s3-compactor"
-# Spark takes 20, and ten times as long on a machine with much else to do.
+# Spark takes 20 s, and ten times as long on a busy machine.
 _SECONDS = 600
 _LOCKS = {"spark": "requirements-spark.txt"}
 _ANY_LOCK = "requirements-dev.txt"
@@ -32,7 +32,7 @@ _UV = str(Path(sys.executable).with_name("uv"))
 
 
 def build(out: Path) -> Path:
-    """The wheel, built of this checkout into an empty directory."""
+    """Build the wheel of this checkout in an empty directory; return its path."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory"]
     _run([*command, str(out)])
     (wheel,) = out.glob("*.whl")
@@ -44,8 +44,8 @@ class Installed:
     """A virtual environment with the wheel and some of its extras.
 
     Attributes:
-        directory: of the environment.
-        distributions: what else is installed.
+        directory: the directory of the environment.
+        distributions: the other installed distributions.
     """
 
     directory: Path
@@ -53,26 +53,26 @@ class Installed:
 
     @property
     def python(self) -> Path:
-        """Its interpreter."""
+        """The environment's interpreter."""
         return self.directory / "bin" / "python"
 
     @property
     def site_packages(self) -> Path:
-        """Where its packages are."""
+        """The directory of its packages."""
         (found,) = self.directory.glob("lib/python*/site-packages")
         return found
 
     def compactor(
         self, *words: str, cwd: Path, environment: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run ``compactor`` as a person types it, with no terminal on either side."""
+        """Run ``compactor`` as on the command line, without a terminal."""
         program = str(self.python.with_name("compactor"))
         return self.run(program, *words, cwd=cwd, environment=environment or {})
 
     def run(
         self, *command: str, cwd: Path, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program; Python's own variables of these tests do not reach it."""
+        """Run a program without the ``PYTHON…`` variables of these tests."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         return subprocess.run(
             command,
@@ -87,12 +87,12 @@ class Installed:
 
 
 def install(wheel: Path, directory: Path, *extras: str) -> Installed:
-    """Make an environment as ``pip install WHEEL[EXTRAS]`` does.
+    """Create an environment as ``pip install WHEEL[EXTRAS]`` would.
 
     Args:
-        wheel: of this project.
-        directory: is made.
-        extras: names in pyproject.toml.
+        wheel: the wheel of this project.
+        directory: the directory to create.
+        extras: names of extras in pyproject.toml.
     """
     _run([_UV, "venv", "--quiet", "--python", sys.executable, str(directory)])
     wanted = set().union(*(_closure(extra) for extra in ("", *extras)))
@@ -102,13 +102,13 @@ def install(wheel: Path, directory: Path, *extras: str) -> Installed:
         _link(distribution, installed.site_packages)
     python = ["--python", str(installed.python)]
     _run([_UV, "pip", "install", "--quiet", "--offline", "--no-deps", *python, str(wheel)])
-    # The versions are those that the wheel asks for, and nothing is missing.
+    # Checks that the versions are those that the wheel requires, and that nothing is missing.
     _run([_UV, "pip", "check", "--quiet", *python])
     return installed
 
 
 def _closure(extra: str) -> set[str]:
-    """Names of all that an extra needs, or with an empty name the base install."""
+    """Return the names of all that an extra needs; an empty name means the base install."""
     lock = (REPOSITORY / _LOCKS.get(extra, _ANY_LOCK)).read_text(encoding="utf-8")
     return {
         _normal(line.partition("==")[0])
@@ -134,7 +134,7 @@ def _link(distribution: Distribution, site_packages: Path) -> None:
     here = Path(str(distribution.locate_file("")))
     for name in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
         if name.endswith(".dist-info"):
-            # uv does not look into one that is a link.
+            # Copied, because uv does not follow a link here.
             shutil.copytree(here / name, site_packages / name)
         elif not (site_packages / name).is_symlink():
             (site_packages / name).symlink_to(here / name)

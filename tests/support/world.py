@@ -1,7 +1,7 @@
-"""A small world of sources, workers and a reader who checks after every request.
+"""A small world of sources, workers and a reader that can check after every request.
 
-Every record carries a number of its own, so that a reader can distinguish a lost one from a doubled
-one. The reader looks at what S3 shows, never at the commit log.
+Every record has its own number, so the reader can distinguish lost records from doubled ones. The
+reader only uses what S3 shows, never the commit log.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from compactor.settings.settings import Settings
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 
-# A line of a log around a record.
+# A log line that contains a record.
 LOG_LINE = "2026-01-02T03:04:05Z {}"
 _RECORD = re.compile(rb"record-(\d+)")
 
 
 def records_in(body: bytes) -> Counter[int]:
-    """Numbers of the records in one object; none in one that does not decompress."""
+    """Return the numbers of the records in one object; none if it does not decompress."""
     if body[:2] == b"\x1f\x8b":
         try:
             body = gzip.decompress(body)
@@ -50,7 +50,7 @@ class World:
         self.runs = 0
 
     def add(self, name: str, template: str, records: int = 3, *, packed: bool = False) -> None:
-        """Write a source; ``template`` gives each record, ``{}`` standing for its name."""
+        """Write a source of lines in this template, with ``{}`` replaced by the record's name."""
         lines = []
         for _ in range(records):
             lines.append(template.format(f"record-{self._next}"))
@@ -59,18 +59,18 @@ class World:
         self.put(name, "\n".join(lines).encode(), packed=packed)
 
     def put(self, name: str, body: bytes, *, packed: bool = False) -> None:
-        """Write a source as it is."""
+        """Write a source with this body."""
         content = gzip.compress(body, mtime=0) if packed else body
         self.store.seed("source", PARTITION.prefix + name, content, last_modified=NOW - 86_400)
 
     def add_variety(self) -> None:
-        """Sources that make several groups, a misfit, a quarantined one and an empty one."""
+        """Write sources for several groups, a misfit, a quarantined source and an empty one."""
         self.add("a.json", '{{"id": "{}"}}')
         self.add("b.json", '{{"id": "{}"}}')
         self.put("c.json", b"")
         self.put("d.csv", b"id,value\nrecord-900,1\nrecord-901,2")
         self.put("d1.csv", b"id,value\nrecord-903,3\n")
-        # The same header, and other line ends.
+        # The same header with other line ends.
         self.put("e.csv", b"id,value\r\nrecord-902,1\r\n")
         self.records |= {900, 901, 902, 903}
         self.add("f.log.gz", LOG_LINE, packed=True)
@@ -78,7 +78,7 @@ class World:
         self.add("h.log.gz", LOG_LINE, packed=True)
 
     def check(self, call: Call | None = None) -> None:
-        """No record twice in the destination, none in neither place."""
+        """Check that no record is doubled in the destination or missing from both places."""
         readable = self.destination()
         doubled = {number for number, count in readable.items() if count > 1}
         assert not doubled, f"after {call}: records {doubled} are readable twice"
@@ -98,7 +98,7 @@ class World:
         return found
 
     def run(self) -> Receipt:
-        """One worker does the partition, as far as it gets."""
+        """Run one worker on the partition."""
         self.runs += 1
         run = PartitionRun(
             PARTITION, self.settings, self.store, self.clock, NoDeadline(), f"run-{self.runs}"
@@ -106,20 +106,20 @@ class World:
         return record_partition(run, Counts())
 
     def clean_up(self, path: str = PARTITION.path) -> CleanUpReceipt:
-        """Clean-up of one partition, as a run of its own."""
+        """Clean up one partition, as a run of its own."""
         self.runs += 1
         run = self.clean_up_run(path)
         return record_clean_up(run, CleanUpReceipt(path, run.run_id))
 
     def clean_up_run(self, path: str = PARTITION.path, **given: Any) -> CleanUpRun:
-        """What a clean-up is given; ``given`` takes the place of its parts."""
+        """Return the arguments of a clean-up; ``given`` replaces some of them."""
         run = CleanUpRun(
             path, self.settings, self.store, self.clock, NoDeadline(), f"run-{self.runs}"
         )
         return replace(run, **given)
 
     def make_void(self, sequence: int) -> None:
-        """Somebody deletes an output before its log is summed up, and another run finds it gone."""
+        """Delete an output and all checkpoints, and void its commit as another run would."""
         log = CommitLog(self.store, self.settings, PARTITION)
         (commit,) = (one for one in log.every_commit() if one.sequence == sequence)
         if commit.output is not None:
@@ -130,7 +130,7 @@ class World:
         log.append(log.load(), commit.voided("another"))
 
     def must_be_finished(self) -> None:
-        """Every record is readable once, and another run finds nothing to do."""
+        """Check that every record is readable once, and another run finds nothing to do."""
         self.check()
         assert set(self.destination()) == self.records
         before = self.store.contents("lake", "compacted/")

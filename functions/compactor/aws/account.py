@@ -1,4 +1,4 @@
-"""What the AWS account allows, as Lambda reports it to a function."""
+"""Limits of the AWS account, as reported by Lambda."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _SECONDS = 3
 
 
 def concurrency_of_account() -> int | None:
-    """How many functions without a reservation of their own the account runs concurrently.
+    """Return the account's concurrency limit for functions without reserved concurrency.
 
-    Lambda's GetAccountSettings, which costs nothing.
+    Uses Lambda's GetAccountSettings, which is free.
 
     Returns:
-        None where this process may not ask, or gets no answer within seconds: it is asked for
-        advice only.
+        The limit; None if this process may not read it, or gets no answer within seconds. The
+        caller can do without.
     """
     config = Config(
         connect_timeout=_SECONDS,

@@ -1,4 +1,4 @@
-"""Executions of the state machine, started by name."""
+"""Starts executions of the state machine by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compactor.aws.services import Thing, answers_of, service_client
 from compactor.registry.registry_ports import ExecutionState, Started
 from compactor.s3.translate import refusal_of
 
-# All others, such as TIMED_OUT and ABORTED, did not come to their end.
+# All other states, such as TIMED_OUT and ABORTED, are failures.
 _STATES = {
     "RUNNING": ExecutionState.RUNNING,
     "PENDING_REDRIVE": ExecutionState.RUNNING,
@@ -23,8 +23,8 @@ class StateMachine:
     """Implements :class:`compactor.registry.registry_ports.Executions`.
 
     Args:
-        arn: of the state machine.
-        client: of Step Functions.
+        arn: ARN of the state machine.
+        client: Step Functions client.
     """
 
     def __init__(self, arn: str, client: Any = None) -> None:
@@ -32,10 +32,10 @@ class StateMachine:
         self._client = client or service_client("stepfunctions")
 
     def start(self, name: str, document: str) -> Started:
-        """Start an execution, once.
+        """Start an execution; idempotent.
 
-        Step Functions answers a second call of the same name and input, while the execution goes
-        on, with the first one's answer; and refuses it for 90 days once it has ended.
+        While an execution runs, Step Functions answers another call with the same name and input as
+        it answered the first. Once it has ended, such calls are refused for 90 days.
         """
         with self._answers(f"start execution {name}"):
             try:
@@ -49,7 +49,7 @@ class StateMachine:
         return Started(answer["executionArn"], answer["startDate"].timestamp())
 
     def state_of(self, arn: str) -> ExecutionState:
-        """How an execution stands; Step Functions forgets them after 90 days."""
+        """Return the state of an execution. Step Functions forgets executions after 90 days."""
         with self._answers(f"describe execution {arn}"):
             try:
                 answer = self._client.describe_execution(executionArn=arn)

@@ -17,7 +17,7 @@ from compactor.settings.tables import TableAddress
 _MISSING, _TAKEN = "EntityNotFoundException", "AlreadyExistsException"
 # Limits of BatchGetPartition, and of BatchCreatePartition and BatchUpdatePartition.
 _MOST_ASKED, _MOST_CHANGED = 1000, 100
-# How often what Glue left unprocessed is asked for again.
+# Maximum number of requests for the keys that Glue leaves unprocessed.
 _ROUNDS = 10
 _T = TypeVar("_T")
 
@@ -26,8 +26,8 @@ class GlueReader:
     """Implements :class:`compactor.readers.reader_catalog.ReaderCatalog`.
 
     Args:
-        address: of the table.
-        client: of Glue; by default one that is made when something is asked.
+        address: address of the table.
+        client: Glue client; by default, one is made on first use.
     """
 
     def __init__(self, address: TableAddress, client: Any = None) -> None:
@@ -51,7 +51,7 @@ class GlueReader:
                 raise AlreadyExists(f"{self._text} is there") from None
 
     def entries(self, wanted: Sequence[Values]) -> Mapping[Values, CatalogEntry]:
-        """See the port; none of a table that is not there."""
+        """See the port; empty if the table does not exist."""
         found: dict[Values, CatalogEntry] = {}
         for some in in_batches(wanted, _MOST_ASKED):
             asked = [{"Values": list(values)} for values in some]

@@ -1,4 +1,4 @@
-"""The table of what is pending, on DynamoDB; :mod:`compactor.aws.registry_rows` has its rows."""
+"""The registry of pending objects on DynamoDB; see :mod:`compactor.aws.registry_rows`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from compactor.registry.items import (
 )
 from compactor.registry.registry_ports import Registered, StreamIdentity, Withdrawn
 
-#: Events come again for up to 14 days, from a queue and its dead letters.
+#: How long done items are kept. A queue and its dead letters can repeat events for 14 days.
 KEPT_SECONDS = 30 * 86_400
 _MOST_IN_TRANSACTION = 100
 _WORTH_INSERTING = 8
@@ -56,14 +56,22 @@ class DynamoRegistry(DynamoTable):
     """Implements :class:`compactor.registry.registry_ports.Registry`; thread safe.
 
     Args:
-        table: its name.
-        client: of DynamoDB.
-        pause: waits up to so many seconds before a transaction is tried again.
-        inserts: the service knows PartiQL.
+        table: name of the table.
+        client: DynamoDB client.
+        pause: waits up to the given seconds before a transaction is retried.
+        inserts: the service supports PartiQL.
     """
 
     def claim(self, stream: StreamIdentity, now: float) -> str:
-        """Make sure that a stream is this one, which the first caller says."""
+        """Claim a stream's name, or check that it is claimed by this stream.
+
+        Returns:
+            The time of the first claim, in milliseconds, hexadecimal: unique among streams that
+            ever had this name.
+
+        Raises:
+            InvalidInput: another stream has this name.
+        """
         wanted = {
             "source": stream.source,
             "destination": stream.destination,
@@ -85,10 +93,10 @@ class DynamoRegistry(DynamoTable):
         return text_of(found, "born")
 
     def register(self, stream: str, items: Sequence[Item]) -> Registered:
-        """Remember each item where it supersedes what is remembered of its key.
+        """Store each item that supersedes the stored item of its key.
 
-        Where there are many, those that are new are inserted many to a request, which takes an
-        eighth of the CPU time; whatever that refuses is put on its condition, one by one.
+        If there are many, they are first inserted in batches as if all were new, which takes an
+        eighth of the CPU time. Items refused there are put one by one, each on its condition.
         """
         inserted: set[int] = set()
         if len(items) >= _WORTH_INSERTING:
@@ -106,7 +114,7 @@ class DynamoRegistry(DynamoTable):
         return Registered(new, len(items) - len(new) - len(failed), failed)
 
     def _insert_new(self, stream: str, items: Sequence[Item], chunk: range) -> list[int]:
-        """The numbers of the items of a chunk that were new."""
+        """Insert a chunk of items; return the numbers of those that were new."""
         rows = [
             attributes_of(item_key(stream, items[n].partition, items[n].name), items[n])
             for n in chunk
@@ -127,14 +135,14 @@ class DynamoRegistry(DynamoTable):
             old = item_of(before, item.partition)
             if not supersedes(item, old):
                 return False
-            # What LIST found takes the place of just that.
+            # An item from LIST replaces just the item that it was compared with.
             new = in_place_of(item, old)
             condition = "registered = :registered AND sequencer = :sequencer"
             values = {":registered": before["registered"], ":sequencer": {"S": old.sequencer}}
         raise TransientStoreError(f"{self._table}: {key['pk']}{key['sk']} kept changing")
 
     def withdraw(self, stream: str, removals: Sequence[Removal]) -> Withdrawn:
-        """Forget that an object is pending, where the removal is the latest of its key."""
+        """Mark objects as no longer pending if the removal is the latest event of the key."""
         done = _each(removals, lambda one: self._withdraw(stream, one))
         failed = [(one, outcome) for one, outcome in done if isinstance(outcome, Exception)]
         return Withdrawn(sum(outcome is True for _, outcome in done), failed)
@@ -168,7 +176,7 @@ class DynamoRegistry(DynamoTable):
         raise TransientStoreError(f"{self._table}: {key['pk']}{key['sk']} kept changing")
 
     def touch(self, stream: str, path: str, newest: float) -> None:
-        """Note that a partition may have something pending."""
+        """Record that a partition may have pending objects."""
         key = head_key(stream, path)
         values = {":one": numeric(1), ":sk": {"S": key["sk"]}}
         update = "ADD touched :one SET #pending = :sk{} REMOVE expires_at"
@@ -178,25 +186,25 @@ class DynamoRegistry(DynamoTable):
             self._update(key, update.format(""), "", values)
 
     def heads(self, stream: str) -> Iterator[Head]:
-        """The partitions that may have something pending; consistently read."""
+        """Yield the partitions that may have pending objects, by consistent reads."""
         for shard in range(SHARDS):
             for one in self._query(f"{stream}/heads/{shard}"):
                 yield head_of(one)
 
     def head(self, stream: str, path: str) -> Head | None:
-        """The head of one partition, whether or not something may be pending in it."""
+        """Return the head of a partition, whether or not it may have pending objects."""
         found = self._get(head_key(stream, path))
         return None if found is None else head_of(found)
 
     def rest(self, stream: str, head: Head, now: float) -> bool:
-        """Note that nothing of a partition is pending; False where it was touched meanwhile."""
+        """Record that a partition has nothing pending; return False if it was touched meanwhile."""
         values = {":touched": numeric(head.touched), ":expires": numeric(int(now + KEPT_SECONDS))}
         update = "SET expires_at = :expires REMOVE #pending"
         key = head_key(stream, head.path)
         return self._update(key, update, "touched = :touched", values) is not None
 
     def pending(self, stream: str, partition: Partition, after: str = "") -> Iterator[Item]:
-        """What is pending or left, consistently read, in UTF-8 order of names."""
+        """Yield items that are pending or left, by consistent reads, in UTF-8 order of names."""
         first = after.encode("utf-8", "surrogatepass")[:INDEXED_BYTES].decode("utf-8", "ignore")
         shards = [
             (
@@ -210,12 +218,12 @@ class DynamoRegistry(DynamoTable):
         return (one for one in found if not after or name_bytes(one) > start)
 
     def _long_ones(self, stream: str, partition: Partition) -> Iterator[Item]:
-        """Items with keys too long for the table's order; they are few."""
+        """Yield the items with names too long for the sort key, in order; they are few."""
         found = self._query(f"{stream}/{LONG}/{partition.path}")
         yield from sorted((item_of(one, partition) for one in found), key=name_bytes)
 
     def mark(self, stream: str, marks: Iterable[Mark], now: float) -> int:
-        """Note what became of items, by transactions; returns of how many."""
+        """Record what became of items, by transactions; return the number of marked items."""
         done = 0
         every = iter(marks)
         while chunk := list(islice(every, _MOST_IN_TRANSACTION)):
@@ -233,7 +241,7 @@ class DynamoRegistry(DynamoTable):
                 return len(marks)
             except Cancelled as error:
                 reasons = error.reasons
-            # What is not what it was any more belongs to the next run.
+            # Items that changed meanwhile are left to the next run.
             marks = [one for one, why in zip(marks, reasons, strict=True) if why != _UNMET]
             if any(why not in (_UNMET, "None") for why in reasons):
                 self._pause(0.05 * 2**tries)
@@ -267,31 +275,31 @@ class DynamoRegistry(DynamoTable):
         }
 
     def batch(self, stream: str) -> Batch:
-        """How far the executions of a stream are."""
+        """Return the current batch of a stream."""
         found = self._get({"pk": stream, "sk": "batch"})
         return Batch() if found is None else batch_of(found)
 
     def arrived(self, stream: str, objects: int, size: int) -> Batch:
-        """Count what was registered; a hint."""
+        """Add to the counts of registered objects and bytes, which are hints."""
         values = {":objects": numeric(objects), ":bytes": numeric(size)}
         update = "ADD #objects :objects, #bytes :bytes"
         found = self._update({"pk": stream, "sk": "batch"}, update, "", values)
         return batch_of(found or {})
 
     def may_look(self, stream: str, now: float, pause_seconds: float) -> bool:
-        """Take the right to see what is due: True for one caller within so many seconds."""
+        """Return True, to one caller per ``pause_seconds``, if it may look for due work."""
         values = {":now": numeric(now), ":before": numeric(now - pause_seconds)}
         condition = "attribute_not_exists(looked) OR looked <= :before"
         key = {"pk": stream, "sk": "batch"}
         return self._update(key, "SET looked = :now", condition, values) is not None
 
     def looked(self, stream: str, number: int, objects: int, size: int) -> None:
-        """Set the hints of a batch to what was seen."""
+        """Set the hints of a batch to the counts that were found."""
         values = {":objects": numeric(objects), ":bytes": numeric(size)}
         self._of_batch(stream, number, "SET #objects = :objects, #bytes = :bytes", values)
 
     def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
-        """Go on to the next batch; False where another writer did."""
+        """Advance to the next batch; return False if another writer did so first."""
         update = (
             "SET #number = :next, #cut = :cut, #execution = :execution, #objects = :zero,"
             " #bytes = :zero"
@@ -318,7 +326,7 @@ _UNMET = "ConditionalCheckFailed"
 def _each(
     inputs: Sequence[_In], work: Callable[[_In], _Out]
 ) -> list[tuple[_In, _Out | TransientStoreError]]:
-    """The outcome of each, from several threads; what may be asked again is an outcome, too."""
+    """Return each input with its result or TransientStoreError; runs in several threads."""
 
     def one(given: _In) -> _Out | TransientStoreError:
         try:

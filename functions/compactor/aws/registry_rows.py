@@ -1,15 +1,15 @@
-"""The rows of the table of what is pending: their keys, and what they hold.
+"""The rows of the registry's table: their keys and attributes.
 
     pk                            sk          what
-    STREAM                        stream      what the stream is
-    STREAM                        batch       how far its executions are
+    STREAM                        stream      identity of the stream
+    STREAM                        batch       the current batch of executions
     STREAM/heads/SHARD            /PATH       a partition
     STREAM/SHARD/PATH             /NAME       an object, by its key below the partition
-    STREAM/long/PATH              /DIGEST     one whose name is too long for a key of the table
+    STREAM/long/PATH              /DIGEST     an object whose name is too long for a sort key
 
-The local index ``pending`` has those whose object or partition is pending, and no others: so a
-query costs as much as there is to do, however much was done before; and as it is local, it is read
-consistently. A shard takes 1,000 writes a second, index included.
+The local index ``pending`` has only the rows of pending objects and partitions. So the cost of a
+query depends on what there is to do, not on what was done before. Because the index is local, it
+can be read consistently. A shard takes 1,000 writes per second, including the index.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from compactor.registry.items import OPEN_STATES, Batch, Head, Item, ItemState
 
 SHARDS = 8
 INDEX = "pending"
-#: A name that is longer stands in no key; UTF-8.
+#: Longest name in a sort key, in bytes of UTF-8. Longer ones are replaced by a digest.
 INDEXED_BYTES = 900
 LONG = "long"
 Attributes = Mapping[str, Mapping[str, str]]
-# In expressions these words are DynamoDB's own.
+# Attribute names that are reserved words in DynamoDB expressions.
 _RESERVED = (
     "bytes",
     "commit",
@@ -45,7 +45,7 @@ _RESERVED = (
 
 
 def create_table(client: Any, table: str) -> None:
-    """Make a table as it has to be: for tests, and for one machine."""
+    """Create the registry's table, for tests and local use."""
     client.create_table(
         TableName=table,
         BillingMode="PAY_PER_REQUEST",
@@ -71,7 +71,7 @@ def _keys(first: str, second: str) -> list[dict[str, str]]:
 
 
 def item_key(stream: str, partition: Partition, name: str) -> dict[str, str]:
-    """Where an object of this name is."""
+    """Return the key of an object's row."""
     raw = name.encode("utf-8", "surrogatepass")
     if len(raw) > INDEXED_BYTES:
         digest = hashlib.blake2b(raw, digest_size=16).hexdigest()
@@ -80,13 +80,13 @@ def item_key(stream: str, partition: Partition, name: str) -> dict[str, str]:
 
 
 def head_key(stream: str, path: str) -> dict[str, str]:
-    """Where a partition is."""
+    """Return the key of a partition's row."""
     shard = zlib.crc32(path.encode("utf-8", "surrogatepass")) % SHARDS
     return {"pk": f"{stream}/heads/{shard}", "sk": f"/{path}"}
 
 
 def attributes_of(key: Mapping[str, str], item: Item) -> Attributes:
-    """An item as the table has it."""
+    """Return an item as a row of the table."""
     found = {
         **texts(key),
         "state": {"S": item.state.value},
@@ -107,7 +107,7 @@ def attributes_of(key: Mapping[str, str], item: Item) -> Attributes:
 
 
 def item_of(found: Attributes, partition: Partition) -> Item:
-    """The item again."""
+    """Return the item of a row."""
     return Item(
         partition,
         text_of(found, "name") or text_of(found, "sk")[1:],
@@ -123,14 +123,14 @@ def item_of(found: Attributes, partition: Partition) -> Item:
 
 
 def head_of(found: Attributes) -> Head:
-    """The head of a partition."""
+    """Return the head of a partition's row."""
     return Head(
         text_of(found, "sk")[1:], int(value_of(found, "touched")), value_of(found, "newest")
     )
 
 
 def batch_of(found: Attributes) -> Batch:
-    """How far the executions of a stream are."""
+    """Return the batch of a row."""
     return Batch(
         int(value_of(found, "number")) or 1,
         value_of(found, "cut"),
@@ -142,25 +142,25 @@ def batch_of(found: Attributes) -> Batch:
 
 
 def names_in(expression: str) -> dict[str, str]:
-    """What stands in an expression for words that are DynamoDB's own."""
+    """Return the ExpressionAttributeNames for the reserved words in an expression."""
     return {f"#{word}": word for word in _RESERVED if f"#{word}" in expression}
 
 
 def texts(values: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """Texts, as DynamoDB takes them."""
+    """Return strings as DynamoDB attribute values."""
     return {name: {"S": value} for name, value in values.items()}
 
 
 def numeric(value: float) -> dict[str, str]:
-    """A number, as DynamoDB takes it."""
+    """Return a number as a DynamoDB attribute value."""
     return {"N": repr(value)}
 
 
 def text_of(found: Attributes, name: str) -> str:
-    """A text; empty where there is none."""
+    """Return a string attribute; empty if there is no such attribute."""
     return found.get(name, {}).get("S", "")
 
 
 def value_of(found: Attributes, name: str) -> float:
-    """A number; 0.0 where there is none."""
+    """Return a numeric attribute; 0.0 if there is no such attribute."""
     return float(found.get(name, {}).get("N", 0))

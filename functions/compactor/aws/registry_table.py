@@ -1,4 +1,4 @@
-"""Requests of one DynamoDB table, whatever its rows are."""
+"""Requests to a DynamoDB table with keys ``pk`` and ``sk``, independent of its rows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from compactor.aws.services import Thing, answers_of, service_client
 from compactor.errors import InvalidInput, TransientStoreError
 from compactor.s3.translate import refusal_of
 
-#: Of one request; the limit is DynamoDB's.
+#: Maximum number of inserts per request, a limit of DynamoDB.
 MOST_INSERTS = 25
-#: Requests that one process has under way.
+#: Maximum number of concurrent requests.
 CONCURRENT = 16
 _REFUSED = "ConditionalCheckFailedException"
 
 
 class Cancelled(Exception):
-    """A transaction did nothing; why, for each of its items."""
+    """A transaction was cancelled. ``reasons`` has DynamoDB's code for each of its items."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__(", ".join(reasons))
@@ -34,10 +34,10 @@ class DynamoTable:
     """A table with keys ``pk`` and ``sk``, and the local index ``pending``; thread safe.
 
     Args:
-        table: its name.
-        client: of DynamoDB.
-        pause: waits up to so many seconds before a transaction is tried again.
-        inserts: the service knows PartiQL.
+        table: name of the table.
+        client: DynamoDB client.
+        pause: waits up to the given seconds before a transaction is retried.
+        inserts: the service supports PartiQL.
     """
 
     def __init__(
@@ -54,10 +54,11 @@ class DynamoTable:
         self._inserts = inserts
 
     def _insert(self, rows: Sequence[Attributes]) -> list[bool]:
-        """Put rows where there are none; which of them were put.
+        """Insert rows whose keys do not exist; return for each whether it was inserted.
 
-        PartiQL's INSERT is a put on the condition that nothing has the key; a batch of them is no
-        transaction. False is also the answer where the service, or the role, does not know it.
+        PartiQL's INSERT is a put on the condition that the key does not exist; a batch is not a
+        transaction. All are False if the service does not support it, the role may not use it, or
+        the request failed.
         """
         if not self._inserts:
             return [False] * len(rows)
@@ -103,7 +104,7 @@ class DynamoTable:
     def _put(
         self, item: Attributes, condition: str, values: Attributes | None = None
     ) -> Attributes | None:
-        """Put an item; what is there instead where the condition is not met."""
+        """Put an item; return None, or the existing item if the condition is not met."""
         more = {"ExpressionAttributeValues": values} if values else {}
         with self._answers("put"):
             try:
@@ -120,14 +121,14 @@ class DynamoTable:
                 there: Any = error.response.get("Item")
             else:
                 return None
-        # Not every server returns it with the refusal.
+        # Not every server returns the existing item with the refusal.
         found: Attributes | None = there
         return found or self._get({"pk": item["pk"]["S"], "sk": item["sk"]["S"]}) or item
 
     def _update(
         self, key: Mapping[str, str], update: str, condition: str, values: Attributes
     ) -> Attributes | None:
-        """Update an item, and what it is then; None where the condition is not met."""
+        """Update an item and return its new value; None if the condition is not met."""
         more: dict[str, Any] = {"ConditionExpression": condition} if condition else {}
         names = names_in(update + condition)
         if names:
@@ -150,7 +151,7 @@ class DynamoTable:
         return found
 
     def _query(self, pk: str, after: str = "") -> Iterator[Attributes]:
-        """What is pending with this key, after a sort key."""
+        """Yield the pending rows of a partition key, from sort key ``after`` on."""
         condition, values = "pk = :pk", {":pk": {"S": pk}}
         if after:
             condition += f" AND {INDEX} >= :after"

@@ -1,4 +1,4 @@
-"""What AWS's services other than S3 answer, in terms of what the caller does next."""
+"""Clients of AWS services other than S3, and the translation of their errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from compactor.s3.translate import (
 
 _CONNECT_SECONDS, _READ_SECONDS = 5, 20
 _TRIES = 6
-# Of the services that are asked, beside those that S3 has, too.
+# Error codes after which a retry may succeed, in addition to those of S3.
 _PASSING = frozenset(
     {
         "InternalServerError",
@@ -64,12 +64,12 @@ _DENIED = frozenset(
 
 
 def service_client(name: str, *, connections: int = 10) -> Any:
-    """A botocore client of a service, which asks again where that may help.
+    """Return a botocore client of a service, with retries.
 
-    Region, credentials and endpoint are found as boto3 does.
+    It finds region, credentials and endpoint as boto3 does.
 
     Raises:
-        InvalidInput: there is no region.
+        InvalidInput: no region is set.
     """
     config = Config(
         max_pool_connections=connections,
@@ -77,7 +77,7 @@ def service_client(name: str, *, connections: int = 10) -> Any:
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,
         user_agent=USER_AGENT,
-        # A tenth of the time of a small request; what is wrong, the service says as well.
+        # Validation takes a tenth of the time of a small request, and the service validates anyway.
         parameter_validation=False,
     )
     try:
@@ -88,12 +88,12 @@ def service_client(name: str, *, connections: int = 10) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """What a service is asked about, for the case that there is no such thing.
+    """The resource that a request is about, for the error if it does not exist.
 
     Attributes:
-        field: of the input, or the environment variable, that names it.
+        field: the input field or environment variable that names it.
         value: its name.
-        accepted: what would have been right, in words.
+        accepted: description of an accepted value.
     """
 
     field: str
@@ -103,15 +103,15 @@ class Thing:
 
 @contextmanager
 def answers_of(what: str, thing: Thing) -> Iterator[None]:
-    """Turn what botocore raises into this project's errors.
+    """Turn botocore's errors into this project's.
 
     Args:
-        what: is asked for, as errors name it.
-        thing: that is asked about.
+        what: the operation, as named in errors.
+        thing: the resource that it is about.
 
     Raises:
-        TransientStoreError: the service did not answer, or asked for less.
-        InvalidInput: there is no such thing, or it may not be used.
+        TransientStoreError: the service did not answer, or throttled the request.
+        InvalidInput: the resource does not exist or may not be used.
     """
     try:
         yield

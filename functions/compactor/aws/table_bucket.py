@@ -1,8 +1,8 @@
-"""S3 Tables: where the metadata of a table in a table bucket lies.
+"""S3 Tables: finds the metadata of a table in a table bucket.
 
-One call, instead of the table bucket's Iceberg REST endpoint: it takes the very rights that AWS
-names for reading the tables of S3 Metadata (Amazon S3 User Guide, "Permissions for querying
-metadata tables"), and no signed HTTP of a library.
+This takes one call, instead of the table bucket's Iceberg REST endpoint. It needs just the
+permissions that AWS documents for reading the tables of S3 Metadata (Amazon S3 User Guide,
+"Permissions for querying metadata tables"), and no library that signs HTTP requests.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from botocore.config import Config
 
 
 def metadata_location(table_bucket_arn: str, namespace: str, name: str) -> str:
-    """The URI of a table's current metadata file, which S3 serves as it serves any object.
+    """Return the URI of a table's current metadata file, which can be read like any S3 object.
 
     Args:
         table_bucket_arn: ``arn:aws:s3tables:REGION:ACCOUNT:bucket/NAME``.
-        namespace: of the table.
-        name: of the table.
+        namespace: namespace of the table.
+        name: name of the table.
 
     Raises:
         botocore.exceptions.ClientError: NotFoundException, ForbiddenException and others.
-        botocore.exceptions.BotoCoreError: no answer.
+        botocore.exceptions.BotoCoreError: there was no answer.
     """
     region = table_bucket_arn.split(":")[3]
     client: Any = botocore.session.get_session().create_client(

@@ -1,4 +1,4 @@
-"""An output as a data file of an Iceberg table: its partition, and what readers prune by."""
+"""An output as a data file of an Iceberg table: its partition, and its statistics for pruning."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from compactor.sinks.table_catalog import TableFile
 
 
 class DataFiles:
-    """Makes entries of manifests; what follows from the table alone is worked out once.
+    """Builds manifest entries. What depends only on the table is computed once.
 
     Args:
-        metadata: of the table, with all columns of the files.
+        metadata: of the table, including all columns of the files.
     """
 
     def __init__(self, metadata: TableMetadata) -> None:
@@ -31,14 +31,14 @@ class DataFiles:
         self._plan = compute_statistics_plan(schema, metadata.properties)
 
     def of(self, file: TableFile, footer: Any) -> DataFile:
-        """The entry for one output.
+        """Return the manifest entry of one output.
 
         Args:
             file: the output.
             footer: its ``pyarrow.parquet.FileMetaData``.
 
         Raises:
-            InvalidInput: it holds rows of several partitions of the table, or nothing shows which.
+            InvalidInput: its rows are in several partitions, or its bounds do not prove which.
         """
         statistics = self._statistics(footer)
         return DataFile.from_args(
@@ -55,8 +55,8 @@ class DataFiles:
         )
 
     def _statistics(self, footer: Any) -> Any:
-        # Only readers' pruning depends on the others: a column that is to be added, or lists
-        # written by the rules of old writers.
+        # Other columns only matter for pruning: they are still to be added to the table, or are
+        # lists in the form that old writers used.
         known = frozenset(self._known)
         return data_file_statistics_from_parquet_metadata(
             _Footer(footer, known), self._plan, self._known
@@ -71,7 +71,7 @@ def _paths(footer: Any) -> list[str]:
 
 
 class _Footer:
-    """A footer as pyiceberg reads it: some of its columns, with bounds that fit any date."""
+    """A footer as pyiceberg reads it: the known columns, with bounds that allow any date."""
 
     def __init__(self, footer: Any, kept: frozenset[str]) -> None:
         self._footer = footer
@@ -95,7 +95,7 @@ class _Group:
 
 
 class _Chunk:
-    """A chunk of a column; everything but its bounds is passed on."""
+    """A column chunk with its statistics replaced."""
 
     def __init__(self, chunk: Any) -> None:
         self._chunk = chunk

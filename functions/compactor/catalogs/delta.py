@@ -1,13 +1,13 @@
-"""Delta tables by their location, by delta-rs (deltalake 1.6).
+"""Delta tables by their location, through delta-rs (deltalake 1.6).
 
-A commit is one version of the log: the files, and the transaction of an application that is called
-``s3-compactor.<log id>``, whose version is the number of the entry that the table has everything up
-to. It is created if absent, as the version after the one that was read; the library's own retry is
-off, for it would put the files on top of whatever came in between.
+A commit is one version of the log. It adds the files, and sets the transaction of an application
+called ``s3-compactor.<log id>``, whose version is the number of the last entry that is in the
+table. The version is created if absent, directly after the one that was read. The library's own
+retry is off, because it would add the files on top of any version written in between.
 
-Outputs lie below the table's own location, in a directory whose name begins with ``_``: readers
-find them by paths relative to the table (absolute ones are read by Spark alone), and VACUUM, which
-takes what no version names, leaves such directories alone.
+Outputs are stored below the table's own location, in a directory whose name begins with ``_``.
+Readers find them by paths relative to the table (only Spark reads absolute ones), and VACUUM, which
+deletes files that no version names, skips such directories.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from compactor.sinks.table_catalog import Holdings, TableContents, TableFile, Ta
 from compactor.table_formats.answers import translated
 
 MARK = "s3-compactor"
-# Versions looked back for our own: where others write more than the second, nothing is known.
+# How many versions to search for ours. If others write more than the second, nothing is known.
 _LOOKED_BACK = (20, 1_000)
 _UNKNOWN = -1
 _CREATED_CONCURRENTLY = ("already exists", "AlreadyExists")
@@ -57,7 +57,7 @@ class DeltaCatalog:
         address: of the table.
         settings: of the run.
         store: where outputs are.
-        options: of delta-rs's own store, instead of those that follow from ``store``.
+        options: for delta-rs's own store, instead of those derived from ``store``.
     """
 
     def __init__(
@@ -114,12 +114,12 @@ class DeltaCatalog:
         )
 
     def _fault(self, table: DeltaTable, last: int) -> str:
-        """Why the version that said so no longer counts."""
+        """Return why the version that recorded ``last`` no longer counts; empty if it does."""
         for limit in _LOOKED_BACK:
             found: list[Restored] = []
             history = table.history(limit)
             for one in history:
-                # What Spark merges says so as its user's metadata.
+                # Spark's merges record it as the commit's user metadata.
                 spark = f"{self._application}:{last}"
                 if one.get(MARK) == self._token(last) or one.get("userMetadata") == spark:
                     return restored_before(found, one["version"])
@@ -156,7 +156,7 @@ class DeltaCatalog:
                 raise
 
     def _schemas(self, files: Sequence[TableFile]) -> list[tuple[str, Schema]]:
-        """The different schemas of files, each with the URI of the first that has it."""
+        """Return the distinct schemas of files, each with the URI of the first file that has it."""
         found = schemas_of(self._footers.of(files))
         return [
             (files[number].uri, delta_schema(schema, files[number].uri)) for number, schema in found
@@ -180,10 +180,10 @@ class DeltaCatalog:
     def _with_columns_of(
         self, one: TableFile, handle: DeltaTable | None, schema: Schema | None, *, evolve: bool
     ) -> Schema | None:
-        """The columns of the table with those of a file; None before there is a table.
+        """Return the table's columns with those of a file added; None before there is a table.
 
         Raises:
-            InvalidInput: they do not fit.
+            InvalidInput: the file's columns do not fit.
         """
         (footer,) = self._footers.of([one])
         ((where, columns),) = self._schemas([one])
@@ -196,7 +196,7 @@ class DeltaCatalog:
         return merged(schema, columns)
 
     def _require_no_past(self, handle: DeltaTable, output: Schema, where: str) -> None:
-        """The log is gone through only where the output has a column that the table has not."""
+        """Check that new columns have no past; reads the log only if the output has new columns."""
         known = {name.lower() for name in names_of(handle.schema())}
         more = [name for name in names_of(output) if name.lower() not in known]
         if not more:
@@ -207,7 +207,7 @@ class DeltaCatalog:
         require_no_past(more, self._past[1], where)
 
     def _path(self, one: TableFile) -> str:
-        """Where an output lies, from the table on."""
+        """Return the output's path relative to the table."""
         place = self._location
         if one.bucket != place.bucket or not one.key.startswith(f"{place.prefix}_"):
             accepted = (
@@ -260,20 +260,20 @@ class DeltaCatalog:
         return self._history.holdings(handle.version(), self._application, files, outputs)
 
     def _add_columns(self, handle: DeltaTable, schema: Schema) -> None:
-        """In an earlier version than the files: delta-rs has no commit of both."""
+        """Add the missing columns in a version of their own: delta-rs cannot commit both in one."""
         known = {one.name for one in handle.schema().fields}
         more = [one for one in schema.fields if one.name not in known]
         try:
             with self._answers():
                 handle.alter.add_columns(more)
         except DeltaError as error:
-            # Perhaps because another writer added them just now.
+            # Another writer may have added the same columns first.
             raise self._refused(handle, error) from error
 
     def _refused(self, handle: DeltaTable, error: DeltaError) -> Exception:
-        """What a refused commit means: others were first where the table is at another version.
+        """Return the error for a rejected commit: a conflict if the table's version has changed.
 
-        delta-rs has one error for that and for all that it does not write.
+        delta-rs raises the same error for a lost race and for everything that it does not support.
         """
         judged = self._judged(error)
         if judged is not error:
@@ -283,7 +283,7 @@ class DeltaCatalog:
                 table = DeltaTable(self._location.uri, storage_options=self._options)
                 moved = table.version() != handle.version()
         except DeltaError:
-            # Others made it something that delta-rs does not read: the next look says so.
+            # The table now has something that delta-rs cannot read: the next load reports it.
             moved = True
         if moved:
             return TableConflict(_said(error))
@@ -302,7 +302,7 @@ class DeltaCatalog:
 
     @contextmanager
     def _answers(self) -> Iterator[None]:
-        """What delta-rs says of the weather and of rights, in our errors."""
+        """Translate delta-rs's errors about availability and permissions into this program's."""
         with translated(self.address):
             try:
                 yield
@@ -336,7 +336,7 @@ def _restored(one: Mapping[str, Any]) -> list[Restored]:
 
 
 def _options_of(store: ObjectStore) -> dict[str, str]:
-    """The endpoint of the run's own store; rights are found as every AWS SDK finds them."""
+    """Return the run's endpoint; credentials are found the way that every AWS SDK does."""
     endpoint = store.endpoint_url
     if not endpoint or "amazonaws.com" in endpoint:
         return {}

@@ -1,4 +1,4 @@
-"""Whether the columns of outputs fit those of a Delta table, and what its log says of them."""
+"""Whether the columns of outputs fit those of a Delta table, and their statistics in its log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 
 def delta_schema(schema: pa.Schema, where: str) -> Schema:
-    """The columns of an output as Delta has them.
+    """Return the columns of an output as Delta types.
 
     Raises:
         InvalidInput: Delta has no such type.
@@ -40,13 +40,13 @@ def delta_schema(schema: pa.Schema, where: str) -> Schema:
 
 
 def require_fit(table: Schema, output: Schema, where: str, *, evolve: bool) -> None:
-    """Refuse what does not fit.
+    """Reject an output whose columns do not fit.
 
     Args:
-        table: its columns.
-        output: its columns.
-        where: the output, for a person.
-        evolve: columns that the table has not may be added, outermost ones.
+        table: columns of the table.
+        output: columns of the output.
+        where: the output, for messages.
+        evolve: top-level columns that the table does not have may be added.
 
     Raises:
         InvalidInput: names the first column and both types.
@@ -58,7 +58,7 @@ def require_fit(table: Schema, output: Schema, where: str, *, evolve: bool) -> N
 
 
 def require_values(table: Schema, footer: Any, where: str) -> None:
-    """Refuse an output that may lack values which the table requires.
+    """Reject an output that may lack values that the table requires.
 
     Raises:
         InvalidInput: names the first such column.
@@ -70,13 +70,13 @@ def require_values(table: Schema, footer: Any, where: str) -> None:
 
 
 def _not_added(one: Misfit) -> Misfit:
-    """A column within another is no reason to add anything."""
+    """Mark a nested column as missing in the table, so that it is never added."""
     inner = "." in one.column and not one.table
     return one._replace(table="not there") if inner else one
 
 
 def merged(table: Schema, output: Schema) -> Schema:
-    """The columns of the table, and those that it has not."""
+    """Return the columns of the table, followed by the output's new ones."""
     known = {one.name for one in table.fields}
     more = [one for one in output.fields if one.name not in known]
     return Schema([*table.fields, *more]) if more else table
@@ -116,7 +116,7 @@ def _name(kind: _Type) -> str:
 
 
 def names_of(columns: Schema) -> list[str]:
-    """The names of all columns, those within others as well."""
+    """Return the names of all columns, including nested ones."""
     return list(_names(columns.fields, ""))
 
 
@@ -137,9 +137,9 @@ def _names_within(kind: _Type, path: str) -> Iterator[str]:
 
 
 def statistics_of(footer: Any) -> str:
-    """What Delta's log keeps of a file, in JSON: rows, and of plain columns nulls and range.
+    """Return a file's statistics for Delta's log, as JSON: rows; nulls and range by column.
 
-    Only of whole numbers, dates and short texts: their ranges are what Parquet has.
+    Ranges are given only for integers, dates and short strings, whose Parquet bounds are exact.
     """
     nulls: dict[str, int] = {}
     least: dict[str, Any] = {}
@@ -177,5 +177,5 @@ def _date(days: int) -> str | None:
     try:
         return (_EPOCH + datetime.timedelta(days)).isoformat()
     except OverflowError:
-        # Left out: readers of the log may not know the year 0, or those after 9999.
+        # Left out: readers of the log may not support year 0, or years after 9999.
         return None

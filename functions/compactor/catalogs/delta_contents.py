@@ -1,4 +1,4 @@
-"""Which files a Delta table is made of, and what replaced others, by its log."""
+"""Which files a Delta table consists of, and what replaced others, according to its log."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ABSOLUTE = re.compile(r"s3[an]?://(.*)", re.DOTALL)
 
 
 def delta_contents(location: S3Uri, store: ObjectStore, version: int, below: S3Uri) -> Contents:
-    """The contents of a table at a version.
+    """Return the contents of a table at one version.
 
     Args:
         location: of the table.
-        store: where its log lies.
-        version: its number.
-        below: where all outputs lie.
+        store: where its log is.
+        version: number of the version.
+        below: prefix of all outputs.
     """
     reader = _Reader(location, store, version)
     return Contents(below.uri, reader.current, reader.history)
@@ -47,7 +47,7 @@ class _Reader:
                     added[self._name(line.add)] = line.add
                 elif line.protocol is not None:
                     protocol = line.protocol
-            # Of one version the order says nothing.
+            # The order of actions within one version has no meaning.
             files |= added
         self._log.require_readable(protocol)
         found = CurrentFiles()
@@ -68,7 +68,7 @@ class _Reader:
     def _change(
         self, version: int, lines: Iterable[Line], rows: dict[bytes, int], history: History
     ) -> TableChange | None:
-        """What a version removed; rows of all files are kept as long as they are in the table."""
+        """Return what a version removed; ``rows`` has the row counts of all files in the table."""
         adds: list[Add] = []
         removes: list[Remove] = []
         operation = ""
@@ -104,17 +104,17 @@ class _Reader:
         return _live_rows(one) if known is None else known
 
     def _digest(self, one: Add | Remove) -> bytes:
-        """A table may have millions of files."""
+        """Return a short key for a file, since a table may have millions of files."""
         name = self._name(one).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(name, digest_size=16).digest()
 
     def _name(self, one: Add | Remove) -> str:
-        """A file with a deletion vector is another one than without."""
+        """Return a name that differs for the same file with another deletion vector."""
         vector = one.deletion_vector
         return self._place(one) if vector is None else f"{self._place(one)} {vector.id}"
 
     def _place(self, one: Add | Remove) -> str:
-        """The URI of a file; paths of a log are encoded as URIs are (protocol, "Add File")."""
+        """Return the URI of a file; paths in the log are URI-encoded (protocol, "Add File")."""
         path = unquote(one.path)
         absolute = _ABSOLUTE.fullmatch(path)
         return f"s3://{absolute[1]}" if absolute is not None else f"{self._root}{path}"

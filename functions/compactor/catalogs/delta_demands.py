@@ -1,8 +1,8 @@
-"""What a Delta table asks of its writers that a commit of existing data files cannot keep.
+"""What a Delta table requires of its writers that a commit of existing data files cannot provide.
 
-Such a commit reads the footers of its files, and no row. So what must be checked or computed for
-each row is refused, and so is what delta-rs (1.6) does not write: its error for that is the one
-that it has for a lost race, and it comes once everything is compacted.
+Such a commit reads the footers of its files, but no rows. So tables are refused that need checks or
+computation for each row, and so are features that delta-rs (1.6) does not write. For the latter it
+raises the same error as for a lost race, and only after everything has been compacted.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-# Those that delta-rs commits to. Where a table makes use of some of them, it is refused by its
-# columns or properties.
+# Features of tables that delta-rs commits to. A table that actually uses an unsupported one of
+# them is refused because of its columns or properties.
 _KEPT_FEATURES = frozenset(
     {
         "appendOnly",
@@ -29,11 +29,11 @@ _KEPT_FEATURES = frozenset(
         "variantType",
     }
 )
-# 6 is identity columns, which delta-rs does not write, whether the table has any or not.
+# Version 6 is identity columns, which delta-rs does not write, even if the table has none.
 _KEPT_WRITER_VERSIONS = (1, 2, 3, 4, 5, 7)
 _CONSTRAINTS = "delta.constraints."
 _FORGETS = "delta.setTransactionRetentionDuration"
-# By what a column's metadata begins with (Delta protocol, "Column Metadata").
+# By prefix of the keys of a column's metadata (Delta protocol, "Column Metadata").
 _COLUMNS = {
     "delta.generationExpression": ("generated columns", "nothing computes it for an output"),
     "delta.identity.": ("identity columns", "nothing counts it on for an output"),
@@ -43,7 +43,7 @@ _COLUMNS = {
 
 
 def refusal_of(table: DeltaTable) -> str:
-    """What would be accepted instead of this table; empty where files can be added to it."""
+    """Return why files cannot be added, as what would be accepted instead; empty if they can."""
     protocol, metadata = table.protocol(), table.metadata()
     schema = json.loads(table.schema().to_json())
     faults = (
@@ -107,7 +107,7 @@ def _of_columns(schema: Mapping[str, Any]) -> str:
 
 
 def _metadata_in(kind: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Name and metadata of every column, those within others included."""
+    """Yield name and metadata of every column, including nested ones."""
     if not isinstance(kind, Mapping):
         return
     for one in kind.get("fields", ()):

@@ -1,4 +1,4 @@
-"""What the history of a Delta table shows: which outputs it was given, and its past columns."""
+"""What the history of a Delta table shows: the outputs it was given, and its past columns."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Version(NamedTuple):
 
     @property
     def operation(self) -> str:
-        """What its writer did, in capitals; empty where that is not said."""
+        """The writer's operation, in upper case; empty if it is not recorded."""
         found = (str(one.commit_info.operation) for one in self.lines if one.commit_info)
         return next(found, "").upper()
 
     @property
     def is_first(self) -> bool:
-        """True for a version that has no file of those before it."""
+        """True for a version that keeps no files of earlier ones."""
         return self.operation.startswith(("CREATE OR REPLACE", "REPLACE"))
 
     @property
     def before(self) -> int | None:
-        """The version that it was made from; None where a RESTORE does not say."""
+        """The version that it was made from; None if a RESTORE does not name it."""
         if self.operation != "RESTORE":
             return self.number - 1
         versions = [one.commit_info.parameter("version") for one in self.lines if one.commit_info]
@@ -47,17 +47,17 @@ class Version(NamedTuple):
         return int(text) if text.isdecimal() else None
 
     def transaction(self, application: str) -> int | None:
-        """The number that it has of an application."""
+        """Return the version that it records for an application; None if it has none."""
         found = (one.txn for one in self.lines if one.txn and one.txn.app_id == application)
         return next((one.version for one in found), None)
 
 
 class DeltaHistory:
-    """The versions that a table's present one was made from.
+    """The versions that a table's current version was made from.
 
     Args:
         location: of the table.
-        store: where its log lies.
+        store: where its log is.
     """
 
     def __init__(self, location: S3Uri, store: ObjectStore) -> None:
@@ -67,17 +67,17 @@ class DeltaHistory:
     def ancestors(
         self, version: int, until: Callable[[Version], bool]
     ) -> tuple[list[Version], bool]:
-        """The versions from one on, back to the one at which to end, newest first.
+        """Return the versions from ``version`` back to the one to stop at, newest first.
 
-        What a RESTORE took back is left out.
+        Versions that a RESTORE undid are left out.
 
         Args:
-            version: the present one.
-            until: True for the version at which to end.
+            version: the current one.
+            until: True for the version to stop at.
 
         Returns:
-            The versions, and whether the last one is that, or the first of the log; False where
-            the log no longer has them.
+            The versions, and True if the last of them is the one to stop at or the first of the
+            log; False if the log no longer goes back that far.
         """
         found: list[Version] = []
         ahead: dict[int, Version | None] = {}
@@ -110,12 +110,12 @@ class DeltaHistory:
     def holdings(
         self, version: int, application: str, files: Any, outputs: Collection[str]
     ) -> Holdings:
-        """Which outputs a table has; see :class:`compactor.sinks.table_catalog.TableCatalog`.
+        """Return which outputs a table has; implements :class:`TableCatalog`'s method.
 
         Args:
-            version: the present one.
-            application: by which our commits have their number.
-            files: the ``path`` and ``num_records`` of each data file, as a table of Arrow.
+            version: the current one.
+            application: whose transactions hold our entry numbers.
+            files: ``path`` and ``num_records`` of each data file, as an Arrow table.
             outputs: their URIs.
         """
         wanted = frozenset(outputs)
@@ -144,13 +144,13 @@ class DeltaHistory:
         )
 
     def past_columns(self, version: int, columns: Schema) -> dict[str, str]:
-        """What became of each column that the table has no longer, as far as the log shows.
+        """Return what became of each column that the table no longer has, as far as the log shows.
 
-        Without column mapping, which is refused, a table renames and drops columns only by a new
+        Without column mapping, which is refused, a table can rename or drop columns only by a new
         schema for all its files.
 
         Args:
-            version: the present one.
+            version: the current one.
             columns: of that version.
 
         Returns:
@@ -171,6 +171,6 @@ class DeltaHistory:
         return found
 
     def _uris(self, path: str) -> set[str]:
-        """Paths of the log are URIs, by its protocol; some writers do not encode them."""
+        """Return both readings of a path: the protocol has URIs, but some writers do not encode."""
         place = f"s3://{self._location.bucket}/{self._location.prefix}"
         return {f"{place}{text}" for text in (path, unquote(path))}

@@ -1,12 +1,12 @@
-"""Iceberg tables, by pyiceberg (0.12): in Glue, a REST catalog, or a catalog of this machine.
+"""Iceberg tables, through pyiceberg (0.12): in Glue, a REST catalog, or on this machine.
 
 A commit is one transaction: new columns, the data files, and two properties of the table,
 
-    s3-compactor.<log id>.last       up to which entry of the table log it has everything
-    s3-compactor.<log id>.snapshot   id and sequence number of the snapshot that says so
+    s3-compactor.<log id>.last       number of the last table log entry that is in the table
+    s3-compactor.<log id>.snapshot   id and sequence number of the snapshot that added it
 
-It is conditional on the snapshot that the table was read with. The library's own retry is off: it
-would add the files to whatever it finds, without a look at ``last``.
+It is conditional on the snapshot that the table was read with. The library's own retry is off,
+because it would add the files to whatever it finds, without checking ``last``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class IcebergCatalog:
         address: of the table.
         settings: of the run.
         store: where outputs and the table's metadata are.
-        catalog: in place of the one that the address names.
+        catalog: overrides the one that the address names.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class IcebergCatalog:
         self._footers = Footers(store)
         self._opened = catalog
         self._log_id = ""
-        # By the columns and partitioning of the table.
+        # Manifest entries of files, valid for one shape of the table (columns and partitioning).
         self._described: tuple[str, dict[TableFile, DataFile]] = ("", {})
 
     @property
@@ -139,7 +139,7 @@ class IcebergCatalog:
         return int(text)
 
     def _fault(self, table: Table) -> str:
-        """Why the snapshot that said so is no longer part of the table."""
+        """Return why the snapshot that recorded ``last`` is no longer part of the table."""
         metadata = table.metadata
         text = metadata.properties.get(f"{PREFIX}{self._log_id}.snapshot", "")
         ours, _, sequence = text.partition(":")
@@ -172,7 +172,7 @@ class IcebergCatalog:
                 try:
                     self._catalog.create_table(*given, partition_spec=spec)
                 except ValueError:
-                    # Neither the catalog nor the namespace says where its tables lie.
+                    # Neither the catalog nor the namespace has a default location for tables.
                     self._catalog.create_table(
                         *given, partition_spec=spec, location=self._usual_location
                     )
@@ -188,10 +188,10 @@ class IcebergCatalog:
         return f"s3://{destination.bucket}/{destination.prefix.rstrip('/')}.table"
 
     def _schema_of(self, files: Sequence[TableFile]) -> Schema:
-        """All columns of these files.
+        """Return all columns of these files.
 
         Raises:
-            InvalidInput: a column has different types in them, or one that Iceberg has not.
+            InvalidInput: a column's types differ between files, or Iceberg has no such type.
         """
         found = self._schemas(files)
         made = Schema(*found[0][1].fields)
@@ -206,7 +206,7 @@ class IcebergCatalog:
         return assign_fresh_schema_ids(made)
 
     def _schemas(self, files: Sequence[TableFile]) -> list[tuple[str, Schema]]:
-        """The different schemas of files, each with the URI of the first that has it."""
+        """Return the distinct schemas of files, each with the URI of the first file that has it."""
         found = schemas_of(self._footers.of(files))
         return [
             (files[number].uri, iceberg_schema(schema, files[number].uri))
@@ -216,7 +216,7 @@ class IcebergCatalog:
     def unfit(
         self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
     ) -> Mapping[TableFile, str]:
-        """See the port. Columns are added to a transaction that is never committed."""
+        """See the port. Tries the columns out on a transaction that is never committed."""
         found = self._footers.unreadable(files)
         staged = _handle(table).transaction() if table is not None else None
         taken: set[pa.Schema] = set()
@@ -231,7 +231,7 @@ class IcebergCatalog:
     def _describe(
         self, metadata: TableMetadata, files: Sequence[TableFile], found: dict[TableFile, str]
     ) -> None:
-        """Make the entries of files, which an append to the same columns takes as they are."""
+        """Build the files' manifest entries; :meth:`append` reuses them for the same columns."""
         data_files = DataFiles(metadata)
         self._described = _shape(metadata), {}
         for one in files:
@@ -244,7 +244,7 @@ class IcebergCatalog:
     def _take(
         self, staged: Transaction | None, one: TableFile, taken: set[pa.Schema], *, evolve: bool
     ) -> None:
-        """Add the columns of a file to those of the table, once each schema.
+        """Add the columns of a file to the staged table, once for each schema.
 
         Raises:
             InvalidInput: they do not fit.
@@ -260,7 +260,7 @@ class IcebergCatalog:
         taken.add(arrow)
 
     def _require_one_partition(self, files: Sequence[TableFile], metadata: TableMetadata) -> None:
-        """Also before a table is made: it would keep a partitioning that does not do."""
+        """Checked before a table is created too, because its partitioning would stay."""
         for file, footer in zip(files, self._footers.of(files), strict=True):
             partition_of(file, footer, metadata)
             require_values(metadata.schema(), footer, file.uri)
@@ -270,9 +270,9 @@ class IcebergCatalog:
     ) -> str:
         handle = _handle(table)
         if self._state(handle).version != table.version:
-            # pyiceberg moves its handle on with a commit of its own.
+            # pyiceberg updates its handle after a commit of its own.
             raise TableConflict(f"{self.address} is not at {table.version} any more")
-        # On this handle alone: no update of ours carries it into the table.
+        # Set on this handle only: no update writes it to the table.
         handle.metadata.properties[TableProperties.COMMIT_NUM_RETRIES] = "0"
         footers = self._footers.of(files)
         try:
@@ -283,7 +283,7 @@ class IcebergCatalog:
                 made = transaction.table_metadata.current_snapshot()
                 transaction.commit_transaction()
         except (CommitFailedException, FileNotFoundError) as error:
-            # Of a snapshot that was expired since it was read, the manifests are gone as well.
+            # When a snapshot has expired since it was read, its manifests are gone too.
             raise TableConflict(str(error)) from error
         self._footers.forget()
         self._described = ("", {})
@@ -292,7 +292,7 @@ class IcebergCatalog:
     def _evolve(
         self, transaction: Transaction, files: Sequence[TableFile], *, evolve: bool
     ) -> None:
-        """The columns that the table has not, and names for all: our files have no ids."""
+        """Add missing columns, and a name mapping, because outputs have no field ids."""
         for where, schema in self._schemas(files):
             _add_columns(transaction, schema, where, evolve=evolve)
         metadata = transaction.table_metadata
@@ -325,7 +325,7 @@ class IcebergCatalog:
 
 
 def _refusal(metadata: TableMetadata) -> str:
-    """What would be accepted instead of this table; empty where files can be added to it."""
+    """Return why files cannot be added, as what would be accepted instead; empty if they can."""
     version = metadata.format_version
     if version != _FORMAT_VERSION:
         why = (
@@ -340,7 +340,7 @@ def _refusal(metadata: TableMetadata) -> str:
 
 
 def _said(error: Exception) -> str:
-    """What pydantic says of metadata in between the names and values, which are long."""
+    """Return pydantic's own message, without the long names and values around it."""
     found = _MESSAGE.search(str(error))
     return visible(found[1] if found else " ".join(str(error).split()))
 
@@ -353,10 +353,10 @@ def _require_no_past(schema: Schema, metadata: TableMetadata, where: str) -> Non
 
 
 def _add_columns(transaction: Transaction, schema: Schema, where: str, *, evolve: bool) -> None:
-    """Take the columns of an output along that the table has not.
+    """Add the columns of an output that the table does not have.
 
     Raises:
-        InvalidInput: they do not fit, or may not be added.
+        InvalidInput: they do not fit, or must not be added.
     """
     _require_no_past(schema, transaction.table_metadata, where)
     known = transaction.table_metadata.schema().as_struct()
@@ -390,7 +390,7 @@ def _adds_all(snapshot: TableSnapshot) -> bool:
 
 
 def _earlier(table: Table, sequence: int) -> Iterator[Mapping[int, Snapshot]]:
-    """The snapshots of earlier metadata, newest first, as far back as a sequence number."""
+    """Yield the snapshots in earlier metadata, newest first, back to a sequence number."""
     for one in reversed(table.metadata.metadata_log):
         try:
             metadata = FromInputFile.table_metadata(table.io.new_input(one.metadata_file))

@@ -21,11 +21,11 @@ _FIELD_ID = b"PARQUET:field_id"
 
 
 def iceberg_schema(schema: pa.Schema, where: str) -> Schema:
-    """The columns of an output as Iceberg has them, with ids of no meaning.
+    """Return the columns of an output as Iceberg types; their ids are arbitrary.
 
     Args:
         schema: of the output.
-        where: the output, for a person.
+        where: the output, for messages.
 
     Raises:
         InvalidInput: Iceberg has no such type.
@@ -44,7 +44,7 @@ def iceberg_schema(schema: pa.Schema, where: str) -> Schema:
 
 
 def _numbered(schema: pa.Schema) -> pa.Schema:
-    """The schema with an id for each field, without which pyiceberg converts none."""
+    """Return the schema with an id for each field, as pyiceberg's conversion requires."""
     numbers = count(1)
     return pa.schema([_with_ids(one, numbers) for one in schema])
 
@@ -65,7 +65,7 @@ def _with_ids(field: pa.Field, numbers: Iterator[int]) -> pa.Field:
 
 
 def misfits(table: StructType, output: StructType, path: str = "") -> Iterator[Misfit]:
-    """Every column of an output that a table cannot take as it is, and every one it misses."""
+    """Yield the output's columns that a table cannot take as is, and those that it lacks."""
     names = {one.name: one for one in table.fields}
     lower = {one.name.lower(): one.name for one in table.fields}
     for one in output.fields:
@@ -85,7 +85,7 @@ def misfits(table: StructType, output: StructType, path: str = "") -> Iterator[M
 
 
 def require_values(table: Schema, footer: Any, where: str) -> None:
-    """Refuse an output that may lack values which the table requires.
+    """Reject an output that may lack values that the table requires.
 
     Raises:
         InvalidInput: names the first such column.

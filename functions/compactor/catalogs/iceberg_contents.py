@@ -1,4 +1,4 @@
-"""Which files an Iceberg table is made of, and what replaced others, by its manifests."""
+"""Which files an Iceberg table consists of, and what replaced others, from its manifests."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _Place = tuple[int, object]
 
 
 def iceberg_contents(table: Table, address: str, below: S3Uri) -> Contents:
-    """The contents of a table at its current snapshot.
+    """Return the contents of a table at its current snapshot.
 
     Args:
-        table: as pyiceberg loads it.
-        address: of the table, for a person.
-        below: where all outputs lie.
+        table: as loaded by pyiceberg.
+        address: of the table, for messages.
+        below: prefix of all outputs.
     """
     reader = _Reader(table, address)
     return Contents(below.uri, reader.current, reader.history)
@@ -75,7 +75,7 @@ class _Reader:
         return f"delete files, the newest of {at}, {what}"
 
     def history(self, history: History) -> None:
-        # A rewrite says what its files hold, whatever became of its snapshot since.
+        # A rewrite still shows where rows went if its snapshot is no longer an ancestor.
         for snapshot in sorted(self._metadata.snapshots, key=lambda one: one.sequence_number or 0):
             operation = snapshot.summary.operation if snapshot.summary is not None else None
             if operation != Operation.APPEND:
@@ -96,7 +96,7 @@ class _Reader:
                 ):
                     gathered.add(entry, spec.spec_id)
             except FileNotFoundError:
-                # It expired since the table was loaded, and shows nothing any more.
+                # The snapshot expired after the table was loaded, so its manifests are gone.
                 return TableChange(at, rewrites, ())
         return TableChange(at, rewrites, gathered.sets())
 
@@ -134,7 +134,7 @@ class _Gathered:
         self._specs: set[int] = set()
 
     def is_change(self, entry: Entry) -> bool:
-        """True for what this very snapshot did: manifests carry entries of others along."""
+        """Return True for entries of this snapshot; manifests also carry those of others."""
         return entry.snapshot_id == self._snapshot_id and entry.status in (_DELETED, _ADDED)
 
     def add(self, entry: Entry, spec_id: int) -> None:
@@ -150,7 +150,7 @@ class _Gathered:
             sums.added.append(entry.path)
 
     def sets(self) -> list[FileSet]:
-        """One for each partition; one for all where the table was repartitioned in between."""
+        """Return one set for each partition, or a single one if the partitioning changed."""
         found = list(self._found.values())
         if len(self._specs) > 1:
             found = [_together(found)]

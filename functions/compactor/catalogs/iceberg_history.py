@@ -1,4 +1,4 @@
-"""What the history of an Iceberg table shows: which outputs it was given, and its past columns."""
+"""What the history of an Iceberg table shows: the outputs it was given, and its past columns."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pyiceberg.table.snapshots import Snapshot
 from compactor.errors import TransientStoreError
 from compactor.sinks.table_catalog import Holdings
 
-# A cherry-picked snapshot is a copy of a commit, and says nothing of those before it.
+# Marks a cherry-picked snapshot: a copy of one commit, which says nothing about earlier ones.
 _COPY_OF = "source-snapshot-id"
 
 
 def holdings(table: Table, number_property: str, outputs: Collection[str]) -> Holdings:
-    """Which outputs a table has; see :class:`compactor.sinks.table_catalog.TableCatalog`.
+    """Return which outputs a table has; implements :class:`TableCatalog`'s method.
 
     Args:
         table: as it was loaded.
-        number_property: by which the summary of each of our snapshots has its number.
+        number_property: key of our entry number in the summary of each of our snapshots.
         outputs: their URIs.
 
     Raises:
@@ -54,9 +54,10 @@ def holdings(table: Table, number_property: str, outputs: Collection[str]) -> Ho
 
 
 def _since_our_last(metadata: TableMetadata, name: str) -> tuple[int | None, list[Snapshot]]:
-    """The number of the last ancestor that has one, and all snapshots after it.
+    """Return the number of the latest ancestor that has one, and all snapshots after it.
 
-    The number is 0 where the first snapshot of all has none, and None where it expired.
+    The number is 0 if no ancestor back to the table's first snapshot has one, and None if
+    ancestors have expired.
     """
     since: list[Snapshot] = []
     at = metadata.current_snapshot()
@@ -74,7 +75,7 @@ def _since_our_last(metadata: TableMetadata, name: str) -> tuple[int | None, lis
 
 
 def _is_first(snapshot: Snapshot, metadata: TableMetadata) -> bool:
-    """True when a snapshot without a parent never had one: pyiceberg forgets those that expire."""
+    """Return whether a parentless snapshot is the first; pyiceberg also clears expired parents."""
     known = {one.sequence_number for one in metadata.snapshots}
     sequence = snapshot.sequence_number
     return bool(sequence) and known.issuperset(range(1, sequence or 1))
@@ -98,17 +99,17 @@ def _added(snapshot: Snapshot, io: FileIO) -> Iterator[str]:
         if manifest.added_snapshot_id != snapshot.snapshot_id:
             continue
         for entry in manifest.fetch_manifest_entry(io, discard_deleted=False):
-            # A rewritten manifest names the files of earlier snapshots as well.
+            # A rewritten manifest also names the files of earlier snapshots.
             added = entry.status == ManifestEntryStatus.ADDED
             if added and entry.snapshot_id in (None, snapshot.snapshot_id):
                 yield entry.data_file.file_path
 
 
 def past_columns(metadata: TableMetadata) -> dict[str, str]:
-    """What became of each column whose name is no longer, or not only, that of its field.
+    """Return what became of each past column whose field was renamed or dropped.
 
-    Files without field ids, as outputs are, are read by the names of columns. So a name that was
-    another field's would show the values of files from before.
+    Files without field ids, such as outputs, are read by column name. A name that used to be
+    another field's would therefore show the values of older files.
 
     Returns:
         A phrase by the column's name in lower case, such as ``dropped``.
@@ -126,7 +127,7 @@ def past_columns(metadata: TableMetadata) -> dict[str, str]:
 
 
 def _every_name(metadata: TableMetadata) -> Iterator[tuple[int, str]]:
-    """Field ids and names, as far as the table's metadata remembers them."""
+    """Yield field ids and names, as far back as the table's metadata has them."""
     for schema in metadata.schemas:
         yield from index_name_by_id(schema).items()
     mapping = metadata.name_mapping()
@@ -143,9 +144,9 @@ def _mapped(fields: Iterable[MappedField], path: str) -> Iterator[tuple[int, str
 
 
 def name_mapping(metadata: TableMetadata) -> NameMapping:
-    """The names by which files without field ids are read: each is that of its first field.
+    """Return the mapping for files without field ids: each name maps to its first field.
 
-    Fields that were dropped are named too: pyiceberg reads no file with a column that is not.
+    Dropped fields are included: pyiceberg cannot read a file with an unmapped column.
     """
     owners: dict[str, int | None] = {}
     names: dict[int | None, list[str]] = {}

@@ -1,8 +1,8 @@
-"""The partitions of an Iceberg table: how one that is made is divided, and where an output lies.
+"""Iceberg partitions: how a new table is partitioned, and which partition an output is in.
 
-Nothing but the footer of an output is read. Its bounds prove a partition where the transform of
-both is the same: what keeps an order gives that to all values between them, too. ``bucket`` keeps
-none, so that both bounds must be one value.
+Only the footer of an output is read. Its bounds prove a partition if the transform gives both the
+same value: an order-preserving transform then gives that value to everything between them.
+``bucket`` preserves no order, so both bounds must be the same value.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ _INSTEAD = (
 
 
 def spec_of(wanted: Sequence[PartitionBy], schema: Schema) -> PartitionSpec:
-    """The partitioning of a table that is made.
+    """Return the partitioning of a new table.
 
     Args:
         wanted: its fields.
         schema: of the table.
 
     Raises:
-        InvalidInput: there is no such column, it has a type that the transform does not take, or
-            another column has the name of the field.
+        InvalidInput: there is no such column, the transform does not support its type, or
+            another column already has the field's name.
     """
     if not wanted:
         return UNPARTITIONED_PARTITION_SPEC
@@ -102,7 +102,7 @@ def _takes(transform: Transform[Any, Any], kind: IcebergType) -> bool:
 
 
 def spec_refusal(metadata: TableMetadata) -> str:
-    """What partitioning would be accepted instead; empty where outputs can lie in this one."""
+    """Return which partitioning would be accepted instead; empty if this one is supported."""
     schema = metadata.schema()
     for field in metadata.spec().fields:
         kind = schema.find_type(field.source_id)
@@ -115,12 +115,12 @@ def spec_refusal(metadata: TableMetadata) -> str:
 
 
 def require_names_apart(columns: Sequence[str], metadata: TableMetadata, where: str) -> None:
-    """Refuse new columns that are called as a field of the partitioning is.
+    """Reject new columns that have the name of a partition field.
 
     Args:
-        columns: that an output has.
+        columns: of an output.
         metadata: of the table.
-        where: the output, for a person.
+        where: the output, for messages.
 
     Raises:
         InvalidInput: there is such a column.
@@ -134,7 +134,7 @@ def require_names_apart(columns: Sequence[str], metadata: TableMetadata, where: 
 
 
 def partition_of(file: TableFile, footer: Any, metadata: TableMetadata) -> Record:
-    """The one partition in which all rows of an output lie.
+    """Return the partition that holds all rows of an output.
 
     Args:
         file: the output.
@@ -142,14 +142,15 @@ def partition_of(file: TableFile, footer: Any, metadata: TableMetadata) -> Recor
         metadata: of the table.
 
     Raises:
-        InvalidInput: it has rows of several, or no bound shows which; says which column and bounds.
+        InvalidInput: its rows are in several partitions, or its bounds do not prove which; names
+            the column and its bounds.
     """
     schema = metadata.schema()
     return Record(*(_Lies(file, field, schema).at(footer) for field in metadata.spec().fields))
 
 
 class _Lies:
-    """Where an output lies, by one field of the partitioning."""
+    """The value of one partition field for an output."""
 
     def __init__(self, file: TableFile, field: PartitionField, schema: Schema) -> None:
         self._file = file
@@ -158,7 +159,7 @@ class _Lies:
         self._column = schema.find_column_name(field.source_id) or ""
 
     def at(self, footer: Any) -> Any:
-        """The value of the field, as manifests have it."""
+        """Return the field's value in the form that manifests have."""
         if isinstance(self._field.transform, VoidTransform):
             return None
         found = spread(footer, self._column)
@@ -175,7 +176,7 @@ class _Lies:
         transform = self._field.transform
         kind = self._schema.find_type(self._field.source_id)
         if isinstance(kind, FloatType | DoubleType):
-            # Bounds leave out NaN, and do not distinguish 0.0 from -0.0.
+            # Bounds do not include NaN, and do not distinguish 0.0 from -0.0.
             raise self._refused(
                 f"unknown partition: {self._column} is {kind}, whose bounds prove none"
             )
@@ -195,7 +196,7 @@ class _Lies:
         return least
 
     def _require_name(self, value: Any, kind: IcebergType) -> None:
-        """The library names each partition in the summary of a commit, as Python has dates."""
+        """Check that pyiceberg can name the partition: it does so with Python's range of dates."""
         transform = self._field.transform
         try:
             transform.to_human_string(kind, value)
@@ -216,7 +217,7 @@ class _Lies:
 
 
 def _shown(value: Any, kind: IcebergType) -> str:
-    # Bounds of these alone are numbers that do not look like what they are.
+    # Only the bounds of these types are numbers that need formatting.
     is_time = isinstance(kind, DateType | TimestampType | TimestamptzType)
     text = visible(text_of(IdentityTransform(), kind, value) if is_time else str(value))
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}..."

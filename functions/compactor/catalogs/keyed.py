@@ -1,7 +1,7 @@
-"""A table whose rows have a key, as a caller without Spark sees it: how far it is.
+"""The state of a table whose rows have a key, for callers without Spark.
 
-What it has is what both of its tables have, that of rows and that of keys; Spark merges the rows
-first. Nothing is written here.
+An entry is in the table once it is in both of its tables, that of rows and that of keys. Spark
+merges the rows first. Nothing is written here.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from compactor.sinks.upserts import KEYS_OF, fault_between
 
 
 class KeyedCatalog:
-    """Implements :class:`compactor.sinks.table_catalog.TableCatalog`, but for all that writes.
+    """Implements :class:`compactor.sinks.table_catalog.TableCatalog`, except for writing.
 
     Args:
-        rows: the table that people read.
-        keys: the one beside it, with the rank of each key's winner.
+        rows: the table of rows, which readers query.
+        keys: the table of keys, which has the rank of each key's winner.
     """
 
     def __init__(self, rows: TableCatalog, keys: TableCatalog) -> None:
@@ -40,11 +40,11 @@ class KeyedCatalog:
 
     def load(self, log_id: str) -> TableState | None:
         """See the port."""
-        # Keys first: whatever is merged between both looks makes them lag, which is safe.
+        # Keys first: if a merge happens between both reads, keys appear to lag, which is safe.
         keys = self._keys.load(log_id)
         rows = self._rows.load(log_id)
         if keys is None and rows is not None and rows.last:
-            # The first merge of all may have come in between.
+            # The table's first merge may have happened in between.
             keys = self._keys.load(log_id)
             rows = self._rows.load(log_id)
         if rows is None:
@@ -56,13 +56,13 @@ class KeyedCatalog:
             rows,
             last=last or 0,
             fault=fault or (keys.fault if keys is not None else ""),
-            # Spark writes them, by rules of its own.
+            # Spark writes these tables, and checks them itself.
             refusal="",
             handle=None,
         )
 
     def contents(self, table: TableState) -> TableContents:
-        """See the port; its files are those of merges."""
+        """See the port. Raises: the table's files are the result of merges."""
         raise IntegrityError(
             f"{self.address} has one row of each key, so no file of it proves an output"
         )

@@ -1,13 +1,13 @@
 """S3 Metadata's live inventory table as an inventory: one snapshot of it, read by pyiceberg.
 
-The table has a row for each version of each object of a bucket, delete markers among them, and lags
+The table has a row for each version of each object in a bucket, including delete markers, and lags
 by up to an hour (Amazon S3 User Guide, "S3 Metadata live inventory tables schema"). Its data files
-are in no order of keys.
+are not sorted by key.
 
-No column says which version is the current one. Of the rows of a key the one with the latest
-``last_modified_date`` is taken for it, and among those of one second the one with the largest
-``sequence_number``. Not the sequence alone: it also grows when an old version is tagged or moved to
-another storage class. Whichever is taken, a GET pinned to its ETag shows whether it is current.
+No column says which version is current. The row of a key with the latest ``last_modified_date`` is
+used, and among rows of the same second the one with the largest ``sequence_number``. The sequence
+alone is not enough, because it also grows when an old version is tagged or moved to another storage
+class. In any case, a GET pinned to the ETag shows whether the version is current.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from compactor.table_formats.answers import error_code, translated
 from compactor.table_formats.file_io import place_of, properties_of
 
 FIELD = "listing"
-#: Of the documented schema, what is read here.
+#: The documented columns that are read here.
 COLUMNS = (
     "bucket",
     "key",
@@ -52,11 +52,11 @@ COLUMNS = (
     "e_tag",
     "storage_class",
 )
-# A journal has the same columns, and a row for each event.
+# Only journal tables have this column; they have a row for each event.
 _OF_A_JOURNAL = "record_type"
 _BATCH_ROWS = 65_536
 _FIELD_ID = b"PARQUET:field_id"
-# The row of a version that was gone when S3 Metadata looked has no time: any other row is later.
+# A version that was gone when S3 Metadata read it has no time; any other row counts as later.
 _NO_TIME = 0.0
 
 
@@ -64,10 +64,10 @@ class LiveInventory:
     """One snapshot of a live inventory table; an inventory of :mod:`compactor.inventory`.
 
     Args:
-        table: as it is now.
-        snapshot: of it, that is read.
+        table: as it was loaded.
+        snapshot: the one to read.
         address: of the table.
-        settings: of the run, whose source it lists.
+        settings: of the run whose source it lists.
         store: where the table's files are.
     """
 
@@ -94,20 +94,20 @@ class LiveInventory:
         schema = scan.projection()
         self._ids = {name: schema.find_field(name).field_id for name in COLUMNS}
         with _reading(self.uri):
-            # The same order in every call.
+            # Every call must number the files in the same order.
             self._tasks = sorted(scan.plan_files(), key=lambda one: one.file.file_path)
 
     @property
     def files(self) -> int:
-        """How many data files may have keys of the source."""
+        """Number of data files that may have keys of the source."""
         return len(self._tasks)
 
     def rows(self, number: int, prefix: str) -> Iterator[Row]:
-        """All rows of a data file below a prefix that are not deleted from the table.
+        """Yield the rows of a data file below a prefix, without deleted ones.
 
         Raises:
             InvalidInput: the table is of another bucket, or the snapshot is gone.
-            IntegrityError: the file is no Parquet with these columns.
+            IntegrityError: the file is not Parquet with these columns.
         """
         task = self._tasks[number]
         where = task.file.file_path
@@ -148,16 +148,16 @@ def _below(prefix: str) -> BooleanExpression:
 
 
 def open_live(settings: Settings, store: ObjectStore, begun: str) -> LiveInventory:
-    """The live inventory table that ``listing`` names.
+    """Open the live inventory table that ``listing`` names.
 
     Args:
         settings: of the run.
         store: where the table's files are.
-        begun: the ``uri`` of what an earlier call began to take, whose snapshot is taken again;
-            empty for the current one.
+        begun: the ``uri`` of the inventory that an earlier call started on, to read the same
+            snapshot; empty for the current one.
 
     Raises:
-        InvalidInput: there is no such table, it is no live inventory, or the snapshot expired.
+        InvalidInput: there is no such table, it is not a live inventory, or the snapshot expired.
         TransientStoreError: the catalog or the store did not answer.
     """
     address = settings.listing_source.table
@@ -211,7 +211,7 @@ def _require_columns(table: Table, address: TableAddress) -> None:
 
 @contextmanager
 def _reading(uri: str) -> Iterator[None]:
-    """Files that are gone mean that the snapshot expired."""
+    """Report missing files as an expired snapshot."""
     try:
         yield
     except (FileNotFoundError, ObjectMissing) as error:
@@ -232,7 +232,7 @@ def _expired(uri: str) -> InvalidInput:
 
 
 class _Ranges(io.RawIOBase):
-    """A data file, of which only what is asked for is read."""
+    """A data file that is read by ranges, as needed."""
 
     def __init__(self, store: ObjectStore, file: DataFile) -> None:
         if file.file_format != FileFormat.PARQUET:
@@ -264,7 +264,7 @@ class _Ranges(io.RawIOBase):
 
 
 def _names_in(file: pq.ParquetFile, ids: dict[str, int]) -> dict[str, str]:
-    """What columns are called in a file; without those that it has not."""
+    """Return the names that columns have in a file, without those that it lacks."""
     by_id = {
         int(one.metadata[_FIELD_ID]): one.name
         for one in file.schema_arrow
@@ -274,7 +274,7 @@ def _names_in(file: pq.ParquetFile, ids: dict[str, int]) -> dict[str, str]:
 
 
 def _deleted(table: Table, task: FileScanTask) -> Any:
-    """Positions in a data file that are no rows of the table any more; None where all are."""
+    """Return the positions in a data file that are deleted from the table; None if none are."""
     found: list[Any] = []
     for file in sorted(task.delete_files, key=lambda one: one.file_path):
         positions = _positions(table, file, task.file.file_path)
@@ -283,7 +283,7 @@ def _deleted(table: Table, task: FileScanTask) -> Any:
 
 
 def _positions(table: Table, file: DataFile, path: str) -> Any:
-    """Positions in a data file that a file of deletes names; None for none."""
+    """Return the positions in a data file that a delete file names; None if there are none."""
     with table.io.new_input(file.file_path).open() as opened:
         if file.file_format == FileFormat.PUFFIN:
             vectors = deletion_vectors_from_puffin_file(PuffinFile(opened.read()))
@@ -297,13 +297,13 @@ def _positions(table: Table, file: DataFile, path: str) -> Any:
 
 
 def _without(batch: Any, deleted: Any, offset: int) -> Any:
-    """A batch without rows that are deleted, by their positions in the file."""
+    """Return a batch without deleted rows, which are given by their positions in the file."""
     here = pa.array(range(offset, offset + batch.num_rows), deleted.type)
     return batch.filter(pc.invert(pc.is_in(here, value_set=deleted)))
 
 
 def _rows_of(columns: dict[str, Any], prefix: str) -> Iterator[Row]:
-    """Rows of a batch; those that keep a key out of the listing have the size UNLISTED."""
+    """Yield a batch's rows; those that keep a key out of the listing have the size UNLISTED."""
     below = pc.starts_with(columns["key"], pattern=prefix)
     kept = {name: column.filter(below) for name, column in columns.items()}
     size, etag = kept["size"].cast(pa.int64()), kept["e_tag"].cast(pa.string())
@@ -325,7 +325,7 @@ def _rows_of(columns: dict[str, Any], prefix: str) -> Iterator[Row]:
 
 
 def _seconds(column: Any) -> Any:
-    """UNIX seconds; the table has times of UTC without a zone."""
+    """Return UNIX seconds; the table has UTC times without a time zone."""
     if pa.types.is_null(column.type):
         return column.cast(pa.float64())
     if not pa.types.is_timestamp(column.type):

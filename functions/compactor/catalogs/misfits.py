@@ -1,4 +1,4 @@
-"""What becomes of columns that do not fit a table's, whatever the table is made of."""
+"""How columns that do not fit a table are handled, for both table formats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from compactor.sinks.table_catalog import TableFile
 
 
 class Misfit(NamedTuple):
-    """One column that does not fit; ``table`` is empty where the table has none such."""
+    """A column that does not fit; ``table`` is empty if the table has no such column."""
 
     column: str
     output: str
@@ -20,12 +20,12 @@ class Misfit(NamedTuple):
 
 
 def require_fit(found: Iterable[Misfit], where: str, *, evolve: bool) -> None:
-    """Refuse what does not fit.
+    """Reject an output whose columns do not fit.
 
     Args:
-        found: of one output.
-        where: that output, for a person.
-        evolve: columns that the table has not may be added.
+        found: the misfits of one output.
+        where: that output, for messages.
+        evolve: columns that the table does not have may be added.
 
     Raises:
         InvalidInput: names the first column and both types.
@@ -46,12 +46,12 @@ def require_fit(found: Iterable[Misfit], where: str, *, evolve: bool) -> None:
 
 
 def require_values(columns: Iterable[str], footer: Any, where: str) -> None:
-    """Refuse an output that may have rows without a value where the table requires one.
+    """Reject an output that may have rows without a value that the table requires.
 
     Args:
-        columns: outermost ones that the table requires, each of a type that holds no others.
+        columns: required top-level columns, each of a type that is not nested.
         footer: of the output, a ``pyarrow.parquet.FileMetaData``.
-        where: the output, for a person.
+        where: the output, for messages.
 
     Raises:
         InvalidInput: names the first such column.
@@ -68,12 +68,12 @@ def require_values(columns: Iterable[str], footer: Any, where: str) -> None:
 
 
 def require_no_past(columns: Iterable[str], past: Mapping[str, str], where: str) -> None:
-    """Refuse columns that a table once had, and has no longer.
+    """Reject columns that a table once had and no longer has.
 
     Args:
         columns: of one output.
-        past: what became of each of the table's past columns, by its name in lower case.
-        where: that output, for a person.
+        past: what became of each past column of the table, by its name in lower case.
+        where: that output, for messages.
 
     Raises:
         InvalidInput: names the first column and what became of it.
@@ -90,13 +90,14 @@ def require_no_past(columns: Iterable[str], past: Mapping[str, str], where: str)
 
 @contextmanager
 def noted(found: dict[TableFile, str], file: TableFile) -> Iterator[None]:
-    """Note why a file does not fit instead of raising it.
+    """Record why a file does not fit instead of raising.
 
-    Whatever a library says of one file must not keep the others out; nothing here asks the store.
+    Any library error about one file is caught, so that it does not keep the others out. The body
+    must not access the store.
 
     Args:
-        found: where the reason goes.
-        file: that is looked at.
+        found: receives the reason.
+        file: the file being checked.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Which catalog a table is in."""
+"""Opens the table or inventory that settings name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _READS_TABLES = ("pyiceberg", "pyarrow")
 
 
 def open_catalog(settings: Settings, store: ObjectStore) -> TableCatalog:
-    """The catalog of the table that settings name; nothing is asked of it yet.
+    """Return the catalog of the table that settings name. Sends no request.
 
     Args:
         settings: of the run; they name a table.
         store: where outputs and the table's files are.
 
     Raises:
-        InvalidInput: there is none, or what it takes is not installed.
+        InvalidInput: there is no such catalog, or a required library is not installed.
     """
     address = settings.table_address
     if address is None:
@@ -37,17 +37,17 @@ def open_catalog(settings: Settings, store: ObjectStore) -> TableCatalog:
 
 
 def open_inventory(settings: Settings, store: ObjectStore, begun: str) -> Inventory:
-    """The inventory that settings name, delivered as files or kept as a table.
+    """Open the inventory that settings name, delivered as files or kept as a table.
 
     Args:
-        settings: of a run that takes one.
+        settings: of a run that reads an inventory.
         store: where it is.
-        begun: the ``uri`` of what an earlier call began to take; empty for the newest.
+        begun: the ``uri`` of the inventory that an earlier call started on; empty for the newest.
 
     Raises:
-        InvalidInput: there is none, it is no inventory of the source's bucket, or what it takes to
-            read it is not installed.
-        IntegrityError: a checksum of it does not fit.
+        InvalidInput: there is no inventory, it is not one of the source's bucket, or a library
+            needed to read it is not installed.
+        IntegrityError: one of its checksums does not match.
         TransientStoreError: the catalog did not answer.
     """
     if settings.listing_source.table is None:

@@ -1,4 +1,4 @@
-"""What the footers of outputs say, read side by side and by the run's own store."""
+"""Reads the footers of outputs concurrently, through the run's own store."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from compactor.ports import ObjectStore
 from compactor.sinks.table_catalog import TableFile
 
 _READERS = 16
-# Holds the footer of most outputs, which is read in one go.
+# Large enough to read the footer of most outputs with one request.
 _FIRST_LOOK_BYTES = 64 << 10
-# By a timestamp's unit: times, and divided by.
+# By a timestamp's unit: multiplier and divisor.
 _TO_MICROSECONDS = {"milliseconds": (1_000, 1), "microseconds": (1, 1), "nanoseconds": (1, 1_000)}
 _LEAST_LONG, _GREATEST_LONG = -(1 << 63), (1 << 63) - 1
 
@@ -36,11 +36,11 @@ class Footers:
     _known: dict[str, Any] = field(default_factory=dict)
 
     def of(self, files: Sequence[TableFile]) -> list[Any]:
-        """A ``pyarrow.parquet.FileMetaData`` for each file.
+        """Return a ``pyarrow.parquet.FileMetaData`` for each file.
 
         Raises:
-            InvalidInput: an output is no Parquet.
-            IntegrityError: an output is gone, or has other rows than its commit says.
+            InvalidInput: an output is not Parquet.
+            IntegrityError: an output is gone, or its row count differs from its commit's.
         """
         waiting = [one for one in files if one.uri not in self._known]
         if not waiting:
@@ -51,7 +51,7 @@ class Footers:
         return [self._known[one.uri] for one in files]
 
     def unreadable(self, files: Sequence[TableFile]) -> dict[TableFile, str]:
-        """Files without a footer that can be used, each with the reason.
+        """Return the files whose footer cannot be used, each with the reason.
 
         Raises:
             IntegrityError: an output is gone.
@@ -72,7 +72,7 @@ class Footers:
         return ""
 
     def forget(self) -> None:
-        """Give the memory back."""
+        """Drop the footers, to free memory."""
         self._known.clear()
 
     def _read(self, one: TableFile) -> Any:
@@ -85,14 +85,14 @@ class Footers:
         try:
             metadata = pq.read_metadata(pa.BufferReader(footer))
         except (pa.ArrowException, OSError) as error:
-            # OSError is what pyarrow raises for Thrift that it cannot read.
+            # pyarrow raises OSError for Thrift that it cannot parse.
             raise _no_parquet(one, error) from None
         if one.rows is not None and metadata.num_rows != one.rows:
             raise _OtherRows(f"{one.uri} has {metadata.num_rows} rows, its commit says {one.rows}")
         return metadata
 
     def _tail(self, one: TableFile) -> bytes:
-        """The footer and trailer of a file."""
+        """Read the footer and trailer of a file."""
         looked_at = min(one.size, _FIRST_LOOK_BYTES)
         read = self.store.get_range
         tail = read(one.bucket, one.key, one.size - looked_at, looked_at)
@@ -103,7 +103,7 @@ class Footers:
 
 
 class _OtherRows(IntegrityError):
-    """An output has other rows than its commit says."""
+    """An output's row count differs from its commit's."""
 
 
 def _no_parquet(one: TableFile, error: Exception) -> InvalidInput:
@@ -115,7 +115,7 @@ def _no_parquet(one: TableFile, error: Exception) -> InvalidInput:
 
 
 def schemas_of(footers: Sequence[Any]) -> list[tuple[int, pa.Schema]]:
-    """The different schemas, every field optional, each with the place of the first that has it."""
+    """Return the distinct schemas, each with the index of the first footer that has it."""
     found: dict[pa.Schema, int] = {}
     for number, footer in enumerate(footers):
         schema = footer.schema.to_arrow_schema().remove_metadata()
@@ -124,7 +124,7 @@ def schemas_of(footers: Sequence[Any]) -> list[tuple[int, pa.Schema]]:
 
 
 def optional(schema: pa.Schema) -> pa.Schema:
-    """The schema with every field, nested ones as well, optional, and without metadata."""
+    """Return the schema without metadata, and with every field optional, also nested ones."""
     return pa.schema([_optional(one) for one in schema])
 
 
@@ -143,10 +143,10 @@ def _optional_inside(kind: pa.DataType) -> pa.DataType:
 
 
 def require_signed(kind: pa.DataType) -> None:
-    """Both libraries take unsigned numbers for signed ones of their size, which overflow.
+    """Reject unsigned integers: both libraries treat them as signed ones, which overflow.
 
     Raises:
-        TypeError: there are unsigned ones in this type.
+        TypeError: the type is or contains an unsigned integer.
     """
     if pa.types.is_unsigned_integer(kind):
         raise TypeError(f"unsigned numbers ({kind})")
@@ -155,11 +155,11 @@ def require_signed(kind: pa.DataType) -> None:
 
 
 class Spread(NamedTuple):
-    """What the statistics of a file say of one column.
+    """The statistics of one column.
 
     Attributes:
-        values, nulls: rows with a value, and without one.
-        least, greatest: of the values, as :func:`bounds_of` has them.
+        values, nulls: number of rows with and without a value.
+        least, greatest: bounds of the values, as :func:`bounds_of` returns them.
     """
 
     values: int = 0
@@ -169,11 +169,11 @@ class Spread(NamedTuple):
 
 
 def spread(metadata: Any, column: str) -> Spread | None:
-    """The spread of a column over all rows of a file; None where statistics do not say.
+    """Return a column's statistics over all rows of a file; None if any are missing.
 
     Args:
         metadata: of the file.
-        column: by its name; a file without it has no values.
+        column: its name; a file without the column has no values of it.
     """
     found = Spread()
     for number in range(metadata.num_row_groups):
@@ -190,11 +190,11 @@ def spread(metadata: Any, column: str) -> Spread | None:
 
 
 def nulls_in(metadata: Any, column: str) -> int | None:
-    """In how many rows of a file a column has no value; None where statistics do not say.
+    """Return how many rows of a file have no value in a column; None if statistics do not say.
 
     Args:
         metadata: of the file.
-        column: by its name; a file without it has no values.
+        column: its name; a file without the column has no values of it.
     """
     found = 0
     for number in range(metadata.num_row_groups):
@@ -229,13 +229,13 @@ def _of_chunk(chunk: Any) -> Spread | None:
 
 
 def bounds_of(statistics: Any) -> tuple[Any, Any] | None:
-    """Least and greatest value of a chunk; None where they are not known.
+    """Return the least and greatest value of a chunk; None if they are unknown.
 
-    Dates are days, and timestamps microseconds, since 1970: Python has neither the year 0 nor any
-    beyond 9999, and ``9999-12-31T23:59:59-05:00`` is a common end of time.
+    Dates are days since 1970, and timestamps microseconds, because Python supports neither year 0
+    nor years after 9999, and ``9999-12-31T23:59:59-05:00`` is a common end of time.
 
     Args:
-        statistics: of the chunk, which has values.
+        statistics: of a chunk that has values.
     """
     if not statistics.has_min_max:
         return None
@@ -245,7 +245,7 @@ def bounds_of(statistics: Any) -> tuple[Any, Any] | None:
         return statistics.min, statistics.max
     unit = json.loads(statistics.logical_type.to_json())["timeUnit"]
     times, per = _TO_MICROSECONDS[unit]
-    # Of nanoseconds the microseconds around them.
+    # Nanoseconds are rounded outwards to microseconds.
     least, greatest = statistics.min_raw * times // per, -(-statistics.max_raw * times // per)
     return (least, greatest) if least >= _LEAST_LONG and greatest <= _GREATEST_LONG else None
 

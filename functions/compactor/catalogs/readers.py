@@ -1,4 +1,4 @@
-"""Which catalog has the readers' table."""
+"""Opens the catalog of the readers' table."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 @lru_cache(8)
 def open_readers(table: str) -> ReaderCatalog:
-    """The catalog of a table; nothing is asked of it yet.
+    """Return the catalog of a readers' table. Sends no request.
 
     Args:
-        table: as ``reader_table`` has it.
+        table: value of ``reader_table``.
 
     Raises:
-        InvalidInput: it is no such table.
+        InvalidInput: it is not a supported table.
     """
     try:
         address = parse_reader_table(table)
     except ValueError as error:
         raise InvalidInput("reader_table", table, str(error)) from None
-    # Nine runs in ten have no such table, and need no client of Glue.
+    # Nine runs in ten have no readers' table, and need no Glue client.
     from compactor.aws.glue_reader import GlueReader  # noqa: PLC0415 - see above
 
     return GlueReader(address)

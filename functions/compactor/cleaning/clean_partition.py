@@ -1,4 +1,4 @@
-"""One partition's clean-up, in one worker: the order of its steps.
+"""One partition's clean-up in one worker: the order of its steps.
 
 list the log -> read it -> for each entry past retention: HEAD, prove -> delete -> record
 -> abort the uploads that no commit names
@@ -34,7 +34,7 @@ __all__ = ["CleanUpRun", "Decision", "Due", "clean_up", "decide", "record_clean_
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One commit whose sources may go: ``etag`` is that of its proven output."""
+    """One commit whose sources may be deleted; ``etag`` is that of its proven output."""
 
     sequence: int
     sources: int
@@ -48,11 +48,12 @@ class Decision:
 
     Attributes:
         due: commits whose sources would be deleted.
-        unsafe: one line for each commit whose output did not check out.
-        elsewhere: commits whose sources lie in another source.
-        waiting: commits whose sources query engines may read still; the reason is a warning.
-        orphans: uploads that no commit names, and that would be aborted.
-        error: why nothing of the partition would be touched; empty otherwise.
+        unsafe: one line for each commit whose output could not be proven.
+        elsewhere: number of commits whose sources lie in another source.
+        waiting: number of commits whose sources query engines may still read; the reason is a
+            warning.
+        orphans: number of uploads that no commit names, and that would be aborted.
+        error: why nothing in the partition would be touched; empty otherwise.
     """
 
     path: str
@@ -66,16 +67,16 @@ class Decision:
 
     @property
     def only(self) -> dict[int, str]:
-        """What :class:`CleanUpRun` takes to touch nothing else."""
+        """The ``only`` argument that limits a :class:`CleanUpRun` to these commits."""
         return {one.sequence: one.etag for one in self.due}
 
 
 def decide(run: CleanUpRun) -> Decision:
-    """Look at everything that a clean-up would look at; reads only.
+    """Return what a clean-up would do now; reads only.
 
     Raises:
         TransientStoreError: the store did not answer.
-        InvalidInput: something may not be read.
+        InvalidInput: access to something is denied.
     """
     decision = Decision(run.path)
     try:
@@ -105,7 +106,7 @@ def _add(decision: Decision, examined: Examined) -> None:
         line = waiting_line(examined.waits)
         decision.warnings += [line] if line not in decision.warnings else []
     else:
-        # Also without sources: that nothing is left to delete is still to be recorded.
+        # Due even without sources: that nothing is left to delete must still be recorded.
         sequence, count = examined.commit.sequence, len(examined.sources)
         decision.due.append(Due(sequence, count, examined.bytes, examined.etag))
         if count and cleanup.is_cloudtrail(examined.commit) and not decision.warnings:
@@ -122,15 +123,14 @@ def _count_orphans(
 
 
 def record_clean_up(run: CleanUpRun, earlier: CleanUpReceipt) -> CleanUpReceipt:
-    """Clean up one partition as far as the deadline allows, and leave a receipt.
+    """Clean up one partition as far as the deadline allows, and write a receipt.
 
     Args:
-        run: what to do, and with what.
-        earlier: what earlier calls of the same run left; entries that they dealt with are not
-            looked at again.
+        run: the partition and everything its clean-up needs.
+        earlier: receipt of earlier calls of the same run; their entries are not examined again.
 
     Raises:
-        Exception: whatever ended it, after the receipt says so.
+        Exception: any error that ended it, after the receipt was written.
     """
     receipt = earlier.copy()
     try:
@@ -147,11 +147,11 @@ def record_clean_up(run: CleanUpRun, earlier: CleanUpReceipt) -> CleanUpReceipt:
 def clean_up(run: CleanUpRun, receipt: CleanUpReceipt) -> None:
     """Clean up one partition as far as the deadline allows. Safe to run again, and concurrently.
 
-    A commit whose output does not check out keeps its sources, and does not end the others.
+    If a commit's output cannot be proven, its sources stay and the other commits proceed.
 
     Args:
-        run: what to do, and with what.
-        receipt: where this adds what it did.
+        run: the partition and everything its clean-up needs.
+        receipt: updated with what was done.
 
     Raises:
         IntegrityError: the log is damaged, or was changed by hand; nothing more was deleted.
@@ -175,8 +175,8 @@ def clean_up(run: CleanUpRun, receipt: CleanUpReceipt) -> None:
 def _go_through(
     run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, entries: Sequence[Entry]
 ) -> bool:
-    """Deal with one entry after the other; False when time ran out."""
-    # The first is begun in any case, so that every call comes further.
+    """Process the entries in order; return False if time ran out."""
+    # The first entry is always begun, so that every call makes progress.
     needed = 0.0
     for entry, table in with_table(run, candidates(run, entries, receipt.counts.through)):
         if needed and run.deadline.remaining_seconds() < needed:
@@ -202,7 +202,7 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
         receipt.warn(RACING_DELETES)
     deleted = cleanup.delete(found.sources, run.store) if found.sources else Deleted()
     _count(receipt, deleted)
-    # What becomes of another source's objects in the same commit is not known here.
+    # The commit may also name another source's objects, whose fate is unknown here.
     all_ours = len(found.sources) == len(commit.sources) or not found.sources
     if all_ours and not deleted.left:
         record = cleanup.record_of(commit, deleted, run.run_id, run.clock.now())
@@ -212,7 +212,7 @@ def _carry_out(run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, found: 
 
 
 def _note_kept(receipt: CleanUpReceipt, found: Examined) -> None:
-    """Why the sources of an entry stay."""
+    """Record why the sources of an entry stay."""
     if found.fault:
         if found.fault not in receipt.unsafe:
             receipt.unsafe.append(found.fault)
@@ -237,7 +237,7 @@ def _count(receipt: CleanUpReceipt, deleted: Deleted) -> None:
 def _abort_orphans(
     run: CleanUpRun, receipt: CleanUpReceipt, log: StoredLog, entries: Sequence[Entry]
 ) -> None:
-    """Uploads are no sources: what goes wrong here is reported, and ends nothing."""
+    """Abort the orphans; errors become warnings, because no source depends on uploads."""
     try:
         for upload in list(_orphans(run, log, entries)):
             run.store.abort_upload(run.settings.destination.bucket, upload.key, upload.upload_id)
@@ -252,7 +252,7 @@ def _orphans(run: CleanUpRun, log: StoredLog, entries: Sequence[Entry]) -> Itera
 
 
 def _earlier_of_both_clocks(run: CleanUpRun, log: StoredLog) -> float:
-    """UNIX seconds; any object carries the store's time."""
+    """Return the earlier of our time and the store's, which any HEAD returns; UNIX seconds."""
     now = run.clock.now()
     head = run.store.head(log.state.bucket, log.key_of(max(log.entries)))
     return now if head is None else cleanup.earlier_clock(head, now)

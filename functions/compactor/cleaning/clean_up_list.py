@@ -1,4 +1,4 @@
-"""Which partitions have something to clean up, whatever a run listed; and their list on S3."""
+"""Finds the partitions with something to clean up, whatever a run listed, and stores the list."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _DAY_SECONDS = 86_400
 
 
 class DueWork(NamedTuple):
-    """One partition whose log has entries past retention that clean-up is not done with."""
+    """A partition with log entries past retention that clean-up has not finished."""
 
     path: str
     entries: int
 
     @classmethod
     def from_dict(cls, given: object) -> DueWork:
-        """Read an element of the list back; unknown fields are refused.
+        """Parse an element of the list; unknown fields are refused.
 
         Raises:
             InvalidInput: not such an element.
@@ -38,12 +38,12 @@ class DueWork(NamedTuple):
         return cls(given["path"], given["entries"])
 
     def to_dict(self) -> dict[str, Any]:
-        """The element of the list."""
+        """Return the element as stored in the list."""
         return {"path": self.path, "entries": self.entries}
 
 
 class DueList(NamedTuple):
-    """Where the list of a run's partitions to clean up lies, and how many they are."""
+    """Location and length of a run's list of partitions to clean up."""
 
     bucket: str
     key: str
@@ -51,33 +51,33 @@ class DueList(NamedTuple):
 
 
 def retention_seconds(settings: Settings) -> float:
-    """How long sources outlive their commit at least."""
+    """Return the minimum time that sources outlive their commit."""
     return settings.retention_days * _DAY_SECONDS
 
 
 def find_due(settings: Settings, store: ObjectStore, now: float) -> tuple[DueWork, ...]:
-    """Every partition of the destination with something due; nothing where sources are kept.
+    """Return every partition of the destination with something due; empty if sources are kept.
 
-    Looks at names and times of the log entries alone, all of them: a commit is cleaned up
-    wherever its partition lies, and whichever run compacted it. What is really past retention is
-    decided again, commit by commit.
+    Looks only at names and times of all log entries: a commit is cleaned up wherever its partition
+    lies, and whichever run compacted it. Whether retention has really passed is checked again for
+    each commit.
 
     Args:
-        settings: where the state lies, and how long sources are kept.
-        store: where it is.
+        settings: the location of the state, and the retention.
+        store: the store that holds the state.
         now: UNIX seconds.
 
     Raises:
-        InvalidInput: the state cannot be listed, or contains another one, or lies in it.
+        InvalidInput: the state cannot be listed, contains another one, or lies in one.
     """
     return tuple(sorted(each_due(settings, store, now)))
 
 
 def each_due(settings: Settings, store: ObjectStore, now: float) -> Iterator[DueWork]:
-    """The same, in no certain order, one log in memory at a time.
+    """Yield the same in no particular order, with one log in memory at a time.
 
     Raises:
-        InvalidInput: likewise.
+        InvalidInput: as :func:`find_due`.
     """
     if settings.clean_up is not CleanUpMode.DELETE:
         return
@@ -92,10 +92,10 @@ def each_due(settings: Settings, store: ObjectStore, now: float) -> Iterator[Due
 def write_due(
     works: Iterable[DueWork], settings: Settings, run_id: str, store: ObjectStore
 ) -> DueList:
-    """Write the list as the JSON array that a Distributed Map's ItemReader takes.
+    """Write the list as a JSON array for a Distributed Map's ItemReader.
 
     Raises:
-        InvalidInput: the run id is no name.
+        InvalidInput: the run id is not a valid name.
     """
     bucket, key = layout.clean_up_list_key(settings, run_id)
     body, count = bytearray(b"["), 0
@@ -108,17 +108,17 @@ def write_due(
 
 
 def stream_due(store: ObjectStore, bucket: str, key: str) -> Iterator[DueWork]:
-    """The list again, one after the other.
+    """Read the list, one element at a time.
 
     Raises:
-        ObjectMissing: there is none.
+        ObjectMissing: there is no list.
     """
     for element in elements_of(store, bucket, key):
         yield DueWork.from_dict(json.loads(element))
 
 
 def read_due(body: bytes) -> tuple[DueWork, ...]:
-    """The list again."""
+    """Parse the whole list."""
     return tuple(DueWork.from_dict(one) for one in json.loads(body))
 
 

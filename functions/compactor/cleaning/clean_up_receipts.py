@@ -1,6 +1,6 @@
-"""What clean-up did to one partition, in numbers, and where that is written down.
+"""Receipts: what clean-up did in one partition, and where that is stored.
 
-A receipt adds up the calls of one run, so that each call goes on from the one before.
+A receipt sums up the calls of one run, so that each call continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ SHOWN_REFUSALS = 100
 
 @dataclass(slots=True)
 class CleanUpSums:
-    """What adds up over partitions.
+    """Counts that add up over partitions.
 
     Attributes:
-        commits: commits of which no source is left to delete.
-        deleted, deleted_bytes: sources that were deleted, but for those that the store says were
-            gone before: another clean-up has counted them.
-        changed: sources that stay, because another object stands at their key.
+        commits: commits with no source left to delete.
+        deleted, deleted_bytes: deleted sources, except those that the store reports as already
+            gone: another clean-up has counted them.
+        changed: sources that stay because their key holds another object.
         refused: sources that the store did not delete; the next run tries them again.
-        markers: deletes that only put a delete marker.
-        uploads_aborted: orphans among the uploads.
+        markers: deletes that only created a delete marker.
+        uploads_aborted: orphaned uploads that were aborted.
     """
 
     commits: int = 0
@@ -47,22 +47,22 @@ class CleanUpSums:
     uploads_aborted: int = 0
 
 
-#: Names of what adds up.
+#: Names of the counts that add up.
 SUMMED = tuple(one.name for one in fields(CleanUpSums))
 
 
 def add_sums(sums: Any, more: CleanUpSums) -> None:
-    """Add one partition's numbers to what has attributes of the same names."""
+    """Add one partition's counts to an object with attributes of the same names."""
     for name in SUMMED:
         setattr(sums, name, getattr(sums, name) + getattr(more, name))
 
 
 @dataclass(slots=True)
 class CleanUpCounts(CleanUpSums):
-    """Numbers of one partition's clean-up in one run.
+    """Counts of one partition's clean-up in one run.
 
     Attributes:
-        through: sequence of the last entry of the log that this run has dealt with.
+        through: sequence of the last log entry that this run has processed.
         requests: by kind, and bytes moved.
     """
 
@@ -73,7 +73,7 @@ class CleanUpCounts(CleanUpSums):
 
 @dataclass(slots=True)
 class Undeleted:
-    """One source that the store did not delete, and its words."""
+    """A source that the store did not delete, and the store's reason."""
 
     key: str
     reason: str
@@ -81,14 +81,14 @@ class Undeleted:
 
 @dataclass(slots=True)
 class CleanUpReceipt:
-    """The account of one partition's clean-up in one run.
+    """The record of one partition's clean-up in one run.
 
     Attributes:
         status: ``done``, ``more`` (time ran out) or ``failed``.
-        error, cause: class name and text of what ended a failed call.
-        unsafe: one line for each commit whose output did not check out; its sources stay.
+        error, cause: class name and text of the error that ended a failed call.
+        unsafe: one line for each commit whose output could not be proven; its sources stay.
         refusals: the first sources that the store did not delete.
-        warnings: one line for whatever else a person should know.
+        warnings: one line for anything else an operator should know.
     """
 
     path: str
@@ -102,27 +102,27 @@ class CleanUpReceipt:
     warnings: list[str] = field(default_factory=list)
 
     def copy(self) -> CleanUpReceipt:
-        """A receipt of its own, to go on from this one."""
+        """Return an independent copy to continue from."""
         return _decode(msgspec.json.encode(self))
 
     def warn(self, line: str) -> None:
-        """Note a warning, once."""
+        """Add a warning, once."""
         if line not in self.warnings:
             self.warnings.append(line)
 
     def refuse(self, refused: Iterable[Refused]) -> None:
-        """Count sources that were not deleted, and show the first."""
+        """Count sources that were not deleted, and keep the first for display."""
         lines = [Undeleted(one.key, one.reason) for one in refused]
         self.counts.refused += len(lines)
         self.refusals = (self.refusals + lines)[:SHOWN_REFUSALS]
 
     def add_requests(self, made: Mapping[str, int]) -> None:
-        """Add the requests of one more call."""
+        """Add the requests of another call."""
         self.counts.requests = dict(Counter(self.counts.requests) + Counter(dict(made)))
 
 
 def waiting_line(why: str) -> str:
-    """The line about sources past retention that wait for the readers of a table."""
+    """Return the line about sources past retention that wait for a table's readers."""
     return f"sources that are past retention wait: {why}"
 
 
@@ -132,7 +132,7 @@ _decode = decoder(CleanUpReceipt)
 def write(
     receipt: CleanUpReceipt, settings: Settings, partition: Partition, store: ObjectStore
 ) -> None:
-    """Store the receipt, over that of an earlier call of the same run."""
+    """Store the receipt, replacing that of an earlier call of the same run."""
     place = layout.clean_up_receipt_key(settings, receipt.run_id, partition)
     leave_document(store, place, receipt, RECEIPT_VERSION)
 
@@ -140,7 +140,7 @@ def write(
 def earlier(
     settings: Settings, run_id: str, partition: Partition, store: ObjectStore
 ) -> CleanUpReceipt:
-    """What earlier calls of this run left; a fresh receipt for the first call."""
+    """Return the receipt of this run's earlier calls; an empty one for the first call."""
     bucket, key = layout.clean_up_receipt_key(settings, run_id, partition)
     try:
         return decode(store.get(bucket, key), f"s3://{bucket}/{key}")
@@ -149,7 +149,7 @@ def earlier(
 
 
 def decode(body: bytes, where: str = "a receipt of clean-up") -> CleanUpReceipt:
-    """The receipt again.
+    """Return the decoded receipt.
 
     Raises:
         IntegrityError: a later version of this program wrote it, in a version not known here.

@@ -1,4 +1,4 @@
-"""What clean-up leaves beside the log once nothing of a commit is left for it to do."""
+"""Records stored next to the log for commits that clean-up has finished."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ RECORD_VERSION = 1
 
 
 class CleanUpRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One commit is done with: no source that it names will be asked for again.
+    """Says that clean-up has finished a commit: no source that it names is requested again.
 
     Attributes:
         at: UNIX seconds.
         deleted, deleted_bytes: sources that are gone.
-        markers: of those, the ones whose version stays under a delete marker.
-        changed: sources that stay, because another object stands at their key.
+        markers: how many of those remain as a noncurrent version under a delete marker.
+        changed: sources that stay because their key holds another object.
     """
 
     version: int = RECORD_VERSION
@@ -36,13 +36,13 @@ _decode = decoder(CleanUpRecord)
 
 
 def write_record(store: ObjectStore, bucket: str, key: str, record: CleanUpRecord) -> bool:
-    """Write a record, once; the first one stands.
+    """Write a record unless there is one; the first one stands.
 
     Returns:
-        True when it is this one.
+        True if this record was written.
 
     Raises:
-        IntegrityError: there is one already, about another commit.
+        IntegrityError: there is already one, about another commit.
     """
     is_first = leave_first(store, (bucket, key), record, RECORD_VERSION)
     if not is_first:
@@ -51,7 +51,7 @@ def write_record(store: ObjectStore, bucket: str, key: str, record: CleanUpRecor
 
 
 def check_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> None:
-    """Make sure that a record is about this commit.
+    """Check that a record is about this commit.
 
     Raises:
         IntegrityError: it is about another one, damaged, or of a later version.
@@ -60,7 +60,7 @@ def check_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> N
 
 
 def read_record(store: ObjectStore, bucket: str, key: str, commit_id: str) -> CleanUpRecord:
-    """The record about this commit.
+    """Return the record about this commit.
 
     Raises:
         IntegrityError: it is about another one, damaged, or of a later version.

@@ -24,7 +24,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import CleanUpMode, Settings
 
 _READERS = 64
-# Of each kind; a report of very many partitions shows so many, and counts the others.
+# For each kind of line; further lines are only counted.
 _SHOWN_LINES = 1_000
 
 
@@ -33,20 +33,21 @@ class CleanUpReport:
     """What clean-up did in one run.
 
     Attributes:
-        partitions: how many have commits past retention.
-        commits: how many of those were done with.
+        partitions: number of partitions with commits past retention.
+        commits: number of those commits that were finished.
         deleted: sources that are gone; ``deleted_bytes`` is their size.
-        changed: sources that stay, because another object stands at their key.
+        changed: sources that stay because their key holds another object.
         refused: sources that the store did not delete.
         markers: deletes that left a noncurrent version, which is still paid for.
-        uploads_aborted: orphans.
+        uploads_aborted: orphaned uploads that were aborted.
         requests: by kind.
         unsafe: a line for each commit whose output is not proven; its sources stay.
         refusals: the first of the refused sources.
         warnings: what an operator should know, though nothing failed.
-        failures: a line for each partition whose clean-up failed or was lost, and for what
-            ended clean-up before its partitions did.
-        left_out: lines of ``unsafe``, ``warnings`` and ``failures`` beyond the first 1,000 of each.
+        failures: a line for each partition whose clean-up failed or was lost, and for an error that
+            ended clean-up early.
+        left_out: number of ``unsafe``, ``warnings`` and ``failures`` lines beyond the first 1,000
+            of each.
     """
 
     partitions: int = 0
@@ -74,17 +75,17 @@ class CleanUpReport:
 
     @property
     def causes(self) -> list[str]:
-        """Why the run cannot have succeeded; sources that were refused are no such reason."""
+        """Why the run cannot count as succeeded; refused sources are not a reason."""
         return [*self.failures, *self.unsafe]
 
     @property
     def more_causes(self) -> int:
-        """How many lines are counted instead of shown."""
+        """Number of causes that are counted instead of shown."""
         return self.left_out.get("failures", 0) + self.left_out.get("unsafe", 0)
 
     @property
     def totals(self) -> dict[str, int]:
-        """All counts, with the number of lines of each kind."""
+        """All counts, including the number of lines of each kind."""
         numbers = {name: getattr(self, name) for name in ("partitions", *SUMMED)}
         lines = ("unsafe", "warnings", "failures")
         left = self.left_out
@@ -100,21 +101,21 @@ def report_clean_up(
     before: CleanUpReport | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> tuple[CleanUpReport | None, bool]:
-    """Gather the receipts of a run's clean-up; None where the run has none.
+    """Gather the receipts of a run's clean-up.
 
     Args:
-        settings: of the run.
-        run_id: of the run.
-        failure: what ended clean-up before its partitions did; empty for nothing.
-        store: where the receipts are.
+        settings: the run's settings.
+        run_id: id of the run.
+        failure: the error that ended clean-up early; empty if there is none.
+        store: the store that holds the receipts.
         before: what an earlier call gathered.
-        stop: called after each partition; true when this call is to end there.
+        stop: called after each partition; returns True to end this call there.
 
     Returns:
-        What there is by now, and whether that is all.
+        The report so far (None if the run has no clean-up), and whether it is complete.
 
     Raises:
-        InvalidInput: the list of what is due is damaged.
+        InvalidInput: the list of due partitions is damaged.
     """
     if settings.clean_up is not CleanUpMode.DELETE:
         return None, True
@@ -130,7 +131,7 @@ def report_clean_up(
             if stop():
                 return result, False
     except ObjectMissing:
-        # The workflow goes past clean-up only after a failure of another kind.
+        # The workflow continues without clean-up only after another failure.
         result.failures = result.failures or ["it did not begin"]
     return result, True
 
@@ -138,7 +139,7 @@ def report_clean_up(
 def _receipts(
     settings: Settings, run_id: str, store: ObjectStore, start: int
 ) -> Iterator[tuple[DueWork, CleanUpReceipt | None]]:
-    """What is due, and the receipt of each, in order; from a number on."""
+    """Yield each due partition with its receipt, in order, from index ``start`` on."""
 
     def one(work: DueWork) -> tuple[DueWork, CleanUpReceipt | None]:
         return work, _receipt(work, settings, run_id, store)

@@ -1,7 +1,7 @@
-"""Clean up: long after the commit, delete exactly the sources it names.
+"""Decides what clean-up may delete: the sources of commits past retention, and nothing else.
 
-What may be deleted is decided here, from the log and the clocks; :mod:`.output_proof`
-proves in between that an output is what its commit says.
+Decisions depend on the log and the clocks; in between, :mod:`.output_proof` proves that an output
+is what its commit says.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.uris import SourceLocation
 from compactor.settings.windows import matches
 
-# A part of every key that CloudTrail writes.
+# Part of every key that CloudTrail writes.
 _CLOUDTRAIL = "/CloudTrail/"
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is kept of one entry of the log that clean-up is not done with.
+    """What is kept about a log entry that clean-up has not finished.
 
     Attributes:
         valid: no later entry replaces it.
-        upload_id: of its output; empty without one.
+        upload_id: of its output; empty if it has no output.
         kept_since: when it was written, or a later run published it, by the store's clock; UNIX
             seconds.
     """
@@ -46,13 +46,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What became of the sources of one commit.
+    """The outcome of deleting the sources of one commit.
 
     Attributes:
-        gone: those that are there no more.
-        left: those that the store did not delete, and that may be tried again.
-        changed: those at whose key another object stands.
-        absent: keys of those that are gone, and were before.
+        gone: sources that no longer exist.
+        left: sources that the store did not delete; they may be tried again.
+        changed: sources whose key holds another object.
+        absent: keys of sources that were already gone.
     """
 
     gone: tuple[SourceObject, ...] = ()
@@ -63,12 +63,12 @@ class Deleted:
 
     @property
     def ours(self) -> tuple[SourceObject, ...]:
-        """Sources that this clean-up deleted, not an earlier one."""
+        """Sources that this clean-up deleted, rather than an earlier one."""
         return tuple(source for source in self.gone if source.key not in self.absent)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the sources that are gone."""
+        """Total size of the sources that are gone, in bytes."""
         return sum(source.size for source in self.gone)
 
 
@@ -77,9 +77,9 @@ class Survey:
     """What a log says before anything is deleted.
 
     Attributes:
-        entries: those that clean-up is not done with, oldest first.
-        log_id: the identity that the entries name; empty where none does.
-        outputs: digests of the outputs that the entries which were read name.
+        entries: those that clean-up has not finished, oldest first.
+        log_id: the identity that the entries name; empty if there are no entries.
+        outputs: digests of the outputs that the entries read here name.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -88,14 +88,14 @@ class Survey:
 
 
 def survey(log: StoredLog, store: ObjectStore) -> Survey:
-    """Read all of a log that matters, before anything is deleted.
+    """Read all entries of a log that matter, before anything is deleted.
 
-    Entries older than the first that clean-up is not done with say nothing about later ones.
-    One commit is held at a time.
+    Entries older than the first unfinished one say nothing about later ones, and are not read. One
+    full commit is in memory at a time.
 
     Raises:
-        IntegrityError: an entry is damaged, missing or of another log, or a record is about
-            another commit.
+        IntegrityError: an entry is damaged, missing or of another log, or a record is about another
+            commit.
     """
     todo = set(log.uncleaned)
     if not todo:
@@ -119,7 +119,7 @@ def survey(log: StoredLog, store: ObjectStore) -> Survey:
 
 
 def outputs_of(commits: Iterable[Commit]) -> frozenset[bytes]:
-    """Digests of the outputs that entries name."""
+    """Return the digests of the outputs that entries name."""
     named = [commit.output for commit in commits if commit.output is not None]
     return frozenset(output_digest(output.bucket, output.key) for output in named)
 
@@ -131,55 +131,57 @@ def _entry(commit: Commit, log: StoredLog, *, valid: bool) -> Entry:
 
 
 def may_be_due(entry: Entry, settings: Settings, now: float) -> bool:
-    """True when clean-up is on and, by our own clock, retention has passed."""
+    """Return True if clean-up is on and retention has passed by our own clock."""
     wanted = settings.clean_up is CleanUpMode.DELETE
     return wanted and has_passed(entry.kept_since, settings, now)
 
 
 def earlier_clock(head: ObjectHead, now: float) -> float:
-    """The time by our clock or the store's, whichever is earlier: either may have jumped.
+    """Return the earlier of our time and the store's: either clock may have jumped.
 
     Args:
-        head: an answer of the store, which has its time.
+        head: a response of the store, which contains its time.
         now: by our clock; all in UNIX seconds.
     """
     return now if head.answered_at is None else min(now, head.answered_at)
 
 
 def committed_at(commit: Commit, entry: Entry, at: float) -> float:
-    """When an entry was written or published, by the store's clock or its writer's; UNIX seconds.
+    """Return when an entry was written or published, by the store's clock or its writer's.
 
-    A writer that names a time which, at ``at``, is still to come had a clock that was ahead.
+    In UNIX seconds. A writer's time that is still in the future at ``at`` is ignored: its clock was
+    ahead.
     """
     return max(entry.kept_since, commit.created_at if commit.created_at <= at else 0.0)
 
 
 def has_passed(since: float, settings: Settings, at: float) -> bool:
-    """True when sources have been kept for long enough since then; UNIX seconds."""
-    # The store has whole seconds: without retention, a commit of this second would be young.
+    """Return True if sources have been kept long enough since then; UNIX seconds."""
+    # The store has whole seconds: without retention, a commit of this second would count as too
+    # young.
     return at - floor(since) >= retention_seconds(settings)
 
 
 def own_sources(commit: Commit, source: SourceLocation) -> tuple[SourceObject, ...]:
-    """The sources of a commit, and those that came again, that lie in this source.
+    """Return the sources of a commit, including rewritten ones, that lie in this source.
 
-    Runs over other sources, which may be to be kept, can share a destination.
+    Runs over other sources, which may have to be kept, can share a destination.
     """
     return tuple(one for one in commit.sources if lies_in(one, source))
 
 
 def lies_in(one: SourceObject, source: SourceLocation) -> bool:
-    """True for an object below a prefix that the source's URI means."""
+    """Return True if an object lies below a prefix that the source's URI matches."""
     root, pattern = source.root, source.pattern
     if one.bucket != root.bucket or not one.key.startswith(root.prefix):
         return False
     segments = one.key[len(root.prefix) :].split("/")
-    # The last segment is the object's own name: the pattern speaks of prefixes.
+    # The last segment is the object's own name, which the pattern does not cover.
     return len(segments) > len(pattern) and all(map(matches, pattern, segments))
 
 
 def is_cloudtrail(commit: Commit) -> bool:
-    """True when ``aws cloudtrail validate-logs`` would want the sources."""
+    """Return True if ``aws cloudtrail validate-logs`` needs the sources."""
     output = commit.output
     if output is not None and output.format is not None and spec_of(output.format).validated:
         return True
@@ -187,7 +189,7 @@ def is_cloudtrail(commit: Commit) -> bool:
 
 
 def delete(sources: Sequence[SourceObject], store: ObjectStore) -> Deleted:
-    """Delete exactly these, by key and ETag, each only while it is what was compacted."""
+    """Delete exactly these sources, by key and ETag, each only if it is what was compacted."""
     deletion = store.delete_sources(sources)
     refused = {one.key for one in deletion.refused}
     return Deleted(
@@ -200,7 +202,7 @@ def delete(sources: Sequence[SourceObject], store: ObjectStore) -> Deleted:
 
 
 def record_of(commit: Commit, deleted: Deleted, run_id: str, now: float) -> CleanUpRecord:
-    """What is written down of a commit that is done with, so that it is never tried again."""
+    """Return the record of a finished commit, which prevents it from being tried again."""
     return CleanUpRecord(
         commit_id=commit.commit_id,
         run_id=run_id,

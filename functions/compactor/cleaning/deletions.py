@@ -1,4 +1,4 @@
-"""Which sources clean-up has deleted, by its records and receipts; reads only."""
+"""Finds how many sources clean-up has deleted, from its records and receipts; reads only."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from compactor.settings.settings import Settings
 
 
 class Deletions:
-    """What clean-up recorded of its deletes below one state.
+    """What clean-up recorded about its deletes in one state.
 
     Args:
-        settings: whose state it is.
-        store: where it is.
+        settings: settings that name the state.
+        store: the store that holds it.
     """
 
     def __init__(self, settings: Settings, store: ObjectStore) -> None:
@@ -28,11 +28,11 @@ class Deletions:
         self._run_ids: list[str] | None = None
 
     def of(self, log: StoredLog, commit: Commit) -> int:
-        """How many sources of a commit, at most, are gone by clean-up.
+        """Return how many sources of a commit, at most, clean-up has deleted.
 
-        A record counts them. Before there is one, clean-up has asked for all of them wherever a
-        receipt says that one was refused. Of a clean-up that was killed between its deletes and
-        its record nothing is left until the next one, which writes the record.
+        A record has the count. Without one, a receipt with a refused source shows that clean-up
+        requested the deletion of all of them. A clean-up that was killed between its deletes and
+        its record leaves no trace until the next one, which writes the record.
 
         Raises:
             IntegrityError: the record is about another commit, or damaged.
@@ -44,7 +44,7 @@ class Deletions:
         return len(commit.sources) if any(one.key in refused for one in commit.sources) else 0
 
     def _refused_in(self, path: str) -> frozenset[str]:
-        """Keys of a partition that receipts name as refused; each shows the first 100."""
+        """Return the keys in a partition that receipts list as refused: the first 100 of each."""
         if path not in self._refused:
             partition = partition_at(self._settings, path)
             refused = (

@@ -1,4 +1,4 @@
-"""What one clean-up of one partition is given, and what is to become of each entry of its log."""
+"""Decides what happens to each entry of a partition's log in one clean-up."""
 
 from __future__ import annotations
 
@@ -46,15 +46,14 @@ class CleanUpRun:
     """Everything one partition's clean-up needs.
 
     Attributes:
-        path: of the partition.
-        only: when given, no other entries are touched: ETag of the output that was proven, by
-            sequence.
-        reserve_seconds: with less than this left, or less than the longest commit took, no
-            further commit is begun; but one is, in every call.
-        on_entry: called after each entry that was dealt with.
-        open_catalog: opens the destination's table, where it has one.
-        seen: what the partitions before, in this very process and run, have shown of the state.
-        readers: asks the catalog of the table that query engines read, where there is one.
+        path: path of the partition.
+        only: if given, only these entries are touched: ETag of the proven output by sequence.
+        reserve_seconds: no further commit is begun with less than this left, or less than the
+            longest one took; every call begins at least one.
+        on_entry: called after each processed entry.
+        open_catalog: opens the destination's table, if there is one.
+        seen: what earlier partitions of this process and run have shown about the state.
+        readers: queries the catalog for the table that query engines read, if there is one.
     """
 
     path: str
@@ -72,12 +71,12 @@ class CleanUpRun:
 
     @property
     def partition(self) -> Partition:
-        """The partition."""
+        """The partition to clean up."""
         return partition_at(self.settings, self.path)
 
     @property
     def destination(self) -> Destination:
-        """Where the partition's outputs lie."""
+        """Location of the partition's outputs."""
         bucket, prefix = layout.output_prefix(self.settings, self.partition)
         return Destination(bucket, prefix)
 
@@ -86,10 +85,10 @@ class CleanUpRun:
         return one_log(self.settings.state, self.path, self.store)
 
     def survey(self, log: StoredLog) -> Survey:
-        """What the log says, once it is certain that it is whole and this state's own.
+        """Read the log, once its completeness and the state's identity are certain.
 
         Raises:
-            IntegrityError: it is not.
+            IntegrityError: they are not.
         """
         found = cleanup.survey(log, self.store)
         if found.log_id:
@@ -99,7 +98,7 @@ class CleanUpRun:
         return found
 
     def _require_whole(self, log: StoredLog, found: Survey) -> None:
-        """One LIST of the outputs, and nothing more where the entries that were read name all."""
+        """Check that entries name all outputs, by one LIST; more only if one is not named."""
 
         @cache
         def summed_up() -> Container[bytes]:
@@ -115,7 +114,7 @@ class CleanUpRun:
         unnamed: Sequence[SourceObject]
         unnamed = unnamed_outputs(self.store, self.destination, is_named)
         if unnamed:
-            # Another run that published them meanwhile has committed them before.
+            # Outputs that another run published in the meantime were committed first.
             entries = every_entry(self.store, log.state.bucket, self.list_log().keys)
             unnamed = _not_named(unnamed, cleanup.outputs_of(commit for commit, _ in entries))
         if unnamed:
@@ -124,14 +123,14 @@ class CleanUpRun:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """An entry that retention has passed for.
+    """An entry for which retention has passed.
 
     Attributes:
-        sources: what may be deleted; nothing for an entry that names no sources, or is void.
-        etag: of the proven output; empty without one.
-        fault: why its sources must stay, in one line; empty when they need not.
-        elsewhere: all its sources lie in another source, whose own clean-up may come.
-        waits: why query engines may read its sources still; empty where they may not.
+        sources: what may be deleted; empty for an entry that names no sources, or is void.
+        etag: ETag of the proven output; empty if there is none.
+        fault: why its sources must stay, in one line; empty if they need not.
+        elsewhere: all its sources lie in another source, whose own clean-up may delete them.
+        waits: why query engines may still read its sources; empty if they cannot.
     """
 
     commit: Commit
@@ -143,7 +142,7 @@ class Examined:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the sources that may be deleted."""
+        """Total size of the sources that may be deleted, in bytes."""
         return sum(source.size for source in self.sources)
 
 
@@ -152,7 +151,7 @@ def _not_named(outputs: Sequence[SourceObject], named: Container[bytes]) -> Sequ
 
 
 def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Iterator[Entry]:
-    """The entries that retention may have passed for, after one of the log; oldest first."""
+    """Yield the entries after ``after`` for which retention may have passed, oldest first."""
     for entry in entries:
         wanted = entry.sequence > after and (run.only is None or entry.sequence in run.only)
         if wanted and cleanup.may_be_due(entry, run.settings, run.clock.now()):
@@ -162,10 +161,10 @@ def candidates(run: CleanUpRun, entries: Sequence[Entry], after: int = 0) -> Ite
 def with_table(
     run: CleanUpRun, entries: Iterable[Entry]
 ) -> Iterator[tuple[Entry, TableProof | None]]:
-    """Entries, and the table as it was before the first of them; not looked at without any.
+    """Yield each entry with the table as it was before the first; not read without entries.
 
     Raises:
-        IntegrityError: the table is not what it was: nothing may be deleted.
+        IntegrityError: the table was changed in an unexpected way: nothing may be deleted.
     """
     table: TableProof | None = None
     for number, entry in enumerate(entries):
@@ -175,7 +174,7 @@ def with_table(
 
 
 def _table_of(run: CleanUpRun) -> TableProof | None:
-    """The destination's table; that there is none is asked once by a process and run."""
+    """Return the destination's table; its absence is looked up once per process and run."""
     if run.seen.has_no_table and run.settings.table is None:
         return None
     found = _looked_at(run)
@@ -190,13 +189,13 @@ def _looked_at(run: CleanUpRun) -> TableProof | None:
 def examine(
     run: CleanUpRun, log: StoredLog, entry: Entry, table: TableProof | None = None
 ) -> Examined | None:
-    """Decide about one entry; None when its sources are still to be kept.
+    """Decide about one entry; return None if its sources must still be kept.
 
-    That is while retention has not passed by the store's clock, a rule says so, or the output is
-    not in the destination's table yet.
+    They are kept while retention has not passed by the store's clock, a rule says so, or the output
+    is not in the destination's table yet.
 
     Raises:
-        IntegrityError: the entry is not what it was when the log was read.
+        IntegrityError: the entry changed since the log was read.
     """
     commit = read_entry(run.store, log.state.bucket, log.key_of(entry.sequence), entry.sequence)
     if commit.commit_id != entry.commit_id:
@@ -219,10 +218,10 @@ def examine(
 
 
 def _is_read(run: CleanUpRun, sources: Sequence[SourceObject]) -> bool:
-    """Query engines may read one of them by the table in the catalog.
+    """Return True if query engines may read one of the sources through the table in the catalog.
 
     Raises:
-        IntegrityError: what the catalog shows is nothing that a refresh left.
+        IntegrityError: the catalog shows something that no refresh left.
     """
     if run.seen.has_no_readers or not sources:
         return False
@@ -237,9 +236,9 @@ def _unsafe(run: CleanUpRun, found: Examined, error: IntegrityError) -> Examined
 
 
 def _is_left_by_a_rule(run: CleanUpRun, sources: Iterable[SourceObject]) -> bool:
-    """A rule says to leave one of them, or to leave it now.
+    """Return True if a rule says to leave one of the sources, always or for now.
 
-    Then all stay: a commit that is done with in part would be gone through again in every run.
+    Then all stay: a partly finished commit would be examined again in every run.
     """
     if not run.settings.policies:
         return False
@@ -255,7 +254,7 @@ class _Look(NamedTuple):
     table: TableProof | None
 
     def waits_for(self, commit: Commit) -> bool:
-        """The output of a commit is to come into the table, or is missing there."""
+        """Return True if a commit's output is not yet in the table, or is missing there."""
         table = self.table
         if table is None or commit.output is None:
             return False
@@ -264,10 +263,10 @@ class _Look(NamedTuple):
 
 def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | None:
     run, log = look.run, look.log
-    # Sources without any content have no output; nothing of them can be lost.
+    # Empty sources have no output, and none of their content can be lost.
     output = found.commit.output if found.sources else None
     head = None if output is None else run.store.head(output.bucket, output.key)
-    # Where no output has the store's time, the entry does.
+    # Without an output, the entry's HEAD has the store's time.
     clock = head or _head_of(run, log, entry)
     at = cleanup.earlier_clock(clock, run.clock.now())
     committed = cleanup.committed_at(found.commit, entry, at)
@@ -282,30 +281,30 @@ def _examine_output(look: _Look, entry: Entry, found: Examined) -> Examined | No
             _require_tags(look, found)
         except IntegrityError as error:
             return _unsafe(run, found, error)
-    # Last, so that an output that was overwritten just now is reported.
+    # Checked last, so that an output that was just overwritten is reported.
     if not cleanup.has_passed(clock.last_modified, run.settings, at):
         return None
-    # The log was listed before the output was looked at, and a run may have published it between.
+    # A run may have published the output after the log was listed and before this HEAD.
     if head is not None and not cleanup.has_passed(_noted_at(run, entry), run.settings, at):
         return None
     return replace(found, etag="" if head is None else head.etag)
 
 
 def _noted_at(run: CleanUpRun, entry: Entry) -> float:
-    """When a later run last noted that it publishes an entry; UNIX seconds, 0.0 for never."""
+    """Return when a later run last published an entry; UNIX seconds, 0.0 for never."""
     head = run.store.head(*layout.publication_key(run.settings, run.partition, entry.sequence))
     return 0.0 if head is None else head.last_modified
 
 
 def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
-    """Do nothing where no table or registry was made of the prefix since it was compacted.
+    """Check that the prefix did not become part of a table or registry since it was compacted.
 
     Raises:
-        IntegrityError: the sources may be its files.
+        IntegrityError: the sources may be files of the table or registry.
     """
     bucket, prefix = run.partition.bucket, run.partition.prefix
     surroundings = Surroundings(run.store, bucket, run.seen.levels)
-    # Python's order of text is that of UTF-8 for all keys, which have no surrogates.
+    # Python orders text like UTF-8 for all keys, which contain no surrogates.
     owned = surroundings.owned(prefix, sorted(one.key for one in sources))
     if owned is not None:
         raise IntegrityError(
@@ -315,7 +314,7 @@ def _require_no_owner(run: CleanUpRun, sources: Sequence[SourceObject]) -> None:
 
 
 def _require_tags(look: _Look, found: Examined) -> None:
-    """Do nothing where the tags of all sources are kept, or they have none.
+    """Check that the tags of all sources are kept, or that they have none.
 
     Raises:
         IntegrityError: it is unknown, or some have tags that are not kept.
@@ -332,7 +331,7 @@ def _require_tags(look: _Look, found: Examined) -> None:
 def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None) -> None:
     run, table = look.run, look.table
     if head is None and table is None:
-        # It may have been begun since, and has deleted the output.
+        # A table may have been begun since, and its maintenance may have deleted the output.
         table = _looked_at(run)
     is_in = table is not None and table.has(run.path, commit)
     if table is not None and is_in:
@@ -348,7 +347,7 @@ def _prove(look: _Look, commit: Commit, output: Output, head: ObjectHead | None)
 
 
 def _prove_origins(look: _Look, commit: Commit) -> None:
-    """What came again goes only while the output that has its content is proven as well."""
+    """Check that the outputs with the content of rewritten sources are proven as well."""
     run, log = look.run, look.log
     for sequence in sorted({one.of for one in commit.again}):
         if sequence not in log.entries:

@@ -1,6 +1,6 @@
-"""What a state needs no more: files of runs that ended long ago, and replaced checkpoints.
+"""Expires files of runs that ended long ago, and replaced checkpoints.
 
-Nothing else of a state ever expires. Why nothing depends on these is in docs/decisions/0009.
+Nothing else in a state ever expires. Why nothing depends on these is in docs/decisions/0009.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _DAY_SECONDS = 86_400
 _REPORT_NAME = "report.json"
 _MARKERS = (DISCOVERY_NAME, _REPORT_NAME)
 _LISTED = ("listing/index.json", "listing/taken/000000.json")
-# All that a run writes below its own prefix; whatever else is there stays.
+# All files that a run writes below its own prefix; any other file stays.
 _WRITTEN = re.compile(
     r"(?:settings|items|oversized|discovery|clean-up|table|report|report-so-far|spark-result"
     r"|spark-error)\.json"
     r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:discovery|staging|results|listing)/.+",
     re.DOTALL,
 )
-# What was begun ends by then: one request for a thousand objects.
+# Enough to finish a batch: one request for a thousand objects.
 _RESERVE_SECONDS = 60.0
 
 
 @dataclass(slots=True)
 class Expiry:
-    """What became of what expired.
+    """The outcome of one expiry.
 
     Attributes:
-        objects: how many were dropped.
-        fault: why the rest stays until the next run, in one line; empty where nothing is left.
+        objects: number of deleted objects.
+        fault: why the rest stays until the next run, in one line; empty if nothing is left.
     """
 
     objects: int = 0
@@ -54,16 +54,16 @@ class Expiry:
 def expire(
     settings: Settings, store: ObjectStore, now: float, deadline: Deadline, *, run_id: str
 ) -> Expiry:
-    """Drop what expired, as far as the deadline allows. Safe to run again, and concurrently.
+    """Delete expired files, as far as the deadline allows. Safe to run again, and concurrently.
 
-    The state is no worse for what stays, so nothing that goes wrong here is raised.
+    Leftover files do no harm, so errors are reported and not raised.
 
     Args:
         settings: nothing expires unless ``clean_up`` is on.
-        store: taking the ways that are safe for deletes.
+        store: a client whose transport is safe for deletes.
         now: UNIX seconds by our clock.
         deadline: of this call.
-        run_id: of the run that asks; its own files stay, whatever their age.
+        run_id: id of the calling run, whose own files stay whatever their age.
     """
     result = Expiry()
     try:
@@ -85,13 +85,13 @@ def expire(
 def find_expired(
     settings: Settings, store: ObjectStore, now: float, *, run_id: str
 ) -> Iterator[list[SourceObject]]:
-    """What would be dropped now, in batches; reads only.
+    """Yield what would be deleted now, in batches; reads only.
 
     Args:
-        settings: likewise.
-        store: where the state is.
+        settings: nothing expires unless ``clean_up`` is on.
+        store: the store that holds the state.
         now: UNIX seconds by our clock.
-        run_id: of a run whose files stay.
+        run_id: id of a run whose files stay.
 
     Raises:
         InvalidInput: the state cannot be listed, or contains another one.
@@ -99,7 +99,7 @@ def find_expired(
     """
     if settings.clean_up is not CleanUpMode.DELETE:
         return
-    # A place that was never committed to may be no state at all. What is there has S3's time.
+    # Without a marker this may not be a state at all. The response also has S3's time.
     head = store.head(*layout.identity_key(settings))
     if head is None:
         return
@@ -119,7 +119,7 @@ def _runs(settings: Settings, store: ObjectStore) -> Iterator[str]:
 
 
 def _is_over(prefix: str, settings: Settings, store: ObjectStore, before: float) -> bool:
-    """Whether a prefix is a run's, and nothing was written below it since; both must be certain."""
+    """Return True only if a prefix is certainly a run's, and nothing was written below it since."""
     bucket = settings.state.bucket
     # One HEAD for most runs, instead of a LIST.
     head = store.head(bucket, prefix + DISCOVERY_NAME)
@@ -132,26 +132,26 @@ def _is_over(prefix: str, settings: Settings, store: ObjectStore, before: float)
 
 
 def _is_of_a_run(prefix: str, settings: Settings, store: ObjectStore, *, discovered: bool) -> bool:
-    """Whether the documents below a prefix are a run's, in a known version."""
+    """Return True if the documents below a prefix are a run's, in a known version."""
     bucket = settings.state.bucket
     with suppress(ObjectMissing, IntegrityError, ValueError):
         if _is_of_a_round(prefix) and _has_taken(prefix, bucket, store):
             return True
         if discovered:
             return "unpartitioned" in _document(require_known_run(bucket, prefix, store))
-        # Of a run whose discovery failed nothing is there but the report.
+        # A run whose discovery failed leaves only its report.
         run_id = _document(store.get(bucket, prefix + _REPORT_NAME)).get("run_id")
         return run_id == prefix.rsplit("/", 2)[1]
     return False
 
 
 def _is_of_a_round(prefix: str) -> bool:
-    """By its name it is what a round of reconciling took of an inventory."""
+    """Return True if the name is that of an inventory taken by a round of reconciling."""
     return prefix.rsplit("/", 2)[1].startswith(layout.ROUND)
 
 
 def _has_taken(prefix: str, bucket: str, store: ObjectStore) -> bool:
-    """A listing is there, or a part of one."""
+    """Return True if a listing, or a part of one, exists."""
     for name in _LISTED:
         with suppress(ObjectMissing):
             body = store.get(bucket, prefix + name)
@@ -168,7 +168,7 @@ def _document(body: bytes) -> dict[str, object]:
 def _files(
     prefix: str, settings: Settings, store: ObjectStore, before: float
 ) -> Iterator[list[SourceObject]]:
-    """The files of a run that is over; last those that mark them as a run's, and their version."""
+    """Yield the files of a finished run; last those that identify it as a run, and its version."""
     markers = (*_MARKERS, *_LISTED) if _is_of_a_round(prefix) else _MARKERS
     last: list[SourceObject] = []
     for page in store.list_objects(settings.state.bucket, prefix):

@@ -1,4 +1,4 @@
-"""Uploads that can no longer be published: what is left of workers that lost a race or died."""
+"""Finds uploads that can no longer be published, left by workers that lost a race or died."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from compactor.destination import Destination
 from compactor.log.entries import Commit
 from compactor.ports import ObjectStore, OpenUpload
 
-# No worker takes so long from the first part of an output to its commit.
+# No worker takes this long from the first part of an output to its commit.
 ORPHAN_SECONDS = 3 * 86_400
 
 
 def abort_losers(
     store: ObjectStore, destination: Destination, unpublished: Iterable[Commit]
 ) -> int:
-    """Abort the uploads of a partition for keys at which an output is readable already.
+    """Abort a partition's uploads for keys at which an output is already readable.
 
-    Of two tasks that stored the same group one is published. CompleteMultipartUpload with
-    ``If-None-Match: *`` can never succeed for the other. Uploads for keys at
-    which nothing is readable are left alone: a worker may be about to commit them.
+    If two tasks stored the same group, one output is published, and CompleteMultipartUpload with
+    ``If-None-Match: *`` can never succeed for the other. Uploads for keys without a readable output
+    are left alone: a worker may be about to commit them.
 
     Args:
-        store: where the outputs are.
-        destination: of the partition.
+        store: the store that holds the outputs.
+        destination: the partition's destination.
         unpublished: commits whose outputs are not known to be readable; their uploads are kept.
 
     Returns:
-        How many uploads were aborted.
+        Number of aborted uploads.
     """
     kept = {commit.output.upload_id for commit in unpublished if commit.output is not None}
     prefix = destination.stem_prefix
@@ -47,11 +47,11 @@ def abort_losers(
 def find_orphans(
     store: ObjectStore, destination: Destination, named: Container[str], now: float
 ) -> Iterator[OpenUpload]:
-    """The uploads of a partition's outputs that no commit names, once they are old.
+    """Yield old uploads of a partition's outputs that no commit names.
 
     Args:
-        store: where the uploads are.
-        destination: of the partition; what lies deeper belongs to other partitions.
+        store: the store that holds the uploads.
+        destination: the partition's destination; deeper keys belong to other partitions.
         named: ids of the uploads that valid commits name.
         now: UNIX seconds, by the earlier of our clock and the store's.
     """

@@ -1,7 +1,7 @@
-"""Proof that an output is what its commit says, before anything of its sources is deleted.
+"""Proves that an output is what its commit says, before any of its sources is deleted.
 
-HEAD is enough where it proves something of the bytes: their CRC32, or the ETag that follows from
-the committed parts. Otherwise the output is read. A size proves nothing.
+HEAD is enough if it proves the bytes: by their CRC32, or by the ETag that follows from the
+committed parts. Otherwise the output is read. Its size alone proves nothing.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from compactor.ports import ObjectHead, ObjectStore
 def prove(
     commit: Commit, output: Output, head: ObjectHead, store: ObjectStore, proven: str = ""
 ) -> None:
-    """Do nothing when the output holds what its commit says.
+    """Check that the output holds what its commit says.
 
     Args:
-        commit: whose output it is.
-        output: of that commit.
-        head: the latest answer to HEAD of the output.
-        store: where the output is.
-        proven: ETag of the output when this was proven a moment ago; empty when it was not.
+        commit: the commit that names the output.
+        output: the output.
+        head: the latest response to HEAD of the output.
+        store: the store that holds the output.
+        proven: ETag of the output if this was proven a moment ago; empty otherwise.
 
     Raises:
         IntegrityError: it does not, or nothing proves that it does.
@@ -43,10 +43,10 @@ def prove(
 
 
 def prove_account(output: Output, store: ObjectStore) -> None:
-    """Do nothing when every row was accounted for when an output was written that is gone now.
+    """Check that every row was accounted for when an output that is now gone was written.
 
     Raises:
-        IntegrityError: it was not, or its rejects are not what they were.
+        IntegrityError: it was not, or its rejects have changed.
     """
     if output.columnar is not None:
         _require_rows(f"s3://{output.bucket}/{output.key}", output, output.columnar, store)
@@ -69,7 +69,7 @@ def _require(
 
 
 def _prove_by_parts(commit: Commit, output: Output, head: ObjectHead, store: ObjectStore) -> None:
-    """By the ETag that follows from them; else the output is read."""
+    """Prove the output by the ETag that follows from its parts, or else by reading it."""
     if head.etag == multipart_etag(output.parts):
         return
     where = f"s3://{output.bucket}/{output.key}"
@@ -82,14 +82,14 @@ def _prove_by_parts(commit: Commit, output: Output, head: ObjectHead, store: Obj
 
 
 def multipart_etag(parts: Sequence[StoredPart]) -> str:
-    """The ETag of an object that was completed of these parts; empty when it does not follow.
+    """Return the ETag of an object completed from these parts; empty if it cannot be computed.
 
-    S3 gives MD5 of the parts' MD5 sums, and their number. Where a part's ETag is no MD5 sum,
-    which is so with SSE-KMS, what comes out fits no object.
+    S3 returns the MD5 of the parts' MD5 sums, and their number. If a part's ETag is not an MD5 sum,
+    as with SSE-KMS, the computed value would match no object.
     """
     if not parts or not all(is_md5(part.etag) for part in parts):
         return ""
-    # Only ever compared with what S3 says; no defence against an attacker.
+    # Only compared with S3's value; not a defence against an attacker.
     sums = b"".join(bytes.fromhex(part.etag) for part in parts)
     return f"{hashlib.md5(sums, usedforsecurity=False).hexdigest()}-{len(parts)}"
 
@@ -105,7 +105,7 @@ def _require_known_copies(where: str, commit: Commit) -> None:
 
 
 def _require_rows(where: str, output: Output, columnar: Columnar, store: ObjectStore) -> None:
-    """Sources whose bytes nothing holds go only when every row of them was accounted for."""
+    """Check that every row was accounted for, because the manifest does not hold the bytes."""
     if columnar.fault or output.records != columnar.rows_out:
         fault = columnar.fault or f"{output.records} records, {columnar.rows_out} rows"
         raise IntegrityError(f"{where}: {fault}")
@@ -121,7 +121,7 @@ def _require_rejects(where: str, rejects: Rejects, store: ObjectStore) -> None:
     if head.size != rejects.size:
         raise IntegrityError(f"{which} is {head.size} bytes long, not {rejects.size}")
     if head.crc32 is None:
-        # S3 gives what is put without a checksum one of its own, CRC64NVME.
+        # For objects stored without a checksum, S3 adds its own: CRC64NVME.
         verify.check_bytes(rejects.bucket, rejects.key, rejects.size, rejects.crc32, store)
     elif head.crc32 != rejects.crc32:
         raise IntegrityError(f"{which} has CRC32 {head.crc32}, not {rejects.crc32}")

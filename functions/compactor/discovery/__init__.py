@@ -1,15 +1,18 @@
-"""Discovery: which partitions a run has, and what is in them. Reads, and writes lists of work only.
+"""Discovery finds a run's partitions and what is in them. It writes nothing but work lists.
 
-discover  the verb
-search    which prefixes are partitions
-counting  how much one partition holds
-parallel  threads that work ahead
-resume    the verb in several invocations; joined: the lists
-discovery_pieces  what each invocation leaves on S3
-work_items      WorkItem: what was found of one partition; and the lists of them on S3
-forecast  what a run would do to a partition now, without doing it
-rejected  partitions whose rejects may fit by now, wherever their sources are
-location_checks    whether source, destination and state are what they are taken for
-fleet     the workers: what is known of them before the run begins
-speed     seconds that a worker takes, as the benchmark measured them (made by it)
+discover          discover(): the whole discovery in one call
+search            which prefixes are partitions
+counting          how much one partition holds
+parallel          threads that work ahead of the caller
+resume            discovery in several invocations
+discovery_pieces  what each of these invocations stores on S3
+joined            the work lists, written from these pieces
+work_items        WorkItem: what was found in one partition; the work lists on S3
+forecast          what a run would do to a partition now, without doing it
+estimate          what a run will request from AWS
+worth             whether compaction pays
+rejected          partitions with rejects that may fit today's columns
+location_checks   checks of source, destination and state before a run
+fleet             what is known of the workers before the run
+speed             seconds that a worker takes, as measured by the benchmark
 """

@@ -1,9 +1,8 @@
-"""How much one partition holds, no further than it takes to know that it is oversized.
+"""Counts what one partition holds, until the end or until it is known to be oversized.
 
-A partition is listed once. What its commits name does not count towards what one worker may take,
-but its log is read only when it holds more than that; so the identities of what was counted are
-kept where there is a log at all. A count can stop between two pages;
-it resumes after the last key.
+A partition is listed once. Committed sources do not count towards the limit of one worker, but the
+log is only read once the limit is exceeded. Until then, the identities of the counted sources are
+kept if there is a log at all. A count can stop between two pages, and resumes after the last key.
 """
 
 from __future__ import annotations
@@ -29,30 +28,31 @@ from compactor.ports import ObjectStore, SummedPage
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 
-#: Gives the identities of the sources that a partition's commits name.
+#: Returns the identities of a partition's committed sources.
 Committed = Callable[[Partition], Container[bytes]]
 
-# Only of partitions with more objects it is asked whether they have a log: those with fewer would
-# cost a LIST more each, and these are kept as they were listed meanwhile.
+# Only for partitions with more objects, a LIST finds out whether there is a log. Up to this number,
+# listed pages are kept as they are.
 _KEPT_OBJECTS = 16_000
 _IDENTITY_BYTES = 16
 
 
 class Tally(msgspec.Struct, omit_defaults=True):
-    """How far a partition is counted, and what that gave.
+    """The count of a partition so far.
 
     Attributes:
-        objects: counted so far; with ``against_log`` only those that no commit names.
+        objects: objects counted; with ``against_log``, only those that no commit names.
         size: their bytes.
-        seconds: that one worker would take for them.
-        after: the last key listed; a count that was stopped resumes after it.
-        complete: nothing is left to be counted.
-        oversized: more than one worker may take.
-        against_log: the partition's log is read before its objects are listed.
-        alone: no partition at all, for its keys would be too long; its objects are left alone.
+        seconds: time that one worker would take for them.
+        after: the last key listed; a stopped count resumes after it.
+        complete: the count has ended.
+        oversized: the partition holds more than one worker may take.
+        against_log: committed sources are not counted.
+        alone: the prefix is not a partition, because keys of its outputs or commits would be too
+            long. Its objects are left alone.
         lost: sources in levels below the partition that name a column.
-        examples: keys of what is left alone.
-        resting: the partition, where it was found at rest.
+        examples: keys of objects that are left alone.
+        resting: the partition, if it is at rest.
     """
 
     objects: int = 0
@@ -69,14 +69,14 @@ class Tally(msgspec.Struct, omit_defaults=True):
 
     @property
     def begun(self) -> bool:
-        """Something of it was counted."""
+        """True if the count has begun."""
         return self.complete or bool(self.after) or self.against_log
 
     def work_item(self, partition: Partition) -> WorkItem | None:
-        """What is to be done about the partition; None when it is empty, or at rest.
+        """Return the partition's work item; None if it is empty or at rest.
 
-        Even a partition with every object committed is a work item until a worker has seen that
-        no commit waits for its output.
+        A partition whose objects are all committed remains a work item until a worker has seen
+        that all its commits are published.
         """
         if self.alone or self.resting.partitions or not (self.objects or self.against_log):
             return None
@@ -84,17 +84,17 @@ class Tally(msgspec.Struct, omit_defaults=True):
 
 
 class Count:
-    """Counts partitions, each call one; thread safe.
+    """Counts one partition per call; thread safe.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         store: where the objects are.
-        committed: asked of partitions that hold more than one worker may take.
+        committed: called for partitions that hold more than one worker may take.
         fleet: the workers.
-        stop: true when a count is to stop between two pages.
-        around: of the source's bucket; by default nothing is known of it yet.
-        rests: knows which partitions are at rest; None where none can be.
-        now: UNIX seconds, for quiet hours; None where they are not needed.
+        stop: returns True when counts are to stop between two pages.
+        around: surroundings in the source's bucket; by default, nothing is known of them yet.
+        rests: finds partitions at rest; None if there cannot be any.
+        now: UNIX seconds, for quiet hours; None if they do not matter.
     """
 
     def __init__(
@@ -135,13 +135,13 @@ class Count:
             counting = _Counting(self, partition, Tally(against_log=True))
         if counting.tally.complete:
             counting.tally.resting = counting.resting()
-            # Rows are written by Spark alone, however few they are.
+            # Only Spark writes columnar outputs, however small the partition is.
             counting.tally.oversized |= self.settings.columnar or self.is_oversized(counting.tally)
         return partition, counting.tally
 
     def _rule_against(self, partition: Partition) -> SkipReason | None:
-        """Why nothing of a partition may be taken; None where some of it may."""
-        # With events the worker looks, which notes what becomes of what is pending.
+        """Return why a partition must be left alone as a whole; None if it need not be."""
+        # With events, the worker finds the owner, because it must mark the pending objects.
         owner = None if self.settings.listing_kind == "events" else self._above(partition.prefix)
         if owner is not None or not self.settings.policies:
             return owner
@@ -153,7 +153,7 @@ class Count:
         return SkipReason.QUIET if self._now is not None and one.is_quiet(self._now) else None
 
     def _left_by_rule(self, partition: Partition, tally: Tally, reason: SkipReason) -> Tally:
-        """Counted, and no work for anybody."""
+        """Count a partition that is left alone for ``reason``, and so has no work item."""
         tally = _LeftAlone(self, partition, tally).count()
         tally.alone = False
         if tally.complete and tally.objects:
@@ -162,13 +162,13 @@ class Count:
         return tally
 
     def is_oversized(self, tally: Tally) -> bool:
-        """More than one worker may take."""
+        """Return True if a partition holds more than one worker may take."""
         too_many = tally.objects > self.settings.limits.lambda_max_objects
         return too_many or tally.seconds > self.settings.lambda_max_seconds
 
 
 class _LeftAlone:
-    """Sums up what lies where outputs or commits would have keys that S3 does not take."""
+    """Sums up objects below a prefix whose outputs or commits would have too long keys for S3."""
 
     def __init__(self, count: Count, partition: Partition, tally: Tally) -> None:
         self._count = count
@@ -185,7 +185,7 @@ class _LeftAlone:
             ):
                 skipped = skipped.plus(skipped_of(page), SHOWN_EXAMPLES)
                 tally.after = page[-1].key if page else tally.after
-                # After the last key comes an empty page; then nothing is left.
+                # An empty page comes after the last key: the count has ended anyway.
                 if page and self._count.stop():
                     break
             else:
@@ -201,16 +201,16 @@ class _Counting:
         self._count = count
         self._partition = partition
         self._known = count.committed(partition) if tally.against_log else None
-        # What an earlier invocation counted is known by its sum alone.
+        # Only the sums of what an earlier invocation counted are known.
         self._seen = _Seen(partial(_has_log, count, partition), forgotten=bool(tally.after))
-        # So is what it listed: a count that was resumed never confirms that a partition is at rest.
+        # A resumed count saw only a part of the listing, so it cannot confirm rest.
         rests = None if tally.after else count.rests
         self._record = rests.record(partition) if rests else None
         self._listed = Fingerprint() if self._record else None
         self.tally = tally
 
     def count(self) -> bool:
-        """List on, as far as it takes; false when the count must restart, against the log."""
+        """Continue the count; return False if it must restart against the log."""
         try:
             with blaming("s3_source_uri", self._count.settings):
                 for page in self._pages():
@@ -221,11 +221,11 @@ class _Counting:
                         if self._count.is_oversized(self.tally):
                             self.tally.oversized = self.tally.complete = True
                             return True
-                    # After the last key comes an empty page; then nothing is left.
+                    # An empty page comes after the last key: the count has ended anyway.
                     if page and self._count.stop():
                         return True
         except TransientStoreError:
-            # What was counted so far is not lost for the last page that the time was too short for.
+            # If time ran out during the last page, keep what was counted before it.
             if not self._count.stop():
                 raise
             return True
@@ -239,7 +239,7 @@ class _Counting:
         )
 
     def resting(self) -> Resting:
-        """The partition, where all of it was counted here, and it is at rest."""
+        """Return the partition if this call counted all of it and found it at rest."""
         rests, record, listed = self._count.rests, self._record, self._listed
         if rests is None or record is None or listed is None or self.tally.oversized:
             return NONE_AT_REST
@@ -261,7 +261,7 @@ class _Counting:
         tally.objects += len(counted)
         tally.size += size
         if counted:
-            # Neighbours are of a kind, nearly always; it is an estimate.
+            # An estimate: neighbours nearly always have the same format.
             speed = speed_for(counted[0].key).on(self._count.processors)
             tally.seconds += speed.seconds(len(counted), size)
         tally.after = page[-1].key
@@ -277,12 +277,12 @@ class _Counting:
         return in_named_levels(self._count.settings, self._partition, counted)
 
     def _counts_fresh(self) -> bool:
-        """Take what commits name out of the count; false when it is not known any more."""
+        """Remove committed sources from the count; return False if it must restart for that."""
         if self._known is not None:
             return True
         tally, known = self.tally, self._count.committed(self._partition)
         if isinstance(known, Sized) and not len(known):
-            # What may come into the log meanwhile is for the partition's worker to see.
+            # Nothing is committed. The partition's worker will see any commit made meanwhile.
             self._known = known
             return True
         fresh = self._seen.fresh(known)
@@ -296,7 +296,7 @@ class _Counting:
 
 
 class _Seen:
-    """What was counted, for the case that the log is to be asked about it."""
+    """Identities and sizes of what was counted, to be compared with the log if needed."""
 
     def __init__(self, has_log: Callable[[], bool], *, forgotten: bool) -> None:
         self._has_log = has_log
@@ -307,7 +307,7 @@ class _Seen:
         self._sizes = array("Q")
 
     def add(self, page: Sequence[SourceObject]) -> None:
-        """One more page; kept in full, then as identities and sizes, or, without a log, not."""
+        """Add a page. The first are kept in full, later ones packed, and none without a log."""
         if self._logged is False:
             return
         self._pages.append(page)
@@ -321,7 +321,7 @@ class _Seen:
         self._pages.clear()
 
     def fresh(self, known: Container[bytes]) -> tuple[int, int] | None:
-        """How many of them are not known, and their bytes; None where they were not kept."""
+        """Return the number and bytes of sources not in ``known``; None if they were not kept."""
         if self._logged is False:
             return None
         self._pack()

@@ -1,4 +1,4 @@
-"""Discover: find the partitions of a run and count what is in them. Reads only."""
+"""Finds the partitions of a run and counts what is in them. Reads only."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ def discover(
     fleet: Fleet | None = None,
     workers: int = 16,
 ) -> Discovery:
-    """Find every partition that holds an object, and is not at rest, in order.
+    """Find every partition that holds an object and is not at rest, in order.
 
     Args:
-        settings: what the run shall do.
+        settings: settings of the run.
         store: where the objects are; called from several threads concurrently.
-        now: UNIX seconds; decides which days a window before today has.
+        now: UNIX seconds; determines the days of a window that is relative to today.
         committed: consulted only for partitions that hold more than one worker may take;
             called from several threads concurrently.
-        fleet: the workers that the partitions are for; those that were measured by default.
-        workers: threads, each with one request at a time.
+        fleet: the workers of the run; by default, workers like the measured one.
+        workers: number of threads, each with one request at a time.
 
     Raises:
-        InvalidInput: a bucket does not exist or may not be read, the window is empty, or the
-            destination was made of other partitions; or the source is what a run wrote, or the
-            state lies in another one.
-        IntegrityError: the log of what is in the destination is gone, or elsewhere.
+        InvalidInput: a bucket does not exist or may not be read; the window is empty; the
+            destination was made with another partition scheme; the source has outputs of a run;
+            or the state lies in another state.
+        IntegrityError: the log of what is in the destination is gone or elsewhere.
     """
     dates = dates_of(settings, now)
     rests = rests_of(settings, store, now, has_identity=check_places(settings, store))
@@ -86,19 +86,19 @@ def count_known(
     fleet: Fleet | None = None,
     workers: int = 16,
 ) -> Discovery:
-    """What is in partitions that are known already, so that nothing need be searched.
+    """Count what is in known partitions, without searching for others.
 
     Args:
-        settings: what the run shall do.
-        store: what lists them; called from several threads concurrently.
-        partitions: in their order.
+        settings: settings of the run.
+        store: lists the partitions; called from several threads concurrently.
+        partitions: the partitions, in order.
         committed: see :func:`discover`.
-        fleet: likewise.
-        workers: likewise.
+        fleet: see :func:`discover`.
+        workers: see :func:`discover`.
 
     Raises:
-        InvalidInput: likewise.
-        IntegrityError: likewise.
+        InvalidInput: see :func:`discover`.
+        IntegrityError: see :func:`discover`.
     """
     check_places(settings, store)
     count = Count(settings, store, committed, fleet or Fleet())
@@ -109,7 +109,7 @@ def count_known(
 
 
 class Found:
-    """What partitions were found to hold, in their order."""
+    """Collects the counts of partitions, in order."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -120,7 +120,7 @@ class Found:
         self.resting = NONE_AT_REST
 
     def add(self, counted: Iterable[tuple[Partition, Tally]]) -> None:
-        """Take over counts that are complete."""
+        """Add complete counts."""
         for partition, tally in counted:
             if tally.alone:
                 self.skip(Skipped(tally.objects, tally.size, tally.examples))
@@ -132,20 +132,20 @@ class Found:
                 (self.oversized if tally.oversized else self.items).append(item)
 
     def skip(self, skipped: Skipped) -> None:
-        """Objects that no partition holds."""
+        """Add objects that are in no partition."""
         self.unpartitioned = self.unpartitioned.plus(skipped, SHOWN_EXAMPLES)
 
     @property
     def objects(self) -> int:
-        """Objects of all partitions."""
+        """Number of objects in all partitions."""
         counted = sum(one.objects for items in (self.items, self.oversized) for one in items)
         return counted + self.resting.objects
 
     def discovery(self) -> Discovery:
-        """Everything that was discovered.
+        """Return everything that was discovered.
 
         Raises:
-            InvalidInput: no source could be compacted without losing a column.
+            InvalidInput: no source can be compacted without losing a column.
         """
         refuse_named_levels(self._settings, [self.lost], self.objects)
         return Discovery(tuple(self.items), tuple(self.oversized), self.unpartitioned, self.resting)

@@ -1,10 +1,10 @@
-"""What a discovery leaves below its run's prefix when one invocation cannot do all of it.
+"""Stores the progress of a discovery below its run's prefix if it takes several invocations.
 
     discovery/partitions.json      the partitions' prefixes, and what the first invocation found
     discovery/pieces/000001.json   a piece: what a later invocation found
 
-They are created, never overwritten: of two invocations that do the same, the first one counts.
-Nothing is a work list before the last piece is there.
+They are created, never overwritten: if two invocations do the same work, the first one counts.
+The work lists are written after the last piece.
 """
 
 from __future__ import annotations
@@ -37,12 +37,14 @@ class Piece(msgspec.Struct):
 
     Attributes:
         start: number of its first partition.
-        end: number of the first one after it.
-        objects: of its partitions, as counted.
+        end: number of the first partition after the piece.
+        items: partitions that one worker can take.
+        oversized: partitions for Spark.
+        objects: objects counted in its partitions.
         lost: sources in levels that name a column.
-        unpartitioned: objects that no partition holds.
-        open: counts from ``end`` on that were begun.
-        resting: its partitions that are at rest, which are no items.
+        unpartitioned: objects that are in no partition.
+        open: incomplete counts of partitions from ``end`` on, by number.
+        resting: its partitions at rest, which have no work items.
     """
 
     start: int
@@ -60,7 +62,7 @@ class Partitions(msgspec.Struct):
     """The partitions of a run, numbered from 0.
 
     Attributes:
-        prefixes: of their sources.
+        prefixes: source prefixes of the partitions.
         first: what the invocation that found them counted.
     """
 
@@ -74,14 +76,14 @@ _decode_piece = decoder(Piece)
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Reads and writes them, for one run."""
+    """Reads and writes the pieces of one run."""
 
     settings: Settings
     run_id: str
     store: ObjectStore
 
     def partitions(self) -> Partitions | None:
-        """What the first invocation stored; None while none has."""
+        """Return what the first invocation stored; None if there is nothing yet."""
         with suppress(ObjectMissing):
             return self._read(_PARTITIONS_NAME, _decode_partitions)
         return None
@@ -90,27 +92,27 @@ class Pieces:
         """Store what the first invocation found.
 
         Returns:
-            What counts: that of another invocation, where that stored it before.
+            What is stored: another invocation's result if that was first.
         """
         with suppress(AlreadyExists):
             self._create(_PARTITIONS_NAME, partitions)
         return self._read(_PARTITIONS_NAME, _decode_partitions)
 
     def add(self, number: int, piece: Piece) -> None:
-        """Store a piece; in vain where another invocation stored that number before."""
+        """Store a piece, unless another invocation has already stored that number."""
         with suppress(AlreadyExists):
             self._create(_piece_name(number), piece)
 
     def last(self, partitions: Partitions) -> tuple[int, Piece]:
-        """The number of the last piece, and that piece."""
+        """Return the last piece and its number."""
         number = self._count()
         return number, self._piece(number) if number else partitions.first
 
     def all(self, partitions: Partitions) -> Iterator[Piece]:
-        """Every piece in order, one at a time in memory.
+        """Yield every piece in order, with one at a time in memory.
 
         Raises:
-            IntegrityError: one of them is gone.
+            IntegrityError: a piece is missing.
         """
         yield partitions.first
         end = partitions.first.end

@@ -1,18 +1,18 @@
-"""What a run will ask of AWS, by what its plan asked already and the groups it is to make. Pure.
+"""Estimates what a run will request from AWS, from the requests of its plan and its groups. Pure.
 
-A plan lists what its run lists, so those requests are counted, not estimated. What a run asks
-beside them was counted on runs of each kind (``tests/e2e/test_money.py`` counts it again):
+A plan makes the listings that its run makes, so those requests are counted, not estimated. The
+other requests were counted on runs of each kind (``tests/e2e/test_money.py`` counts them again):
 
-- each source: one GET for every 8 MiB; none where S3 copies it, and two where it copies it into an
-  output beside others (its ends); one more to look at a large one that is read after all
-- each output: begin, parts, end, commit and the commit's witness, all PUTs; a HEAD where parts of
-  it were copied
-- each partition: a LIST of its log at the end, its receipt and its record of rest; one with groups
-  a LIST and a GET more, and a checkpoint
-- the run: its lists, settings, report, and what reads them
+- each source: one GET per 8 MiB; none if S3 copies all of it, two if S3 copies it into an output
+  with other sources (for its ends); one more to look at a large source that is read after all
+- each output: begin, parts, end, commit and the commit's witness, all PUTs; a HEAD if parts of it
+  were copied
+- each partition: a LIST of its log at the end, its receipt and its record of rest; with groups,
+  another LIST, a GET and a checkpoint
+- the run: its lists, settings and report, and their reads
 
-What the content of sources shows may divide a group further; what a run leaves alone it has read.
-Clean-up is left out: what it deletes costs nothing, and its requests are few.
+The content of sources may split a group further than the plan does, and sources that a run leaves
+alone were read before. Clean-up is not included: deletes are free, and its other requests are few.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, 
 from compactor.settings.settings import Settings
 from compactor.sizes import GET_BYTES
 
-#: Discovery lists a partition, and so does the worker that compacts it.
+#: A partition is listed twice: by discovery, and by the worker that compacts it.
 PASSES = 2
 _MB_PER_GB = 1024
 # Discovery and the report, together.
@@ -43,32 +43,33 @@ _SPARK_VCPUS, _GB_PER_VCPU, _SPARK_START_SECONDS = 8, 4, 90.0
 _RUN = Counter(GET=5, HEAD=1, PUT=6)
 _PARTITION = Counter(LIST=1, PUT=2)
 _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
-# Begin and end of an upload, commit and witness; parts are counted apart.
+# Begin and end of an upload, commit and witness. Parts are counted separately.
 _OUTPUT = Counter(PUT=4)
-# What a worker asks its log only while it reads, after its plan.
+# A worker's request to its log while it reads sources, after planning.
 _BESIDE_READING = Counter(LIST=1)
-# Where nothing was ever committed, the first commit founds the destination; and a partition with
-# nothing to do asks for what is not there yet.
+# If nothing was ever committed, the first commit founds the destination. Without one, a partition
+# with nothing to do requests an object that does not exist yet.
 _FOUNDED = Counter(LIST=3, PUT=2)
 _UNFOUNDED_REST = Counter(GET=1)
-# A worker that meets a partition without a log makes sure, once, that it is not gone.
+# A worker that finds no log for a partition checks, once, that it did not get lost.
 _NEW_LOG = Counter(GET=1, LIST=1)
-# Once a day: AWS is asked by writing the record twice, another server for every condition.
+# The probe, once a day: on AWS it writes the record twice; elsewhere it tries every condition.
 _ASKED_AWS = Counter(PUT=2)
 _ASKED = Counter(GET=5, HEAD=8, LIST=3, PUT=16)
-# The report of a deployed run reads each receipt; a run here has them.
+# The report of a deployed run reads each receipt; a local run has them in memory.
 _DEPLOYED_PARTITION = Counter(GET=1)
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """How a run finds the store.
+    """The state of the store before a run.
 
     Attributes:
         founded: something was committed to this destination before.
-        asked: the store was asked for its conditions within a day.
-        is_aws: it is AWS.
-        new_logs: partitions with something to do that have no log yet.
-        deployed: the run is one of the state machine, with Lambda functions of ``worker_mb``.
+        asked: the store was probed within the last day.
+        is_aws: the store is AWS.
+        new_logs: number of partitions with something to do that have no log yet.
+        deployed: the state machine executes the run, with Lambda functions of ``worker_mb``.
+        worker_mb: memory of these functions, in MB.
     """
 
     founded: bool = True
@@ -86,14 +87,14 @@ def expected(
     standing: Standing,
     oversized: Iterable[WorkItem] = (),
 ) -> RunWork:
-    """What a run will ask of AWS.
+    """Estimate what a run will request from AWS.
 
     Args:
-        plans: of every partition that a worker takes.
-        settings: of the run.
-        looked: the requests that making the plans took, discovery included.
-        standing: how it finds the store.
-        oversized: what goes to Spark, where the settings have one.
+        plans: plans of all partitions that workers take.
+        settings: settings of the run.
+        looked: requests made for the plans, including discovery, by kind.
+        standing: the state of the store before the run.
+        oversized: partitions for Spark, if the settings have an engine.
     """
     requests = Counter({name: count for name, count in looked.items() if "bytes" not in name})
     requests += _RUN
@@ -114,7 +115,7 @@ def expected(
 
 
 def alone(plan: CompactionPlan, settings: Settings) -> RunWork:
-    """What one partition, or a window of it, adds to a run of the state machine."""
+    """Estimate what one partition, or a window of it, adds to a run of the state machine."""
     return RunWork(
         dict(_of_partition(plan, settings, Standing())),
         gb_seconds=_gb_seconds(plan),
@@ -124,13 +125,13 @@ def alone(plan: CompactionPlan, settings: Settings) -> RunWork:
 
 
 def of_numbers(partitions: int, outputs: int, sources: int, parts: float) -> Counter[str]:
-    """What the partitions of a deployed run ask for, listings apart.
+    """Estimate the requests for the partitions of a deployed run, without listings.
 
     Args:
-        partitions: with something to do.
-        outputs: of them.
-        sources: that are read.
-        parts: of the outputs' uploads, about; each output has one at least.
+        partitions: number of partitions with something to do.
+        outputs: number of their outputs.
+        sources: number of sources that are read.
+        parts: approximate number of upload parts; each output has at least one.
     """
     found = Counter(GET=sources, PUT=math.ceil(max(parts, outputs)))
     each = _PARTITION + _DEPLOYED_PARTITION + _WORKED_ON
@@ -143,14 +144,14 @@ def of_numbers(partitions: int, outputs: int, sources: int, parts: float) -> Cou
 def of_functions(
     partitions: int, largest: Largest, seconds: float, settings: Settings, worker_mb: int
 ) -> RunWork:
-    """Lambda and Step Functions.
+    """Estimate the use of Lambda and Step Functions.
 
     Args:
-        partitions: of the run.
-        largest: of them.
-        seconds: that functions of ``worker_mb`` work on them, added up.
-        settings: of the run.
-        worker_mb: of their memory.
+        partitions: number of partitions.
+        largest: the largest of them.
+        seconds: total time that functions of ``worker_mb`` work on them.
+        settings: settings of the run.
+        worker_mb: memory of the functions, in MB.
     """
     each = Fleet(processors_of(worker_mb)).batch_partitions(partitions, largest, settings)
     children = math.ceil(partitions / each)
@@ -162,7 +163,7 @@ def of_functions(
 
 
 def of_window(plan: CompactionPlan, settings: Settings, *, first: bool) -> RunWork:
-    """Requests and time of one window; of the ``first`` with those of its partition."""
+    """Estimate requests and time of one window; the ``first`` includes those of its partition."""
     found = _of_partition(plan, settings, Standing(deployed=False)) if first else Counter[str]()
     if first and plan.groups:
         found += _BESIDE_READING
@@ -172,7 +173,7 @@ def of_window(plan: CompactionPlan, settings: Settings, *, first: bool) -> RunWo
 
 
 def after_receipt(*, committed: bool) -> Counter[str]:
-    """What a worker asks for once its receipt has its counts, the receipt itself included."""
+    """Return a worker's requests after the counts of its receipt, including the receipt itself."""
     return _PARTITION + Counter(PUT=int(committed))
 
 
@@ -216,7 +217,7 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
 
 
 def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:
-    """Requests of oversized partitions, at least: counted only until they were too large."""
+    """Return the least requests for oversized partitions, which are not counted to their end."""
     found: Counter[str] = Counter()
     for item in oversized:
         found += Counter(GET=item.objects) + _PARTITION + _WORKED_ON + _OUTPUT

@@ -1,4 +1,4 @@
-"""The workers of a run, as far as they are known before it begins."""
+"""What is known of a run's workers before it starts."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from compactor.discovery.speed import MEASURED_PROCESSORS, SPEEDS
 from compactor.discovery.work_items import Largest
 from compactor.settings.settings import Settings
 
-# Lambda gives processors in proportion to memory, and one at this size ("Configure Lambda function
+# Lambda provides processors in proportion to memory: one for 1,769 MB ("Configure Lambda function
 # memory" in its developer guide).
 _MB_PER_PROCESSOR = 1_769
-#: Of the compaction function, in MB, unless it is deployed with another.
+#: Default memory of the compaction function, in MB.
 USUAL_WORKER_MB = 3_008
-# That a batch may take, and that a partition takes beside its objects: it waits for some eleven
-# answers of S3, sequentially, each of 100 to 200 ms ("Best practices design patterns:
-# optimizing Amazon S3 performance" in its user guide).
+# Target time of a batch, and time of a partition apart from its objects: about eleven sequential
+# requests to S3 of 100 to 200 ms each ("Best practices design patterns: optimizing Amazon S3
+# performance" in its user guide).
 _BATCH_SECONDS, PARTITION_SECONDS = 90.0, 1.5
-# Their counts are carried from call to call, in a state that holds 256 KiB.
+# Their counts are passed from call to call in the workflow's state, which is limited to 256 KiB.
 _MOST_OF_A_BATCH = 40
 
 
 def processors_of(memory_mb: int) -> float:
-    """How many processors a Lambda function of so many MB has."""
+    """Return the number of processors of a Lambda function with ``memory_mb``."""
     return memory_mb / _MB_PER_PROCESSOR
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """What the workers are.
+    """The workers of a run.
 
     Attributes:
-        processors: that one worker has.
-        concurrent: workers that the account lets run concurrently; None where it is unknown.
+        processors: processors of one worker.
+        concurrent: workers that the account can run concurrently; None if unknown.
     """
 
     processors: float = MEASURED_PROCESSORS
     concurrent: int | None = None
 
     def concurrency(self, settings: Settings) -> int:
-        """How many partitions are begun at the same time: what is asked for, as far as it goes.
+        """Return the number of concurrent partitions: ``max_concurrency``, limited by the account.
 
-        One that is begun beyond what the account allows only waits, and fails when it has waited
-        too long.
+        A worker started beyond the account's limit would only wait, and finally fail.
         """
         wanted = settings.max_concurrency
         return wanted if self.concurrent is None else min(wanted, self.concurrent)
 
     def batch_partitions(self, count: int, largest: Largest, settings: Settings) -> int:
-        """How many partitions one child execution works on, sequentially; at least 1.
+        """Return the number of partitions per child execution, processed sequentially; at least 1.
 
-        As many as take a minute or two however the large ones lie, so that no worker is at the
-        end of its list while others have long been; and not so many that workers go without.
+        Even if all partitions of a batch were as large as the largest, the batch takes a minute or
+        two, so that workers finish at about the same time. Batches are also small enough for all
+        workers to get one.
 
         Args:
-            count: of the partitions.
-            largest: of them, of whatever kind their sources are.
-            settings: of the run.
+            count: number of partitions.
+            largest: the largest of them; the slowest format is assumed.
+            settings: settings of the run.
         """
         slowest = (
             speed.on(self.processors).seconds(largest.objects, largest.bytes)
@@ -66,7 +66,7 @@ class Fleet(msgspec.Struct, frozen=True):
         return max(1, min(fits, each, _MOST_OF_A_BATCH))
 
     def warnings(self, settings: Settings) -> tuple[str, ...]:
-        """What the report of the run is to say of them, one line each."""
+        """Return warnings about the workers for the run's report, one line each."""
         if self.concurrency(settings) == settings.max_concurrency:
             return ()
         line = (

@@ -1,4 +1,4 @@
-"""What a run would do to one partition now, window by window, as its worker would; reads only."""
+"""Plans one partition window by window, as a worker would now. Reads only."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _BY_AGE = frozenset({SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION})
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Objects that are left for their age alone; all in UNIX seconds.
+    """Objects that are left alone only because of their age. All times are UNIX seconds.
 
     Attributes:
-        oldest: when the first of those that are younger than ``settle_seconds`` arrived; where
-            there is none, the first of all.
-        newest: when the last object of their partitions did.
-        ready_at: from then on a run takes them all, unless others arrive.
-        now: when that was seen.
+        oldest: arrival of the first object younger than ``settle_seconds``; of the first of all
+            objects if there is none.
+        newest: arrival of the last object in their partitions.
+        ready_at: when a run can take all of them, unless more arrive.
+        now: time of the forecast.
     """
 
     oldest: float
@@ -40,7 +40,7 @@ class Waiting:
 
     @classmethod
     def of(cls, given: Iterable[Self | None]) -> Self | None:
-        """The sum over several partitions; None where no objects wait."""
+        """Combine several partitions; None if no objects wait."""
         found = [one for one in given if one is not None]
         if not found:
             return None
@@ -53,16 +53,16 @@ class Waiting:
 
 
 class Forecast:
-    """Plans a partition that no run works on.
+    """Plans a partition without working on it.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         store: where the partition is.
-        known: what its log says of its sources.
-        written_at: when the newest commit was written, by the store's clock; UNIX seconds.
+        known: what its log says about its sources.
+        written_at: time of the newest commit by the store's clock; UNIX seconds.
 
     Attributes:
-        waiting: of the partition planned last; None where nothing is left for its age.
+        waiting: objects of the last planned partition that are left because of their age, or None.
     """
 
     def __init__(
@@ -78,16 +78,16 @@ class Forecast:
         self.waiting: Waiting | None = None
 
     def of(self, partition: Partition, now: float) -> CompactionPlan:
-        """The groups of all windows in order, and what is left alone.
+        """Return the groups of all windows in order, and what is left alone.
 
-        What the content of sources shows (another format than their keys promise, or that they
-        cannot be read) divides some groups further when they are read.
+        A run may split groups further once it reads the sources: their content can have another
+        format than their keys indicate, or be unreadable.
         """
         groups: list[ObjectGroup] = []
         self._skipped, self.waiting = {}, None
         start_after, lists = "", Onward(self._store)
         surroundings = Surroundings(self._store, partition.bucket)
-        # Ends: each window begins after the one before.
+        # Terminates, because each window starts after the previous one.
         while True:
             listing = take_listing(
                 lists,

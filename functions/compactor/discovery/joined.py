@@ -1,4 +1,4 @@
-"""The work lists of a discovery that several invocations did, written from their pieces."""
+"""Writes the work lists of a discovery from the pieces of its invocations."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from compactor.model import SHOWN_EXAMPLES, Skipped, StoredPart
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
-# S3 takes no smaller parts than 5 MiB, and at most 10,000: lists of 80 GB.
+# S3 requires parts of at least 5 MiB and allows 10,000: lists can have up to 80 GB.
 _PART_BYTES = 8 << 20
 
 
 def join(settings: Settings, run_id: str, pieces: Pieces, partitions: Partitions) -> Joined:
-    """Write both lists, one piece at a time in memory.
+    """Write both lists, with one piece at a time in memory.
 
     Raises:
-        InvalidInput: no source could be compacted without losing a column.
-        IntegrityError: a piece is gone.
+        InvalidInput: no source can be compacted without losing a column.
+        IntegrityError: a piece is missing.
     """
     lost, objects, unpartitioned, resting = NamedLevels(), 0, Skipped(0, 0), NONE_AT_REST
     items = _List(pieces.store, *run_key(settings, run_id, ITEMS_NAME))
@@ -57,7 +57,7 @@ def join(settings: Settings, run_id: str, pieces: Pieces, partitions: Partitions
 
 
 class _List:
-    """A JSON array of work items, stored in parts when it is long."""
+    """Writes a JSON array of work items, as a multipart upload if it is long."""
 
     def __init__(self, store: ObjectStore, bucket: str, key: str) -> None:
         self._store = store
@@ -91,7 +91,7 @@ class _List:
                 *self._place, self._upload_id, self._parts, crc32=self._crc32
             )
         except AlreadyExists:
-            # Written before, from the same pieces, by a call that ended before it could return.
+            # An earlier call wrote it from the same pieces, but ended before it returned.
             with suppress(ObjectMissing):
                 self._store.abort_upload(*self._place, self._upload_id)
 

@@ -1,4 +1,4 @@
-"""Whether a run's places are what they are taken for, before anything is done in them."""
+"""Checks source, destination and state before a run does anything with them."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ _PAGES_LOOKED_AT = 10
 
 
 def check_places(settings: Settings, store: ObjectStore) -> bool:
-    """Look at each place once, so that a mistake in a URI ends the run before anything is done.
+    """Check each location once, so that a mistake in a URI ends the run before it does anything.
 
     Returns:
-        Whether the state has an identity. It is never taken back, so that this invocation need not
-        ask again; one that another run makes meanwhile only makes this one look at more.
+        Whether the state has an identity. An identity is never removed, so this invocation need not
+        look again. If another run creates it meanwhile, this run only examines more.
 
     Raises:
-        InvalidInput: a bucket does not exist or may not be read; the destination was made of
-            other partitions; the source is what a run wrote; or the state lies in another one.
-        IntegrityError: the log of what is in the destination is gone, or elsewhere.
+        InvalidInput: a bucket does not exist or may not be read; the destination was made with
+            another partition scheme; the source has outputs of a run; or the state lies in
+            another state.
+        IntegrityError: the log of what is in the destination is gone or elsewhere.
     """
     for field, place in (
         ("s3_source_uri", settings.source.root),
@@ -56,9 +57,10 @@ def check_places(settings: Settings, store: ObjectStore) -> bool:
 def rests_of(
     settings: Settings, store: ObjectStore, now: float, run_id: str = "", *, has_identity: bool
 ) -> Rests | None:
-    """Which partitions are at rest; None where nothing was ever committed.
+    """Return what finds partitions at rest; None if nothing was ever committed.
 
-    An inventory describes objects in its own way, and costs no LIST.
+    Also None for an inventory: it describes objects differently than LIST, and there is no LIST to
+    save.
     """
     if settings.listing_kind == "inventory" or not has_identity:
         return None
@@ -71,9 +73,9 @@ def _has_log(settings: Settings, store: ObjectStore) -> bool:
 
 
 def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
-    """A state without a log, and outputs that only a log can have named: it is gone, or elsewhere.
+    """Raise IntegrityError if there are outputs but no log: it is gone or elsewhere.
 
-    Only the first pages are looked at: each partition is, before its first commit.
+    Only the first pages are read. Each partition is checked again before its first commit.
     """
     place = settings.destination
 
@@ -83,21 +85,21 @@ def _refuse_unknown_outputs(settings: Settings, store: ObjectStore) -> None:
 
     with blaming("s3_destination_uri", settings):
         there = outputs_among(listed, store)
-    # Another first run may have published them meanwhile: then its log is there, too.
+    # Another first run may have published these outputs just now. Then there is a log by now.
     if there and not _has_log(settings, store):
         raise not_whole(settings.s3_state_uri, 0, there)
 
 
 @dataclass(frozen=True, slots=True)
 class NamedLevels:
-    """Sources in levels below their partition that name a column: how many, and the first."""
+    """Sources in levels below their partition that name a column: their number and an example."""
 
     objects: int = 0
     key: str = ""
     level: str = ""
 
     def plus(self, other: NamedLevels) -> NamedLevels:
-        """Both together, with the first example of the two."""
+        """Return the sum, with the first example of the two."""
         first = self if self.objects else other
         return replace(first, objects=self.objects + other.objects)
 
@@ -105,7 +107,7 @@ class NamedLevels:
 def in_named_levels(
     settings: Settings, partition: Partition, page: Iterable[SourceObject]
 ) -> NamedLevels:
-    """Objects of a page of a partition that the run wants, in levels that name a column."""
+    """Find the sources of a page that lie in levels below the partition that name a column."""
     found = NamedLevels()
     below = len(partition.prefix)
     reason_to_skip: KeyRules | None = None
@@ -115,7 +117,7 @@ def in_named_levels(
         level = named_level(one.key, below)
         if not level:
             continue
-        # Made for the few pages that have such levels.
+        # Built lazily: few pages have such levels.
         reason_to_skip = reason_to_skip or KeyRules(settings, partition)
         if reason_to_skip(one) is None:
             found = found.plus(NamedLevels(1, one.key, level))
@@ -123,17 +125,17 @@ def in_named_levels(
 
 
 def refuse_named_levels(settings: Settings, found: Sequence[NamedLevels], objects: int) -> None:
-    """End a run none of whose sources could be compacted without losing a column.
+    """End a run in which every source would lose a column if compacted.
 
-    Where only some could not, those are left alone: a few keys may not stop all others.
+    If only some would, they are left alone: a few keys must not stop all others.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         found: such sources, by partition.
-        objects: how many sources there are in all.
+        objects: number of all sources.
 
     Raises:
-        InvalidInput: all are such.
+        InvalidInput: all sources would lose a column.
     """
     lost = reduce(NamedLevels.plus, found, NamedLevels())
     if not lost.objects or lost.objects < objects:

@@ -1,4 +1,4 @@
-"""Threads that work ahead of who waits for them."""
+"""Threads that work ahead of their consumer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Out = TypeVar("_Out")
 
 
 class Parallel:
-    """Threads that work ahead of the caller, by a bounded number of tasks."""
+    """Threads that work ahead of the caller by a bounded number of tasks."""
 
     def __init__(self, workers: int) -> None:
         self._pool = ThreadPoolExecutor(workers, thread_name_prefix="discover")
@@ -29,7 +29,7 @@ class Parallel:
         self._pool.shutdown(cancel_futures=True)
 
     def in_order(self, work: Callable[[_In], _Out], inputs: Iterable[_In]) -> Iterator[_Out]:
-        """Results in the order of the inputs."""
+        """Yield the results in the order of the inputs."""
         running: deque[Future[_Out]] = deque()
         for one in inputs:
             if len(running) >= self._ahead:

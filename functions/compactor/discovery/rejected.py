@@ -1,4 +1,4 @@
-"""Partitions whose rejects may fit the columns of today, wherever their sources are."""
+"""Finds partitions whose rejects may fit today's columns, with or without sources."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _CONCURRENT = 16
 
 
 def with_rejected(found: Discovery, settings: Settings, store: ObjectStore) -> Discovery:
-    """What was found, and the partitions with rejects of other columns than there are now.
+    """Return a discovery with added partitions whose rejects were made for other columns.
 
-    Their sources may be outside of the window, or deleted. Asked only where converted outputs have
-    had other columns before: then the state is listed, which has fewer objects than its sources.
+    Their sources may be outside the window or deleted. The state is listed, which has fewer
+    objects than the source, but only if converted outputs had other columns before.
 
     Args:
-        found: by the listing of sources.
-        settings: of the run.
+        found: partitions found by listing the source.
+        settings: settings of the run.
         store: where the state is.
     """
     rejected = Rejected(settings, store)
@@ -39,10 +39,10 @@ def with_rejected(found: Discovery, settings: Settings, store: ObjectStore) -> D
 
 
 class Rejected:
-    """The partitions with rejects, of which those are left out that are worked on anyway.
+    """The partitions with rejects, except those that the run works on anyway.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         store: where the state is.
     """
 
@@ -53,12 +53,12 @@ class Rejected:
         self._paths = _with_rejects(settings, store) if self._columns else set()
 
     def leave_out(self, items: Iterable[WorkItem]) -> None:
-        """These are worked on."""
+        """Exclude partitions that the run works on anyway."""
         if self._paths:
             self._paths.difference_update(item.path for item in items)
 
     def items(self) -> list[WorkItem]:
-        """The others whose rejects wait for other columns than there are now."""
+        """Return the remaining partitions whose rejects were made for other columns."""
         with Parallel(_CONCURRENT) as parallel:
             asked = parallel.in_order(self._waiting, sorted(self._paths))
             return [item for item in asked if item is not None]
@@ -69,20 +69,20 @@ class Rejected:
         try:
             state = CommitLog(self._store, self._settings, partition).load()
         except IntegrityError:
-            # Its worker reports it, as that of no other partition does.
+            # Make it a work item, so that its own worker reports the error.
             return item
         differ = (one.schema != self._columns for one in state.rejects.in_order)
         return item if any(differ) else None
 
 
 def _columns_of_today(settings: Settings, store: ObjectStore) -> str:
-    """Names the columns that are pinned; empty where no others were pinned before."""
+    """Return the digest of the pinned columns; empty if no others were pinned before."""
     bucket, prefix = layout.parquet_schemas_prefix(settings)
     keys = [one.key for page in store.list_objects(bucket, prefix) for one in page]
     if len(keys) < 2:
         return ""
     schema = json.loads(store.get(bucket, max(keys)))["schema"]
-    # As Spark writes the columns into a commit.
+    # In the form in which Spark writes the columns into a commit.
     return schema_digest(json.dumps(schema, separators=(",", ":"), sort_keys=True))
 
 

@@ -1,9 +1,9 @@
-"""Discover in as many invocations as it takes, one after the other.
+"""Runs discovery in as many sequential invocations as it takes.
 
-The first finds the prefixes that are partitions and counts what is in them. If it comes to an end,
-nothing of this is stored. If its time runs out, it stores the prefixes and what it found.
-Each later invocation counts from where the last stored piece ends, and the last one joins all
-pieces to the work lists.
+The first invocation finds the prefixes that are partitions and counts what is in them. If it
+finishes, none of this is stored. If its time runs out, it stores the prefixes and what it found.
+Each later invocation counts from the end of the last stored piece, and the last one writes the
+work lists from all pieces.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from compactor.planning.surroundings import Surroundings
 from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import Settings
 
-# Kept of an invocation for the requests under way and the piece; of a short one, a quarter.
+# Kept at an invocation's end for requests in flight and the piece; a quarter if it is short.
 _RESERVE_SECONDS = 60.0
 
 
@@ -35,8 +35,8 @@ class Ask:
 
     Attributes:
         now: UNIX seconds.
-        deadline: of this invocation.
-        workers: threads, each with one request at a time.
+        deadline: deadline of this invocation.
+        workers: number of threads, each with one request at a time.
     """
 
     settings: Settings
@@ -51,11 +51,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A discovery that is not at its end, and is to be called again.
+    """An incomplete discovery, which must be called again.
 
     Attributes:
-        partitions: in all.
-        counted: of these.
+        partitions: number of all partitions.
+        counted: number of partitions counted so far.
     """
 
     partitions: int
@@ -66,12 +66,12 @@ def discover_on(ask: Ask) -> Discovery | Part | Joined:
     """Discover as far as the deadline allows, from where an earlier invocation stopped.
 
     Returns:
-        All of it, where one invocation could do it; a part, after which it is to be called again;
-        or, from the last invocation of several, the lists, written.
+        The discovery, if one invocation could do all of it; a Part if it must be called again;
+        or the counts of the written lists, from the last of several invocations.
 
     Raises:
         InvalidInput: see :func:`compactor.discovery.discover.discover`.
-        IntegrityError: likewise; or what an earlier invocation stored is gone.
+        IntegrityError: see there; or what an earlier invocation stored is missing.
     """
     settings, store = ask.settings, ask.store
     has_identity = check_places(settings, store)
@@ -122,7 +122,7 @@ def _go_on(ask: Ask, count: Count, pieces: Pieces, partitions: Partitions) -> Pa
 
 
 def _stop_before(deadline: Deadline) -> Callable[[], bool]:
-    """True once nothing more is to be begun."""
+    """Return a function that is True once no more work may be started."""
     reserve = min(_RESERVE_SECONDS, deadline.remaining_seconds() / 4)
     return lambda: deadline.remaining_seconds() < reserve
 
@@ -132,9 +132,9 @@ class _Counted:
     """What one invocation found.
 
     Attributes:
-        found: in the partitions up to ``end``.
-        end: number of the first partition that is not counted to its end.
-        open: counts from there on that were begun.
+        found: what is in the partitions before ``end``.
+        end: number of the first partition whose count is incomplete.
+        open: incomplete counts from there on, by number.
     """
 
     found: Found
@@ -142,7 +142,7 @@ class _Counted:
     open: dict[int, Tally]
 
     def piece(self, start: int) -> Piece:
-        """The same, to be stored."""
+        """Return the piece to be stored."""
         found = self.found
         return Piece(
             start,
@@ -159,7 +159,7 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Counts the partitions of a run until it is to stop."""
+    """Counts the partitions of a run until time runs out."""
 
     ask: Ask
     count: Count
@@ -167,11 +167,11 @@ class _Counts:
     parallel: Parallel
 
     def on(self, start: int, begun: Mapping[int, Tally]) -> _Counted:
-        """Count from a partition on.
+        """Count partitions, from number ``start`` on.
 
         Args:
-            start: its number.
-            begun: counts that an earlier invocation began, by the partition's number.
+            start: number of the first partition.
+            begun: incomplete counts of an earlier invocation, by the partition's number.
         """
         counted = dict(self.parallel.in_order(self._one(begun), self._numbers(start, begun)))
         end = start
@@ -189,7 +189,7 @@ class _Counts:
         )
 
     def _numbers(self, start: int, begun: Mapping[int, Tally]) -> Iterator[int]:
-        # What was begun is kept, also where there is no time for it.
+        # Incomplete counts are kept even if there is no time to continue them.
         kept = max(begun, default=-1)
         for number in range(start, len(self.prefixes)):
             if number > kept and self.count.stop():

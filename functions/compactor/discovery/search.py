@@ -1,4 +1,4 @@
-"""Which prefixes are partitions; listed level by level."""
+"""Finds the prefixes that are partitions, by listing level by level."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compactor.settings.windows import expand, matches
 
 
 def dates_of(settings: Settings, now: float) -> tuple[str, ...] | None:
-    """The prefixes of a run's window; None where the depth says what is a partition."""
+    """Return the date prefixes of a run's window; None if partitions are defined by depth."""
     window = settings.window(now)
     if window is None or settings.date_format is None:
         return None
@@ -23,7 +23,7 @@ def dates_of(settings: Settings, now: float) -> tuple[str, ...] | None:
 
 
 def partition_below(settings: Settings, prefix: str) -> Partition:
-    """The partition with this source prefix."""
+    """Return the partition with this source prefix."""
     root = settings.source.root
     return Partition(root.bucket, prefix, prefix.removeprefix(root.prefix))
 
@@ -32,10 +32,13 @@ class Search:
     """Finds the prefixes that are partitions, level by level.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         store: where the source is.
         parallel: lists several levels concurrently.
-        around: learns which levels are the root of a table, as they are listed here.
+        around: given each listed level, to recognize roots of tables.
+
+    Attributes:
+        unpartitioned: objects above the depth of the partitions.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class Search:
         self.unpartitioned = Skipped(0, 0)
 
     def partitions(self, dates: tuple[str, ...] | None) -> Iterator[Partition]:
-        """All that the source's wildcards, and these dates or the depth, make partitions."""
+        """Yield the partitions that the source's wildcards and the dates, or the depth, define."""
         parents = self.parents()
         if dates is None:
             prefixes: Iterable[str] = self._below(parents)
@@ -62,7 +65,7 @@ class Search:
         return (partition_below(self._settings, prefix) for prefix in prefixes)
 
     def parents(self) -> list[str]:
-        """The prefixes that the source's wildcards match."""
+        """Return the prefixes that the source's wildcards match."""
         parents = [self._source.root.prefix]
         for segment in self._source.pattern:
             if "*" in segment:
@@ -73,7 +76,7 @@ class Search:
         return parents
 
     def _below(self, parents: list[str]) -> list[str]:
-        """The prefixes ``depth`` levels below; the objects above that depth are counted."""
+        """Return the prefixes ``depth`` levels below, and count the objects above that depth."""
         for _ in range(self._settings.depth):
             below: list[str] = []
             for prefixes, skipped in self._parallel.in_order(self._level, parents):
@@ -101,8 +104,8 @@ class Search:
 
 
 def skipped_of(objects: Iterable[SourceObject]) -> Skipped:
-    """The sum of objects that are left alone, without the directories of consoles."""
-    # An empty object named like a prefix is how consoles draw a directory, not data.
+    """Return the sum of objects that are left alone, without directory markers."""
+    # Consoles create an empty object named like a prefix to show a directory. It is not data.
     data = [one for one in objects if one.size or not one.key.endswith("/")]
     examples = tuple(one.key for one in data[:SHOWN_EXAMPLES])
     return Skipped(len(data), sum(one.size for one in data), examples)

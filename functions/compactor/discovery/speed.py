@@ -1,12 +1,12 @@
-"""How long one worker takes, as the benchmark measured it.
+"""The speed of one worker, as measured by the benchmark.
 
-The split between Lambda and Spark depends on it, and so does the price of a plan.
+It determines the split between Lambda and Spark, and the price of a plan.
 
-A worker with 2 processors takes so many seconds for a million objects, whatever their size, and so
-many for a GB of stored source bytes, at 25 ms to the first byte of every answer. Both were solved
-from two data sets of each kind, one of small objects and one of larger ones. `make bench
-ARGS="worker --write"` rewrites the table; it rounds up. A Lambda function has fewer processors
-where its memory is less than 3,538 MB: :meth:`WorkerSpeed.on` says what that costs.
+The table has the seconds that a worker with 2 processors takes for a million objects, whatever
+their size, and for a GB of stored source bytes, at 25 ms to the first byte of every answer. Both
+were solved from two data sets per format, one of small objects and one of larger ones. `make bench
+ARGS="worker --write"` rewrites the table; it rounds up. A Lambda function with less than 3,538 MB
+of memory has fewer processors: see :meth:`WorkerSpeed.on`.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from compactor.model import Compression
 
 GB = 10**9
 MEASURED_PROCESSORS = 2.0
-# Of what a worker with 2 processors does with many small objects, one with 1 does so much: its
-# GETs wait beside each other, and Python's part has one lock.
+# The throughput of a worker with 1 processor for many small objects, relative to one with 2: the
+# GETs are concurrent anyway, and the Python part holds one lock.
 _WITH_ONE = 0.9
 
 
 class WorkerSpeed(msgspec.Struct, frozen=True):
-    """Seconds of one worker with 2 processors.
+    """The speed of one worker with 2 processors.
 
     Attributes:
-        per_million_objects: seconds for a million objects without any bytes.
-        per_gb: seconds for 10**9 stored bytes of sources, on top.
+        per_million_objects: seconds for a million objects, without their bytes.
+        per_gb: additional seconds per 10**9 stored bytes of sources.
     """
 
     per_million_objects: float
     per_gb: float
 
     def seconds(self, objects: int, size: int) -> float:
-        """Seconds for so many objects of so many bytes in all."""
+        """Return the seconds for ``objects`` objects of ``size`` bytes in all."""
         return self.per_million_objects * objects / 1e6 + self.per_gb * size / GB
 
     def on(self, processors: float) -> WorkerSpeed:
-        """The speed of a worker with so many processors; more than 2 are not faster.
+        """Return the speed of a worker with ``processors``; more than 2 do not make it faster.
 
-        Bytes are decoded and encoded by all of them, so that their time grows as processors are
-        fewer; that of small objects grows to 1/0.9 on one.
+        All processors decode and encode, so the time per byte is inversely proportional to their
+        number. The time per object is 1/0.9 times as long on one processor.
         """
         has = min(processors, MEASURED_PROCESSORS)
         fewer = (MEASURED_PROCESSORS - max(has, 1.0)) * (1 / _WITH_ONE - 1)
@@ -69,10 +69,10 @@ _WHOLE = frozenset(spec.hint for spec in SPECS if spec.whole)
 
 
 def speed_for(key: str) -> WorkerSpeed:
-    """The speed for objects named like this one; CSV and text are read as lines are.
+    """Return the speed for objects with keys like this one; CSV and text count as lines.
 
-    zstd is taken for gzip, which takes longer; documents that are parsed whole, and CloudTrail
-    without gzip, for CloudTrail with it.
+    zstd counts as gzip, which takes longer. Documents that are parsed whole, and CloudTrail without
+    gzip, count as CloudTrail with gzip.
     """
     found = packing_class(key)
     if found.kind in _WHOLE:

@@ -1,4 +1,4 @@
-"""What discovery found: one work item per partition, and their lists on S3."""
+"""The results of discovery: one work item per partition, and the work lists on S3."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ITEMS_NAME = "items.json"
 OVERSIZED_NAME = "oversized.json"
 DISCOVERY_NAME = "discovery.json"
 SETTINGS_NAME = "settings.json"
-#: Of everything that a run writes below its own prefix; discovery.json names it.
+#: Format version of everything that a run writes below its own prefix; stored in discovery.json.
 RUN_VERSION = 1
 
-# What stores name when a bucket cannot be used; any other error is passed on.
+# Fields of the errors that stores raise if a bucket cannot be used. Other errors are passed on.
 _ABOUT_A_BUCKET = frozenset({"bucket", "permission", "region"})
 
 
@@ -38,9 +38,8 @@ class WorkItem:
         path: the partition's path below the source root.
         bucket: source bucket.
         prefix: source prefix.
-        objects: objects counted. Of a partition with more objects than one worker takes,
-            those without a commit; of an oversized one, as many as were counted until that
-            was known.
+        objects: objects counted. In a partition with more objects than one worker takes, only
+            those without a commit; in an oversized one, those counted until that was known.
         bytes: their listed bytes.
     """
 
@@ -52,19 +51,19 @@ class WorkItem:
 
     @property
     def partition(self) -> Partition:
-        """The partition this item is about."""
+        """The partition to be compacted."""
         return Partition(bucket=self.bucket, prefix=self.prefix, path=self.path)
 
     def to_dict(self) -> dict[str, Any]:
-        """The element of the work list."""
+        """Return the item as an element of the work list."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, given: object) -> WorkItem:
-        """Read an element of the work list back; unknown fields are refused.
+        """Read an element of the work list. Unknown fields are rejected.
 
         Raises:
-            InvalidInput: not a work item.
+            InvalidInput: the element is not a work item.
         """
         kinds = {"path": str, "bucket": str, "prefix": str, "objects": int, "bytes": int}
         accepted = f"an object with exactly {', '.join(kinds)}"
@@ -77,18 +76,18 @@ class WorkItem:
 
 
 class Largest(msgspec.Struct):
-    """The most that any partition of a list has; they need not be of one partition.
+    """The maximum counts of a list's partitions, which may be those of different partitions.
 
     Attributes:
-        objects: of a partition.
-        bytes: of a partition.
+        objects: most objects of one partition.
+        bytes: most bytes of one partition.
     """
 
     objects: int = 0
     bytes: int = 0
 
     def add(self, items: Sequence[WorkItem]) -> Largest:
-        """With these, too."""
+        """Include more items; return self."""
         for item in items:
             self.objects = max(self.objects, item.objects)
             self.bytes = max(self.bytes, item.bytes)
@@ -96,12 +95,12 @@ class Largest(msgspec.Struct):
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """All partitions of a run, in order; empty ones, and those at rest, are not among them.
+    """The partitions of a run, in order, without empty ones and those at rest.
 
     Attributes:
         items: partitions that one worker can take.
         oversized: partitions for Spark.
-        unpartitioned: objects above the depth of the partitions: no partition holds them.
+        unpartitioned: objects above the depth of the partitions, and so in no partition.
         resting: partitions at rest, which are in neither list.
     """
 
@@ -112,14 +111,14 @@ class Discovery(msgspec.Struct, frozen=True):
 
 
 class Joined(msgspec.Struct, frozen=True):
-    """What was found, in numbers: the lists themselves are on S3.
+    """The counts of a discovery whose lists are on S3.
 
     Attributes:
-        items: partitions that one worker can take.
-        oversized: partitions for Spark.
-        unpartitioned: objects that no partition holds.
+        items: number of partitions that one worker can take.
+        oversized: number of partitions for Spark.
+        unpartitioned: objects that are in no partition.
         resting: partitions at rest, which are in neither list.
-        largest: of those that one worker can take.
+        largest: the largest partitions that one worker can take.
     """
 
     items: int
@@ -130,7 +129,7 @@ class Joined(msgspec.Struct, frozen=True):
 
 
 class WorkLists(msgspec.Struct, frozen=True):
-    """Where the lists of work items lie, beside the settings of the run, and how long they are."""
+    """The keys and lengths of a run's work lists, which lie next to its settings."""
 
     bucket: str
     items_key: str
@@ -141,17 +140,17 @@ class WorkLists(msgspec.Struct, frozen=True):
 
     @property
     def run_uri(self) -> str:
-        """The prefix below which everything of this run lies; all that the Spark job is given."""
+        """The run's prefix, with everything that the Spark job needs."""
         return f"s3://{self.bucket}/{self.items_key.removesuffix(ITEMS_NAME)}"
 
 
 def to_items_json(items: Sequence[WorkItem]) -> bytes:
-    """Work items as the JSON array that a Distributed Map's ItemReader takes."""
+    """Return work items as a JSON array for a Distributed Map's ItemReader."""
     return b"[" + b",\n".join(map(to_line, items)) + b"]\n"
 
 
 def to_line(item: WorkItem) -> bytes:
-    """One element of that array."""
+    """Return one element of a work list."""
     return json.dumps(item.to_dict(), separators=(",", ":")).encode()
 
 
@@ -159,10 +158,10 @@ _decode_objects = decoder(list[msgspec.Raw])
 
 
 def elements_of(store: ObjectStore, bucket: str, key: str) -> Iterator[bytes]:
-    """The elements of such an array, however long it is, a line in memory at a time.
+    """Yield the elements of a work list, however long, with one line at a time in memory.
 
     Raises:
-        ObjectMissing: there is none.
+        ObjectMissing: there is no such list.
     """
     rest = b""
     for chunk in store.open(bucket, key):
@@ -173,8 +172,8 @@ def elements_of(store: ObjectStore, bucket: str, key: str) -> Iterator[bytes]:
 
 
 def _objects_in(line: bytes) -> Iterator[bytes]:
-    """The objects of a line: this program writes one, others may write several."""
-    # Around them are the brackets of the array, and commas.
+    """Return the objects of a line. This program writes one per line, others may write several."""
+    # Cut off the array's brackets and the comma after the last object.
     inside = line[line.find(b"{") : line.rfind(b"}") + 1]
     return map(bytes, _decode_objects(b"[" + inside + b"]"))
 
@@ -188,20 +187,20 @@ def write_work(
     *,
     requests: Mapping[str, int] = MappingProxyType({}),
 ) -> WorkLists:
-    """Write both lists, what is in neither, and the settings below the state prefix.
+    """Write both work lists, what is in neither, and the settings below the state prefix.
 
-    Through S3, because the state of a workflow holds 256 KiB only.
+    They are passed through S3, because a workflow's state is limited to 256 KiB.
 
     Args:
         discovery: what was found.
-        settings: of the run.
-        run_id: of the run.
+        settings: settings of the run.
+        run_id: id of the run.
         store: where the state is.
-        warnings: what the report of the run is to warn of, one line each.
-        requests: that discovery made, by kind.
+        warnings: warnings for the run's report, one line each.
+        requests: requests that discovery made, by kind.
 
     Raises:
-        InvalidInput: the state prefix cannot be written, or the run id is no name.
+        InvalidInput: the state prefix cannot be written, or the run id is invalid.
     """
     bucket, items_key = run_key(settings, run_id, ITEMS_NAME)
     _, oversized_key = run_key(settings, run_id, OVERSIZED_NAME)
@@ -227,15 +226,15 @@ def write_rest(
     *,
     requests: Mapping[str, int] = MappingProxyType({}),
 ) -> WorkLists:
-    """Write what lies beside the lists, which are written.
+    """Write the settings and discovery.json of a run whose work lists are already written.
 
     Args:
-        found: what is in the lists, and in neither.
-        settings: of the run.
-        run_id: of the run.
+        found: counts of what is in the lists, and what is in neither.
+        settings: settings of the run.
+        run_id: id of the run.
         store: where the state is.
         warnings: see :func:`write_work`.
-        requests: likewise.
+        requests: see :func:`write_work`.
     """
     seen = {
         "unpartitioned": asdict(found.unpartitioned),
@@ -255,23 +254,23 @@ def write_rest(
 
 
 def read_items(bucket: str, key: str, store: ObjectStore) -> tuple[WorkItem, ...]:
-    """The work items of a list."""
+    """Return the work items of a list."""
     return tuple(WorkItem.from_dict(one) for one in json.loads(store.get(bucket, key)))
 
 
 def require_known_run(bucket: str, prefix: str, store: ObjectStore) -> bytes:
-    """Refuse what a later version of this program wrote about a run.
+    """Refuse a run that a later version of this program wrote.
 
     Args:
-        bucket: of the state.
-        prefix: of the run, ending in ``/``.
-        store: where it is.
+        bucket: bucket of the state.
+        prefix: prefix of the run, ending in ``/``.
+        store: where the state is.
 
     Returns:
-        The body of discovery.json; empty where discovery failed before it wrote one.
+        The body of discovery.json; empty if discovery failed before it wrote one.
 
     Raises:
-        IntegrityError: its version is not known here.
+        IntegrityError: the format version is unknown.
     """
     try:
         body = store.get(bucket, prefix + DISCOVERY_NAME)
@@ -283,10 +282,10 @@ def require_known_run(bucket: str, prefix: str, store: ObjectStore) -> bytes:
 
 @contextmanager
 def blaming(name: str, settings: Settings) -> Iterator[None]:
-    """Make what a store says of a bucket a message about the input field that names it.
+    """Turn a store's errors about a bucket into errors about the input field that names it.
 
     Args:
-        name: name of the field whose URI the requests inside use.
+        name: the field whose URI the requests inside use.
         settings: the run's input.
     """
     try:

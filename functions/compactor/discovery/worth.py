@@ -1,10 +1,10 @@
-"""Whether compaction pays: the verdict of plans, and partitions that are left because it does not.
+"""Decides whether compaction pays, and leaves partitions alone if it does not.
 
-A partition is judged by its first window with anything to do, with what it adds to a run (its
-requests, its share of a function's time, its transitions) and what both copies cost. Where that
-pays, and where the run has committed anything in it before, the run sees the partition through;
-else every source of the window is left as it is, and counted as skipped. Nothing is written, so
-that the same sources are judged again by the next run, together with what arrived meanwhile.
+A partition is judged by its first window with anything to do: what it adds to a run (requests, its
+share of a function's time, transitions) and what both copies cost. If that pays, or if the run has
+already committed something in the partition, the run compacts the whole partition. Otherwise
+every source of the window is left as it is, and counted as skipped. Nothing is written, so the
+next run judges the same sources again, together with what arrived meanwhile.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ def judged(
     prices: Prices,
     oversized: Sequence[WorkItem] = (),
 ) -> Verdict:
-    """The verdict of what is planned.
+    """Return the verdict on a run's plans.
 
     Args:
-        plans: of every partition that a worker takes.
-        settings: of the run.
-        run: what it asks of AWS.
-        prices: of the region.
-        oversized: what goes to Spark, where the settings have one: at least as large as counted.
+        plans: plans of all partitions that workers take.
+        settings: settings of the run.
+        run: what the run requests from AWS.
+        prices: prices of the region.
+        oversized: partitions for Spark, if the settings have an engine. They are at least as large
+            as counted.
     """
     groups = [group for plan in plans for group in plan.groups]
     before = Shape.of_sources(source for group in groups for source in group.sources)
@@ -81,9 +82,9 @@ class Worth:
     """Judges the windows of one partition.
 
     Args:
-        settings: of the run; without ``pays_back_within_days`` nothing is judged.
-        store: whose region's prices count.
-        begun: the run has committed something in the partition before.
+        settings: settings of the run; without ``pays_back_within_days`` nothing is judged.
+        store: the store whose region determines the prices.
+        begun: the run has already committed something in the partition.
     """
 
     def __init__(self, settings: Settings, store: ObjectStore, *, begun: bool = False) -> None:
@@ -92,7 +93,7 @@ class Worth:
         self._pays = begun
 
     def of(self, plan: CompactionPlan) -> CompactionPlan:
-        """The plan; without groups where their compaction would not pay in time."""
+        """Return the plan, without its groups if their compaction would not pay in time."""
         days = self._settings.pays_back_within_days
         if days is None or self._pays or not plan.groups:
             return plan

@@ -1,9 +1,9 @@
 """Encodings of whole objects, in bounded memory.
 
-codecs          none, gzip and zstd: what a source is encoded in, and its plain bytes
-decoders        gzip members and zstd frames one by one, or from a point within
-encoders        the same for outputs, with points at which decoding can begin
-parquet_footer  what a Parquet object says of its rows and columns
-output_encoding what keys show of sources, how outputs are written, and how large they are
-checksums       CRC32 of a whole from those of its parts
+codecs          none, gzip and zstd: detects the encoding of sources and decodes them
+decoders        decodes gzip members and zstd frames one by one, or from a point within
+encoders        encodes outputs, with points at which decoding can begin
+parquet_footer  the rows and columns of a Parquet object, from its footer
+output_encoding what keys show about sources; encoding and size of outputs
+checksums       CRC32 of a whole object from those of its parts
 """

@@ -1,4 +1,4 @@
-"""CRC32 of a whole from those of its parts, without the bytes."""
+"""CRC32 of a whole object from those of its parts, without reading the bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from compactor.model import StoredPart
 
 
 def parts_crc32(parts: Sequence[StoredPart]) -> int | None:
-    """The CRC32 of these parts, one after the other; None where that of one is not known."""
+    """Return the CRC32 of the concatenated parts; None if that of one is unknown."""
     whole = 0
     for part in parts:
         if part.crc32 is None:

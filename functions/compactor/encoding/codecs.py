@@ -1,7 +1,7 @@
-"""What encodings objects come in: none, gzip, zstd.
+"""The encodings of sources: none, gzip, zstd.
 
-Decoding trusts the bytes, never the name, is bounded in memory whatever the source claims, and
-never returns short content: a source that ends too early is an error.
+Decoding relies on the bytes, never on the name. It is bounded in memory, whatever the source
+claims, and never returns short content: a source that ends too early is an error.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from compactor.model import Compression, QuarantineReason
 
 UNQUESTIONED_BYTES = 16 << 20
 
-# RFC 1952: the end of a member is the size of its content, modulo 2**32.
+# RFC 1952: a member ends with the size of its content, modulo 2**32.
 _GZIP_SIZE_BYTES = 4
 # Every magic begins with one of these, and hardly any text does.
 _MAGIC_STARTS = frozenset({GZIP_MAGIC[0], ZSTD_MAGIC[0], *range(0x50, 0x60)})
-# Making a zstd context costs more than using it for a small source; none is shared by threads.
+# Making a zstd context costs more than using it for a small source. Threads cannot share one.
 _thread = threading.local()
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """How far a source may expand.
+    """How much a source may expand.
 
     Attributes:
-        max_expansion: plain bytes per encoded byte, or None for any number; asked only beyond
+        max_expansion: plain bytes per encoded byte, or None for no limit; checked only beyond
             16 MiB of plain bytes.
-        max_bytes: plain bytes of one source, or None for any number.
+        max_bytes: plain bytes of one source, or None for no limit.
     """
 
     max_expansion: int | None = 200
     max_bytes: int | None = None
 
     def check(self, plain_bytes: int, encoded_bytes: int) -> None:
-        """Raise UnreadableSource (TOO_LARGE or BOMB) when a limit is passed."""
+        """Raise UnreadableSource (TOO_LARGE or BOMB) if a limit is exceeded."""
         if self.max_bytes is not None and plain_bytes > self.max_bytes:
             detail = f"more than {self.max_bytes} plain bytes"
             raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
@@ -66,7 +66,7 @@ _ANY_SIZE = Limits(max_expansion=None, max_bytes=None)
 
 
 def detect_compression(head: bytes) -> Compression:
-    """The compression that the first bytes (4 or more, fewer only if that is all) show."""
+    """Return the compression of a source by its first bytes (4 or more, unless it has fewer)."""
     if not head or head[0] not in _MAGIC_STARTS:
         return Compression.NONE
     if head.startswith(GZIP_MAGIC):
@@ -77,15 +77,15 @@ def detect_compression(head: bytes) -> Compression:
 
 
 def decompress(content: bytes, compression: Compression, *, limits: Limits) -> bytes:
-    """The plain bytes of one whole source; all members of it, all frames of it.
+    """Return the plain bytes of one whole source, from all its members or frames.
 
-    Memory stays within the limits plus a few MiB: a source that passes them is given up as
+    Memory stays within the limits plus a few MiB: a source that exceeds them is rejected as
     soon as it does.
 
     Args:
         content: the source.
-        compression: what its first bytes show.
-        limits: for its expansion.
+        compression: the compression that its first bytes show.
+        limits: of its expansion.
 
     Raises:
         UnreadableSource: CORRUPT, TRUNCATED, BOMB, or TOO_LARGE (``limits.max_bytes``).
@@ -97,7 +97,7 @@ def decompress(content: bytes, compression: Compression, *, limits: Limits) -> b
     if whole is not None:
         return whole
     source = Input((content,))
-    # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
+    # BytesIO grows in place and returns its buffer without a copy; joining would hold two.
     plain = io.BytesIO()
     for piece in decompress_stream(source, compression, limits=limits):
         plain.write(piece)
@@ -111,19 +111,19 @@ def decompress_whole(
     limits: Limits,
     most_bytes: int,
 ) -> bytes | None:
-    """The plain bytes of the common case, one sound member or frame that says how long it is.
+    """Return the plain bytes in the common case: one valid member or frame that states its size.
 
-    One call takes a sixth less CPU than the walk, and the interpreter lock is let go of once. No
-    more is inflated than it says, whatever it holds.
+    One call takes a sixth less CPU than decoding in pieces, and releases the interpreter lock once.
+    It never inflates more than the stated size.
 
     Args:
         content: one whole source.
-        compression: what its first bytes show.
-        limits: for its expansion.
-        most_bytes: plain bytes that are wanted in one piece.
+        compression: the compression that its first bytes show.
+        limits: of its expansion.
+        most_bytes: the most plain bytes to return in one piece.
 
     Returns:
-        None sends all others to the walk, which says what is wrong with them.
+        None for all other sources. Decoding them in pieces finds out what is wrong with them.
 
     Raises:
         UnreadableSource: BOMB, or TOO_LARGE (``limits.max_bytes``).
@@ -151,7 +151,7 @@ def _unzstd(content: bytes, most_bytes: int) -> bytes | None:
 
 def _gunzip(content: bytes, most_bytes: int) -> bytes | None:
     size = int.from_bytes(content[-_GZIP_SIZE_BYTES:], "little")
-    # Optional header fields are left to the walk, which checks them.
+    # Optional header fields are left to gunzip, which checks them.
     if content[3:4] != b"\0" or size > most_bytes:
         return None
     member = isal_zlib.decompressobj(GZIP_WBITS)
@@ -166,13 +166,13 @@ def _gunzip(content: bytes, most_bytes: int) -> bytes | None:
 def decompress_stream(
     chunks: Iterable[bytes] | Input, compression: Compression, *, limits: Limits
 ) -> Iterator[bytes]:
-    """Plain pieces of at most 1 MiB, as the encoded bytes come in.
+    """Yield plain pieces of at most 1 MiB as the encoded bytes arrive.
 
-    ``limits.max_expansion`` is held against the encoded bytes received so far. Who gives an
-    :class:`Input` finds in it what was decoded.
+    ``limits.max_expansion`` is checked against the encoded bytes received so far. A caller that
+    passes an :class:`Input` can read from it how much was received.
 
     Raises:
-        UnreadableSource: as :func:`decompress`, perhaps after good pieces.
+        UnreadableSource: see :func:`decompress`; good pieces may have been yielded before.
     """
     source = chunks if isinstance(chunks, Input) else Input(chunks)
     plain_bytes = 0
@@ -183,15 +183,15 @@ def decompress_stream(
 
 
 def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tuple[bytes, bool]:
-    """What the first bytes of a source decompress to, and whether that is all of it.
+    """Decompress the first bytes of a source; also return whether that is all of it.
 
     Args:
-        stored: first bytes, or all of them when ``complete``.
-        complete: the source ends there.
-        most_bytes: plain bytes from which on the rest is left.
+        stored: the first bytes, or all of them if ``complete``.
+        complete: whether the source ends there.
+        most_bytes: stop once there are this many plain bytes.
 
     Raises:
-        UnreadableSource: they are damaged; not for what lies beyond the bytes given.
+        UnreadableSource: the given bytes are damaged.
     """
     compression = detect_compression(stored)
     if compression is Compression.NONE:
@@ -203,7 +203,7 @@ def beginning(stored: bytes, *, complete: bool, most_bytes: int = 4 << 20) -> tu
             if len(plain) >= most_bytes:
                 return bytes(plain), False
     except UnreadableSource as error:
-        # What was not read is missing, and no fault.
+        # An incomplete source is expected to be truncated.
         if complete or error.reason != QuarantineReason.TRUNCATED:
             raise
     return bytes(plain), complete

@@ -1,8 +1,8 @@
-"""Bounded decoding of gzip and zstd: members and frames one at a time.
+"""Bounded decoding of gzip and zstd, one member or frame at a time.
 
 Both decoders take an :class:`Input` and yield plain pieces of at most :data:`PIECE_BYTES`.
-They walk the container themselves, because the libraries either stop after the first member,
-copy the rest of the input at every member, report a cut source as a short one, or return as
+They parse the container themselves, because the libraries either stop after the first member,
+copy the rest of the input at every member, return truncated sources as short ones, or return as
 much plain content as one call happens to expand to.
 
 Sources: RFC 1952 (gzip), RFC 8878 (zstd).
@@ -23,41 +23,41 @@ GZIP_MAGIC = b"\x1f\x8b\x08"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 PIECE_BYTES = 1 << 20
 
-# The stubs type it as an instance, which `except` cannot take.
+# The stubs declare an instance, which `except` does not accept.
 INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
 
 GZIP_WBITS = 31  # zlib's: a 32 KiB window with gzip header and trailer, both checked
-_RAW = -15  # the same window, and neither header nor trailer
+_RAW = -15  # the same window, without header and trailer
 _FIRST_WINDOW = 16 << 10
 _LAST_WINDOW = 256 << 10
 _MAX_GZIP_HEADER = 256 << 10
 _FEXTRA, _FNAME, _FCOMMENT, _FHCRC, _RESERVED = 4, 8, 16, 2, 0xE0
 
-# RFC 8878 caps a block at 128 KiB of plain bytes, so that eight of them are one piece.
+# RFC 8878 limits a block to 128 KiB of plain bytes, so eight of them fit into one piece.
 _BLOCKS_PER_PIECE = 8
 _RLE_BLOCK, _RESERVED_BLOCK = 1, 3
 _SKIPPABLE_TAIL = b"\x2a\x4d\x18"
-# What the zstd command accepts by default; the decoder allocates as much.
+# The default limit of the zstd command; the decoder allocates as much.
 _MAX_ZSTD_WINDOW = 1 << 27
 
 
 def is_skippable(head: bytes | memoryview) -> bool:
-    """Whether a skippable zstd frame (magic 0x184D2A50 to 0x184D2A5F) starts here."""
+    """Return whether a skippable zstd frame (magic 0x184D2A50 to 0x184D2A5F) starts here."""
     return len(head) >= 4 and head[0] >> 4 == 5 and bytes(head[1:4]) == _SKIPPABLE_TAIL
 
 
 def corrupt(detail: str) -> UnreadableSource:
-    """The error for content that contradicts its own encoding."""
+    """Return the error for content that contradicts its own encoding."""
     return UnreadableSource(QuarantineReason.CORRUPT, detail)
 
 
 def truncated(detail: str) -> UnreadableSource:
-    """The error for content that ends too early."""
+    """Return the error for content that ends too early."""
     return UnreadableSource(QuarantineReason.TRUNCATED, detail)
 
 
 class Input:
-    """Encoded bytes arriving in pieces of any size, looked at before they are consumed.
+    """A buffer for encoded bytes that arrive in pieces of any size, with look-ahead.
 
     Attributes:
         received: bytes taken from the pieces so far.
@@ -72,17 +72,17 @@ class Input:
         self.received = 0
 
     def peek(self, count: int) -> memoryview:
-        """The next ``count`` bytes without consuming them; fewer only at the end."""
+        """Return the next ``count`` bytes without consuming them; fewer only at the end."""
         if len(self._data) - self._at < count:
             self._receive(count)
         return self._data[self._at : self._at + count]
 
     def skip(self, count: int) -> None:
-        """Consume bytes that were peeked."""
+        """Consume bytes that were peeked at."""
         self._at += count
 
     def pieces(self) -> Iterator[bytes]:
-        """The pieces as they come, for content that needs no decoding."""
+        """Yield the pieces as they arrive, for content that needs no decoding."""
         for piece in self._pieces:
             self.received += len(piece)
             yield piece
@@ -100,10 +100,10 @@ class Input:
 
 
 def gunzip(source: Input) -> Iterator[bytes]:
-    """Plain pieces of one or more gzip members.
+    """Yield plain pieces of one or more gzip members.
 
-    Zero bytes after the last member are padding, as gzip(1) has it (tapes and block devices
-    pad); anything else there is an error.
+    Zero bytes after the last member are padding, as for gzip(1) (tapes and block devices
+    pad); any other bytes there are an error.
 
     Raises:
         UnreadableSource: CORRUPT or TRUNCATED.
@@ -122,10 +122,10 @@ def gunzip(source: Input) -> Iterator[bytes]:
 
 
 def inflate_from_point(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Plain pieces from a point within a gzip member up to where the bytes or the member end.
+    """Yield plain pieces from a point within a gzip member to the end of the bytes or the member.
 
     Args:
-        pieces: encoded bytes, from a point of an encoder of ours on.
+        pieces: encoded bytes, starting at a point that one of our encoders made.
 
     Raises:
         UnreadableSource: CORRUPT.
@@ -146,7 +146,7 @@ def inflate_from_point(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _member(source: Input) -> Iterator[bytes]:
     # isal misreads a header with several optional fields that arrives in small pieces, so the
-    # first window always holds the header whole.
+    # first window always contains the whole header.
     window = max(_FIRST_WINDOW, _gzip_header_bytes(source) + 1)
     member = isal_zlib.decompressobj(GZIP_WBITS)
     while not member.eof:
@@ -160,8 +160,8 @@ def _member(source: Input) -> Iterator[bytes]:
             yield piece
         elif not data and not member.eof:
             raise truncated("the source ends within a gzip member")
-        # A small first window, doubled as the member goes on: what isal copies past the end
-        # of a member stays in proportion to the member, so that many members cost linear time.
+        # A small first window that doubles: what isal copies past the end of a member stays in
+        # proportion to the member, so many members take linear time.
         window = min(window * 2, _LAST_WINDOW)
 
 
@@ -182,7 +182,7 @@ def _gzip_header_bytes(source: Input) -> int:
 
 
 def _header_end(head: bytes) -> int | None:
-    """Length of the gzip header, or None while ``head`` does not hold all of it."""
+    """Return the length of the gzip header; None if ``head`` does not hold all of it."""
     if len(head) < 10:
         return None
     flags, at = head[3], 10
@@ -206,7 +206,7 @@ def _require_padding(source: Input) -> None:
 
 
 def unzstd(source: Input) -> Iterator[bytes]:
-    """Plain pieces of one or more zstd frames; skippable frames are skipped.
+    """Yield plain pieces of one or more zstd frames; skippable frames are skipped.
 
     Raises:
         UnreadableSource: CORRUPT, TRUNCATED, or BOMB for a window over 128 MiB.
@@ -272,7 +272,7 @@ def _decode(frame: zstandard.ZstdDecompressionObj, data: memoryview) -> bytes:
 
 
 def _zstd_header(source: Input) -> tuple[int, int]:
-    """Bytes of the frame header, and of the checksum after the last block."""
+    """Return the length of the frame header, and of the checksum after the last block."""
     head = source.peek(5)
     if len(head) < 5:
         raise truncated("the source ends within the header of a zstd frame")
@@ -285,7 +285,7 @@ def _zstd_header(source: Input) -> tuple[int, int]:
 
 
 def _block(source: Input, at: int) -> tuple[bool, int]:
-    """Whether the block ``at`` bytes ahead is the frame's last, and its encoded bytes."""
+    """Return whether the block ``at`` bytes ahead is the frame's last, and its encoded bytes."""
     head = source.peek(at + 3)[at:]
     if len(head) < 3:
         raise truncated("the source ends within a zstd frame")

@@ -1,10 +1,10 @@
-"""What encodings outputs go in: none, gzip, zstd.
+"""The encodings of outputs: none, gzip, zstd.
 
-Encoding is reproducible: the same plain bytes give the same encoded bytes however they are cut into
-writes. gzip outputs are encoded segment by segment, each without a look at the others, so that
-several threads can do it; where segments and points lie is for who cuts them to say.
+Encoding is reproducible: the same plain bytes give the same encoded bytes however they are split
+into writes. gzip outputs are encoded in independent segments, so that several threads can do it.
+The caller decides where segments end and where points are.
 
-The encoders were chosen by measure, CPU milliseconds per MB of plain bytes and size out/in, each
+The encoders were chosen by measurement: CPU milliseconds per MB of plain bytes, and size out/in,
 over segments of 4 MiB:
 
 | encoder       | JSON events  | CloudTrail  | CSV          | log          | S3 access   |
@@ -27,9 +27,9 @@ over segments of 4 MiB:
 zlib-ng -6 costs 6 vCPU seconds a GB of JSON more than isal -2 (USD 0.00014 on Lambda) and saves
 35 MB of it, which S3 Standard charges USD 0.0008 a month: it pays for itself in a week. And with
 isal the outputs can be larger than the sources they replace, which were mostly written at level 6.
-Level 7 would pay for itself, too, in two weeks to two months; for that a worker would take up to
-half longer. libdeflate is better at less CPU, but ends each stream that it makes with a last block,
-after which no segment of the same member can follow; its `deflate` package knows no flush.
+Level 7 would pay for itself, too, in two weeks to two months, but a worker would take up to half
+longer. libdeflate compresses better with less CPU, but it ends each stream with a last block, after
+which no segment of the same member can follow; its `deflate` package has no flush.
 """
 
 from __future__ import annotations
@@ -47,58 +47,58 @@ ZSTD_LEVEL = 3
 BLOCK_BYTES = 256 << 10
 
 _GZIP_CONTAINER = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
-_RAW = -15  # the same window, and neither of them
-# RFC 1952: deflate, no name, no time, no remark on the effort, made on Unix.
+_RAW = -15  # the same window, without header and trailer
+# RFC 1952: deflate, no name, no time, no compression level, made on Unix.
 _GZIP_HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3))
-# RFC 1951: a last block of fixed codes with nothing in it. So no segment needs to know that it is
-# the last one.
+# RFC 1951: an empty last block of fixed codes. With it, no segment needs to know that it is the
+# last one.
 _LAST_BLOCK = b"\x03\x00"
 _SIZE_MODULO = 1 << 32
 
 
 class SegmentEncoder(Protocol):
-    """Encodes one segment of an output; not reusable after :meth:`finish`."""
+    """Encodes one segment of an output. Not reusable after :meth:`finish`."""
 
     def write(self, data: bytes | memoryview) -> bytes:
         """Take plain bytes; return the encoded bytes that are ready, often none."""
         ...
 
     def point(self) -> bytes:
-        """Encode all that was written; decoding can begin after the bytes that are returned."""
+        """Encode all that was written. Decoding can begin after the returned bytes."""
         ...
 
     def finish(self) -> bytes:
-        """The last encoded bytes; decoding can begin after them, too."""
+        """Return the last encoded bytes. Decoding can begin after them, too."""
         ...
 
 
 class Segments(Protocol):
-    """How outputs are encoded of segments that know nothing of each other."""
+    """Encodes outputs as independent segments."""
 
     def begin(self) -> bytes:
-        """What stands before the first segment."""
+        """Return the bytes before the first segment."""
         ...
 
     def encoder(self) -> SegmentEncoder:
-        """A new encoder of one segment."""
+        """Return a new encoder for one segment."""
         ...
 
     def end(self, crc32: int, size: int) -> bytes:
-        """What follows the last segment.
+        """Return the bytes after the last segment.
 
         Args:
             crc32: of all plain bytes.
-            size: their number.
+            size: number of plain bytes.
         """
         ...
 
 
 class Encoder(Protocol):
-    """Encodes one output as a stream; not reusable after :meth:`finish`.
+    """Encodes one output as a stream. Not reusable after :meth:`finish`.
 
     Attributes:
-        segments: how such outputs are encoded in segments instead, other bytes of the same
-            content; None where there is no such way.
+        segments: encodes such outputs in segments instead, which gives other bytes for the same
+            content; None if that is not possible.
     """
 
     segments: Segments | None
@@ -108,17 +108,17 @@ class Encoder(Protocol):
         ...
 
     def finish(self) -> bytes:
-        """The last encoded bytes."""
+        """Return the last encoded bytes."""
         ...
 
 
 def encoder(compression: Compression) -> Encoder:
-    """A new encoder: one gzip member (no name, no time) or one zstd frame with checksum.
+    """Return a new encoder of one gzip member (no name, no time) or one zstd frame with checksum.
 
-    The bytes depend on the plain bytes, the segments and the points in them and the version of the
-    library, on nothing else. A point of one gzip member is a full flush (RFC 1951 calls what it
-    leaves an empty stored block), and so is the end of a segment: the member goes on, at a byte's
-    begin, without a look back. zstd has none within a frame, so its outputs have no points.
+    The encoded bytes depend only on the plain bytes, the segments and their points, and the version
+    of the library. A point in a gzip member is a full flush (an empty stored block in RFC 1951),
+    and so is the end of a segment: the member continues at a byte boundary without references to
+    earlier bytes. zstd has no such points within a frame, so its outputs have none.
     """
     if compression is Compression.GZIP:
         return _Blocks(_member(), _OneMember())
@@ -144,9 +144,9 @@ class _Compressor(Protocol):
 
 
 class _Blocks:
-    """Hands the compressor blocks of one size, whatever the writes were.
+    """Passes blocks of a fixed size to the compressor, whatever the sizes of the writes.
 
-    An encoder's bytes may depend on where its input is cut (isal's do); and one call for
+    An encoder's bytes may depend on where its input is split (isal's do). And one call for
     256 KiB, which runs without the interpreter lock, costs less than many for a few KiB each.
     """
 
@@ -188,7 +188,7 @@ class _OneMember:
 
 
 class _Deflated:
-    """Deflate blocks, none of them the last."""
+    """Deflate blocks, none of which is the last of its stream."""
 
     def __init__(self) -> None:
         self._blocks = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _RAW)
@@ -208,6 +208,6 @@ def _member() -> _Compressor:
 
 
 def _frame() -> _Compressor:
-    # A context of zstandard serves one thread at a time.
+    # A zstandard context serves one thread at a time.
     context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
     return context.compressobj()

@@ -1,6 +1,6 @@
-"""What packing goes by: what keys show of sources, and how outputs are written and how large.
+"""The input of packing: what keys show about sources; encoding and target size of outputs.
 
-Sources share an output where their keys show the same content and compression.
+Sources share an output if their keys show the same content and compression.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COMPRESSION_SUFFIXES = {
     ".zst": Compression.ZSTD,
     ".zstd": Compression.ZSTD,
 }
-# Names that AWS gives go before ends of names that anybody gives.
+# Names that AWS chooses are tried before extensions, which any writer may choose.
 _KEY_HINTS = tuple(
     (re.compile(spec.named), spec.hint)
     for spec in sorted(SPECS, key=lambda spec: not spec.named.startswith("_"))
@@ -33,7 +33,7 @@ _KEY_HINTS = tuple(
 
 
 class PackingClass(msgspec.Struct, frozen=True):
-    """What the key (or a look inside, once taken) shows; classes never share a group."""
+    """What is known of a source from its key or content. Different classes never share a group."""
 
     kind: str
     compression: Compression
@@ -42,14 +42,14 @@ class PackingClass(msgspec.Struct, frozen=True):
 
 
 def packing_class(key: str, signature: Signature | None = None) -> PackingClass:
-    """Class of a source by its key, or by its signature when its content was seen already."""
+    """Return the class of a source by its key, or by its signature if its content was read."""
     if signature is not None:
         return PackingClass(
             signature.format, signature.compression, signature.header, signature.dialect
         )
     name = key.rpartition("/")[2]
     if "_" not in name:
-        # Without it only the end shows it, and ends are few.
+        # Then only the extension can match. There are few, so the cache is effective.
         dot = name.rfind(".")
         before = name.rfind(".", 0, dot) if dot > 0 else dot
         name = name[before:] if before >= 0 else name[dot:] if dot >= 0 else ""
@@ -71,7 +71,7 @@ def _class_of_name(name: str) -> PackingClass:
 
 
 def as_learned(signature: Signature) -> Signature:
-    """What the next plan needs to distinguish this signature from others: no more of its header."""
+    """Replace a long header by its digest, which is enough for the next plan to distinguish it."""
     if len(signature.header) <= _LONG_HEADER_BYTES:
         return signature
     digest = hashlib.blake2b(signature.header, digest_size=_LONG_HEADER_BYTES).digest()
@@ -79,17 +79,17 @@ def as_learned(signature: Signature) -> Signature:
 
 
 COMPRESSED_TARGET_BYTES = 128 * MIB
-# Readers split plain lines wherever they like, so that larger outputs are read in parallel, too.
+# Readers split plain lines anywhere, so larger outputs are still read in parallel.
 PLAIN_TARGET_BYTES = 1024 * MIB
-# Log data shrinks to between a third and a tenth under gzip and zstd; a fixed factor keeps
-# the packing, and so the group id, independent of what was measured elsewhere.
+# Log data shrinks to between a third and a tenth under gzip and zstd. A fixed factor keeps the
+# packing, and so the group id, independent of measurements.
 ASSUMED_RATIO = 5
 
 
 def output_form(settings: Settings) -> OutputForm:
-    """How the outputs of a run are written.
+    """Return how the outputs of a run are written.
 
-    Parquet is not encoded as a whole; of what it holds the sizes are those of encoded bytes.
+    Parquet is not encoded as a whole, but the sizes of its content are those of encoded bytes.
     """
     compression = "zstd" if settings.columnar else settings.compression
     return _output_form(compression, lines=settings.documents == "lines")
@@ -101,14 +101,14 @@ def _output_form(compression: str, *, lines: bool) -> OutputForm:
 
 
 def target_bytes(settings: Settings, output: Compression) -> int:
-    """Wanted size of an output in its encoded form, bytes."""
+    """Return the target size of an output in its encoded form, bytes."""
     if settings.target_bytes is not None:
         return settings.target_bytes
     return PLAIN_TARGET_BYTES if output is Compression.NONE else COMPRESSED_TARGET_BYTES
 
 
 def stored_bytes(size: int, source: Compression, output: Compression) -> float:
-    """What so many stored bytes of sources are expected to be in an output, in its encoded form."""
+    """Return the expected size in an output, encoded, of sources with this many stored bytes."""
     if source is Compression.NONE and output is not Compression.NONE:
         return size / ASSUMED_RATIO
     if source is not Compression.NONE and output is Compression.NONE:

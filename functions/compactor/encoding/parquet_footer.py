@@ -1,8 +1,8 @@
-"""The footer of a Parquet object: how many rows it says it has, of which columns.
+"""The footer of a Parquet object: its number of rows, and its columns.
 
-Only what must be known before Spark reads an object is taken from it. The layout is that of
-``parquet.thrift`` in the Thrift compact protocol (Apache Parquet format 2.x): the file ends in
-the footer, its length in 4 bytes (little end first) and ``PAR1``.
+Only what must be known before Spark reads an object is parsed. The layout is that of
+``parquet.thrift`` in the Thrift compact protocol (Apache Parquet format 2.x): the file ends with
+the footer, its length in 4 bytes (little-endian) and ``PAR1``.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
 
 MAGIC = b"PAR1"
-#: Length of the footer and magic, the last bytes of every Parquet object.
+#: Length and magic: the last bytes of every Parquet object.
 TRAILER_BYTES = 8
-#: Magic at both ends, and the length between them.
+#: Magic at both ends, and the length.
 FEWEST_BYTES = len(MAGIC) + TRAILER_BYTES
 _ENCRYPTED_MAGIC = b"PARE"
 _CODECS = ("none", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
-# Spark writes its own types here where Parquet's cannot express them (intervals, char and varchar).
+# Spark stores its own types here if Parquet cannot express them (intervals, char and varchar).
 _SPARK_SCHEMA_KEY = b"org.apache.spark.sql.parquet.row.metadata"
-# It is read whole; those of tables with thousands of columns have some megabytes.
+# The footer is read whole. Tables with thousands of columns have footers of some megabytes.
 _LONGEST_FOOTER = 64 << 20
-# Holds the footer of most objects, and is read in one go.
+# Contains the footer of most objects, and takes one request.
 _FIRST_LOOK_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetFooter:
-    """What the footer of one object says.
+    """The parsed footer of one object.
 
     Attributes:
         rows: rows in all row groups.
-        row_groups: how many there are.
-        schema_digest: equal for two objects whose columns Spark would read alike.
-        codec: of the first column chunk, such as ``snappy``; ``none`` without any.
-        schema: its elements as they stand there, for
+        row_groups: number of row groups.
+        schema_digest: equal for two objects whose columns Spark reads alike.
+        codec: of the first column chunk, such as ``snappy``; ``none`` if there is no chunk.
+        schema: the encoded schema elements, for
             :func:`compactor.encoding.parquet_schema.hive_columns`.
     """
 
@@ -51,11 +51,11 @@ class ParquetFooter:
 
 
 def footer_bytes(trailer: bytes, size: int) -> int:
-    """Length of the footer, without the trailer.
+    """Return the length of the footer, without the trailer.
 
     Args:
         trailer: the last 8 bytes of the object.
-        size: bytes of the whole object.
+        size: size of the whole object in bytes.
 
     Raises:
         UnreadableSource: these are not the last bytes of a Parquet object.
@@ -77,10 +77,10 @@ def footer_bytes(trailer: bytes, size: int) -> int:
 
 
 def parse_footer(footer: bytes) -> ParquetFooter:
-    """Read a footer, given without its trailer.
+    """Parse a footer, given without its trailer.
 
     Raises:
-        UnreadableSource: CORRUPT, these bytes are no footer.
+        UnreadableSource: CORRUPT, the bytes are not a footer.
     """
     try:
         return _Footer(footer).file_metadata()
@@ -90,11 +90,11 @@ def parse_footer(footer: bytes) -> ParquetFooter:
 
 
 def read_footer(read_range: Callable[[int, int], bytes], size: int) -> ParquetFooter:
-    """The footer of an object of which ranges can be read: one read, two of a long footer.
+    """Read the footer of an object by ranges: one read, or two if the footer is long.
 
     Args:
-        read_range: gives the bytes from an offset on, of a length.
-        size: bytes of the whole object.
+        read_range: returns the bytes at an offset, of a length.
+        size: size of the whole object in bytes.
 
     Raises:
         UnreadableSource: it is not a whole Parquet object.
@@ -111,7 +111,7 @@ def read_footer(read_range: Callable[[int, int], bytes], size: int) -> ParquetFo
 
 
 class _Footer(CompactReader):
-    """A reader of FileMetaData."""
+    """Reads FileMetaData."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -121,7 +121,7 @@ class _Footer(CompactReader):
         self._pair = [b"", b""]
 
     def file_metadata(self) -> ParquetFooter:
-        """The fields of FileMetaData: 2 schema, 3 rows, 4 row groups, 5 keys and values."""
+        """Read the fields of FileMetaData: 2 schema, 3 rows, 4 row groups, 5 keys and values."""
         self.struct(
             {
                 2: self._read_schema,

@@ -1,7 +1,7 @@
-"""The columns of a Parquet object, in types of Hive, by the schema in its footer.
+"""The columns of a Parquet object as Hive types, from the schema in its footer.
 
-What an element means is in ``LogicalTypes.md`` of the Apache Parquet format, also for lists and
-maps of writers that are older than it. A type is what Spark gives it in its catalog.
+The meaning of an element is defined in ``LogicalTypes.md`` of the Apache Parquet format, which also
+covers lists and maps of older writers. Types are mapped as in Spark's catalog.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PHYSICAL = {
     0: "boolean", 1: "int", 2: "bigint", 3: "timestamp", 4: "float", 5: "double", 6: "binary",
     7: "binary",
 }  # fmt: skip
-# Converted types, which every writer leaves beside or instead of logical ones.
+# Converted types, which every writer sets in addition to logical ones, or instead of them.
 _MAP, _OLD_MAP, _LIST, _DECIMAL = 1, 2, 3, 5
 _CONVERTED = {
     0: "string", 4: "string", 6: "date", 9: "timestamp", 10: "timestamp", 15: "tinyint",
@@ -33,7 +33,7 @@ _NO_COUNTERPART = {
     12: "a whole number without sign", 13: "a whole number without sign",
     14: "a whole number without sign", 21: "an interval",
 }  # fmt: skip
-# Logical types that have no converted one, and those of which the old one may be missing.
+# Logical types without a converted type, and those whose converted type may be missing.
 _LOGICAL = {1: "string", 4: "string", 6: "date", 8: "timestamp", 12: "string", 13: "binary"}
 _LOGICAL_WITHOUT = {7: "a time of day", 11: "null in every row", 15: "a number of two bytes"}
 _LOGICAL_MAP, _LOGICAL_LIST, _LOGICAL_DECIMAL, _LOGICAL_INTEGER = 2, 3, 5, 10
@@ -42,12 +42,12 @@ _PLAIN = re.compile(r"\w+")
 
 
 class NoHiveType(ValueError):
-    """A column is of a type that Hive has not; the text names both."""
+    """A column has a type that Hive lacks; the message names both."""
 
 
 @dataclass(slots=True)
 class _Element:
-    """A SchemaElement, and what is in it; -1 stands for what it does not have."""
+    """A SchemaElement and its members; -1 stands for a missing value."""
 
     name: str = ""
     physical: int = -1
@@ -71,14 +71,14 @@ class _Element:
 
 
 def hive_columns(schema: bytes) -> Mapping[str, str]:
-    """Names, in lower case as catalogs have them, and types in Hive's words.
+    """Return column names, in lower case as in catalogs, with their Hive types.
 
     Args:
-        schema: as :class:`compactor.encoding.parquet_footer.ParquetFooter` has it.
+        schema: see :class:`compactor.encoding.parquet_footer.ParquetFooter`.
 
     Raises:
-        NoHiveType: a column has none, or two have one name.
-        UnreadableSource: CORRUPT, it is no schema.
+        NoHiveType: a column has no Hive type, or two columns have the same name.
+        UnreadableSource: CORRUPT, it is not a schema.
     """
     try:
         elements = _SchemaReader(schema).elements()
@@ -90,7 +90,7 @@ def hive_columns(schema: bytes) -> Mapping[str, str]:
 
 
 def _tree(elements: Iterator[_Element], depth: int) -> _Element:
-    """An element with all that is below it, which follows it."""
+    """Return the next element with all elements below it, which follow it."""
     if depth > _DEEPEST:
         raise ValueError("nested too deep")
     one = next(elements)
@@ -110,13 +110,13 @@ def _members(group: _Element) -> dict[str, str]:
 
 def _hive(one: _Element) -> str:
     if one.repetition == _REPEATED:
-        # Of writers without LIST: it is one all the same.
+        # A writer that does not use LIST; it is a list all the same.
         return f"array<{_single(one)}>"
     return _single(one)
 
 
 def _single(one: _Element) -> str:
-    """The type of one value of it."""
+    """Return the type of a single value of an element."""
     if one.is_list and len(one.inside) == 1:
         return f"array<{_item(one)}>"
     if one.is_map and len(one.inside) == 1 and len(one.inside[0].inside) == 2:
@@ -132,7 +132,7 @@ def _single(one: _Element) -> str:
 
 
 def _item(one: _Element) -> str:
-    """What a list has; the repeated group is not the item itself, unless an old writer made it."""
+    """Return a list's item type. The repeated group is the item only with old writers."""
     repeated = one.inside[0]
     old = repeated.name in ("array", f"{one.name}_tuple")
     if len(repeated.inside) != 1 or old or repeated.inside[0].repetition == _REPEATED:
@@ -157,14 +157,14 @@ def _scalar(one: _Element) -> str:
 
 
 class _SchemaReader(CompactReader):
-    """A reader of a list of SchemaElement."""
+    """Reads a list of SchemaElement."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
         self._one = _Element()
 
     def elements(self) -> list[_Element]:
-        """All elements, each group before its members."""
+        """Return all elements, each group before its members."""
         size, kind = self.list_header()
         self.require(kind, STRUCT)
         if size > _MOST_ELEMENTS:
@@ -194,7 +194,7 @@ class _SchemaReader(CompactReader):
         self._one.name = self.binary(kind).decode()
 
     def _logical(self, kind: int) -> None:
-        """A union: its one field says which type it is, and what that needs besides."""
+        """Read a union: its one field is the type, with the type's parameters."""
         self.require(kind, STRUCT)
         known = (*_LOGICAL, *_LOGICAL_WITHOUT, _LOGICAL_MAP, _LOGICAL_LIST)
         self.struct(
@@ -220,5 +220,5 @@ class _SchemaReader(CompactReader):
         self._one.bits = self.byte()
 
     def _sign(self, kind: int) -> None:
-        # The value of a truth is its kind.
+        # A boolean's value is its kind.
         self._one.signed = kind == TRUE

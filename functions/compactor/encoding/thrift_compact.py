@@ -1,7 +1,7 @@
-"""Reads the Thrift compact protocol, as far as the footers of Parquet need it.
+"""A reader of the Thrift compact protocol, as far as Parquet footers need it.
 
-The protocol is that of ``thrift-compact-protocol.md`` of Apache Thrift. What is not asked for is
-passed over, not kept.
+The protocol is defined in ``thrift-compact-protocol.md`` of Apache Thrift. Fields that are not
+requested are skipped.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 _DEEPEST = 64
-# Kinds of values in the compact protocol. As a field a boolean is its kind, and nothing follows.
+# Types of values in the compact protocol. A boolean field has its value in the type, and no bytes.
 TRUE, BYTE = 1, 3
 _BOOLEANS = (TRUE, 2)
 _NUMBERS = (4, 5, 6)
@@ -20,12 +20,12 @@ Fields = Mapping[int, Callable[[int], None]]
 
 
 class CompactReader:
-    """Reads one value after the other; a method for a field gets its kind, and reads it.
+    """Reads values in sequence. The callback of a field is passed its type and reads the value.
 
-    Every method raises ValueError or IndexError where the bytes are not what they should be.
+    Every method raises ValueError or IndexError if the bytes are invalid.
 
     Attributes:
-        at: how many bytes have been read.
+        at: number of bytes read so far.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -34,23 +34,23 @@ class CompactReader:
         self._depth = 0
 
     def structs(self, kind: int, of_first: Fields) -> int:
-        """Read a list of structs, certain fields of the first alone; returns its length."""
+        """Read a list of structs, and some fields of the first only; returns the list's length."""
         size = self.size_of_structs(kind)
         for number in range(size):
             self.struct({} if number else of_first)
         return size
 
     def size_of_structs(self, kind: int) -> int:
-        """The length of a list of structs, which follow."""
+        """Read the header of a list of structs and return the list's length."""
         self.require(kind, LIST)
         size, inner = self.list_header()
-        # An empty list may name any kind.
+        # An empty list may name any type.
         if size:
             self.require(inner, STRUCT)
         return size
 
     def struct(self, fields: Fields) -> None:
-        """Read a struct, of which some fields are wanted."""
+        """Read a struct and pass the requested fields to their callbacks."""
         self._deeper()
         number = 0
         while (head := self.byte()) != 0:
@@ -65,7 +65,7 @@ class CompactReader:
             raise ValueError("nested too deep")
 
     def skip(self, kind: int) -> None:
-        """Pass over a value."""
+        """Skip a value."""
         if kind in _NUMBERS:
             self._varint()
         elif kind == BINARY:
@@ -75,7 +75,7 @@ class CompactReader:
         elif kind == STRUCT:
             self.struct({})
         elif kind == MAP:
-            # FileMetaData has no map; an empty one is a single byte.
+            # FileMetaData has no maps; an empty one is a single byte.
             if self._varint():
                 raise ValueError("a map, where none belongs")
         elif kind in _FIXED:
@@ -94,7 +94,7 @@ class CompactReader:
         self._depth -= 1
 
     def list_header(self) -> tuple[int, int]:
-        """Read the length and kind of what follows; each of it takes a byte or more."""
+        """Read the length and type of a list. Each element takes at least one byte."""
         head = self.byte()
         size = head >> 4
         if size == 15:
@@ -104,12 +104,12 @@ class CompactReader:
         return size, head & 15
 
     def require(self, kind: int, expected: int) -> None:
-        """Raise ValueError unless a value is of a kind."""
+        """Raise ValueError unless a value has the expected type."""
         if kind != expected:
             raise ValueError("a value of another kind")
 
     def byte(self) -> int:
-        """Read one."""
+        """Read one byte."""
         self.at += 1
         return self.data[self.at - 1]
 
@@ -127,13 +127,13 @@ class CompactReader:
         return (value >> 1) ^ -(value & 1)
 
     def number(self, kind: int) -> int:
-        """Read a whole number with a sign."""
+        """Read a signed integer."""
         if kind not in _NUMBERS:
             raise ValueError("a value of another kind")
         return self._zigzag()
 
     def binary(self, kind: int) -> bytes:
-        """Read bytes, whose length stands before them."""
+        """Read bytes with their length before them."""
         self.require(kind, BINARY)
         length = self._varint()
         start = self.at

@@ -1,9 +1,8 @@
-"""What sources hold and how they are joined: pure functions of bytes, no store, no settings.
+"""The formats of sources and how they are joined: pure functions of bytes, no store, no settings.
 
-``detect`` finds the format, ``framer_for`` gives what joins sources of one signature, and
-``compactor.log.slice_facts`` undoes it. The contract between them is in ``framing``. What the
-project knows of each format is its ``FormatSpec``, in a file of its own; ``known_formats`` lists
-them.
+``detect`` finds the format, ``framer_for`` returns what joins sources of one signature, and
+``compactor.log.slice_facts`` reverses it. ``framing`` defines the contract between the two. Each
+format has a ``FormatSpec`` in its own file; ``known_formats`` lists them.
 """
 
 from __future__ import annotations
@@ -38,23 +37,23 @@ _ENCODED_TYPES = {Compression.GZIP: "application/gzip", Compression.ZSTD: "appli
 
 
 def framer_for(signature: Signature, *, lines: bool = False) -> Framer:
-    """A framer for one output.
+    """Return a framer for one output.
 
     Args:
-        signature: of every source of the output.
-        lines: write the records of JSON documents one per line (``FormatSpec.lines``).
+        signature: the signature of all sources of the output.
+        lines: whether to write the records of JSON documents one per line (``FormatSpec.lines``).
 
     Raises:
-        InvalidInput: nothing joins the bytes of this format.
+        InvalidInput: sources of this format cannot be joined.
     """
     return spec_of(signature.format).framer(signature, lines)
 
 
 def extension_for(format: Format, compression: Compression) -> str:
-    """The end of an output's name without its leading dot, such as ``json.gz``."""
+    """Return the extension of an output without its leading dot, such as ``json.gz``."""
     return spec_of(format).extension + _SUFFIXES[compression]
 
 
 def content_type(format: Format, compression: Compression) -> str:
-    """The media type of an output as it is stored."""
+    """Return the media type of a stored output."""
     return _ENCODED_TYPES.get(compression, spec_of(format).media_type)

@@ -1,6 +1,6 @@
-"""Whether bytes are text: no known magic, few control characters, valid UTF-8.
+"""Decides whether bytes are text: no known magic, few control characters, valid UTF-8.
 
-Bytes that pass may still be anything; what they are as text is for others to prove.
+Bytes that pass may still be any kind of text; the formats decide which.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from compactor.model import QuarantineReason
 
 KEEP_NULS = 'set encoding: "any_bytes" to read it as text'
 _SAMPLE_BYTES = 4096
-# Of what is looked at for controls, at the start and at the end.
+# How much is examined for control characters, at the start and at the end.
 _START_BYTES = 1024
 _END_BYTES = 512
-# Of a sample: what is neither printed nor tab, LF, FF, CR or ESC (colours).
+# Largest share of bytes that are neither printable nor tab, LF, FF, CR or ESC (colours).
 _MOST_CONTROLS = 1 / 100
 _CONTROLS = bytes({*range(9), 11, *range(14, 27), *range(28, 32), 127})
-# Leaves text as it is; to find that out takes less than to leave the controls out.
+# Leaves text unchanged. Comparing is faster than removing the control characters.
 _MARKED = bytes(0xFF if byte in _CONTROLS else byte for byte in range(256))
 _WIDE_BOMS = (
     (b"\xff\xfe\0\0", "UTF-32"),
@@ -32,7 +32,7 @@ _WIDE_BOMS = (
     (b"\xfe\xff", "UTF-16"),
 )
 _WIDE_STARTS = frozenset(mark[:1] for mark, _ in _WIDE_BOMS)
-# Of text in another encoding most bytes are ASCII, of binary content few.
+# Text in another encoding is mostly ASCII, binary content is not.
 _LEAST_ASCII = 1 / 2
 _DECODED_PIECE = 1 << 20
 _LONGEST_CHARACTER = 4
@@ -42,7 +42,7 @@ _EMPTY_SHARE = 2 / 3
 _EMPTY_OF_UTF32 = 3
 _ASCII_ONLY = bytes(range(128)) + b"?" * 128
 
-# The signatures of formats are in their specifications, and collected in file(1)'s magic.
+# Signatures are from the specifications of the formats and from file(1)'s magic.
 _MAGIC = (
     ("Parquet", rb"PAR[1E][^\x20-\x7e\t\r\n]"),
     ("ORC", rb"ORC[^\x20-\x7e\t\r\n]"),
@@ -90,20 +90,20 @@ _MAGIC = (
     ("a Windows event log", rb"ElfFile\x00"),
     ("a systemd journal", rb"LPKSHHRH"),
 )  # fmt: skip
-# Without groups: which of them it was is asked where there is one, and most sources have none.
+# Without groups, which would be slower: most sources match none.
 _ANY_MAGIC = re.compile(b"|".join(pattern for _, pattern in _MAGIC), re.DOTALL)
 _TAR = slice(257, 262)
-# No magic begins so, and most logs do: it takes 4 microseconds to try them all.
+# No magic begins with these, and most logs do. Trying every magic takes 4 microseconds.
 _NO_MAGIC = frozenset(b"1234569<abcdeghijklmnopqrstuvwxyz")
 _ANY_SIZE = slice(4, 8)
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """How bytes are to be taken that are not plain text in UTF-8.
+    """How to read bytes that are not plain UTF-8 text.
 
     Attributes:
-        single_byte: bytes above 127 are characters of their own, such as those of Latin-1.
-        keep_nuls: NUL is a character like others.
+        single_byte: whether each byte above 127 is a character, as in Latin-1.
+        keep_nuls: whether NUL is an ordinary character.
     """
 
     single_byte: bool = False
@@ -111,11 +111,11 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def refuse_binary(head: bytes, *, keep_nuls: bool) -> None:
-    """Raise UnreadableSource for what is no text in an encoding with one byte for ASCII.
+    """Raise UnreadableSource unless the content is text in which ASCII takes one byte.
 
     Args:
-        head: first plain bytes, perhaps all.
-        keep_nuls: NUL counts as a character.
+        head: the first plain bytes, or all.
+        keep_nuls: whether NUL is an ordinary character.
 
     Raises:
         UnreadableSource: BINARY, or ENCODING for UTF-16 and UTF-32.
@@ -162,13 +162,13 @@ def _refuse_nuls(head: bytes, *, keep_nuls: bool) -> None:
         return
     nuls = head.count(0)
     seen = f"it has {nuls:,} NUL byte{'s' if nuls > 1 else ''}, the first at {head.index(0):,}"
-    # Few NULs are what a log has that was cut by a crash; formats with lengths have many.
+    # A log that was cut off by a crash has few NULs; formats with length fields have many.
     remedy = KEEP_NULS if nuls <= _MOST_NULS * len(head) else ""
     raise refused(QuarantineReason.BINARY, seen, head, remedy)
 
 
 def _wide_by_nuls(sample: bytes) -> str:
-    """UTF-32 or UTF-16 where the bytes that ASCII leaves empty are, and no others."""
+    """Return UTF-32 or UTF-16 if just the bytes that are NUL in ASCII text are; otherwise empty."""
     nuls = [sample[at::4].count(0) for at in range(4)]
     quarter = len(sample) / 4
     if sum(count >= _EMPTY_SHARE * quarter for count in nuls) == _EMPTY_OF_UTF32:
@@ -187,7 +187,7 @@ def _refuse_controls(sample: bytes, head: bytes, *, keep_nuls: bool) -> None:
 
 
 def is_utf8(content: bytes, *, complete: bool) -> bool:
-    """Whether the bytes are UTF-8; they may end within a character unless they are complete."""
+    """Return whether bytes are UTF-8. Unless complete, they may end within a character."""
     return content.isascii() or _decodes(content, final=complete)
 
 
@@ -207,11 +207,11 @@ def _decodes(content: bytes, *, final: bool) -> bool:
 
 
 def ends_within_character(content: bytes) -> bool:
-    """Whether bytes that are UTF-8 but for their end stop between the bytes of a character."""
+    """Return whether bytes, otherwise UTF-8, end between the bytes of a character."""
     tail = content[-_LONGEST_CHARACTER:]
     if not tail or tail[-1] < 0x80:
         return False
-    # What comes before a lead byte is whole, or no UTF-8, which is not asked here.
+    # Bytes before the lead byte are not checked here.
     lead = next((at for at in range(len(tail) - 1, -1, -1) if tail[at] >= 0xC0), None)
     return (
         lead is not None
@@ -221,13 +221,13 @@ def ends_within_character(content: bytes) -> bool:
 
 
 def refuse_encoding(head: bytes, *, complete: bool) -> None:
-    """Raise UnreadableSource for what is not UTF-8.
+    """Raise UnreadableSource for bytes that are not UTF-8.
 
     Raises:
-        UnreadableSource: OPEN_END, the whole source ends within a character; ENCODING; BINARY
-            where most bytes are not even ASCII, or the first cannot begin a character.
+        UnreadableSource: OPEN_END if the whole source ends within a character; BINARY if most
+            bytes are not ASCII, or the first cannot begin a character; otherwise ENCODING.
     """
-    # Most that come here are not ASCII.
+    # Callers have mostly ruled out ASCII already.
     if _decodes(head, final=complete):
         return
     if complete and ends_within_character(head) and is_utf8(head, complete=False):
@@ -240,19 +240,19 @@ def refuse_encoding(head: bytes, *, complete: bool) -> None:
 
 
 def ascii_of(head: bytes, *, keep_nuls: bool) -> bytes:
-    """The bytes with a question mark for each above 127 and, if wanted, a blank for each NUL."""
+    """Replace each byte above 127 by ``?`` and, if ``keep_nuls``, each NUL by a blank."""
     plain = head if head.isascii() else head.translate(_ASCII_ONLY)
     return plain.replace(b"\0", b" ") if keep_nuls else plain
 
 
 class PassingCharacters:
-    """The UTF-8 test of a source that passes in chunks."""
+    """Checks that a source is UTF-8, chunk by chunk."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def feed(self, chunk: bytes) -> bool:
-        """Whether everything so far can be UTF-8."""
+        """Take the next bytes; return whether everything so far can be UTF-8."""
         if chunk.isascii() and not self._decoder.getstate()[0]:
             return True
         try:

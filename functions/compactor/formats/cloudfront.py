@@ -37,7 +37,7 @@ def _declared(look: Look) -> Detected:
 
 
 def _refuse_other_comments(head: bytes, header: re.Match[bytes]) -> None:
-    """Raise UnreadableSource where a later line contradicts the header."""
+    """Raise UnreadableSource if a later comment line differs from those of the header."""
     if b"\n#" not in head[header.end(1) :]:
         return
     known = frozenset(header[1].replace(b"\r", b"").split(b"\n"))
@@ -47,7 +47,7 @@ def _refuse_other_comments(head: bytes, header: re.Match[bytes]) -> None:
 
 
 class CommentWatch:
-    """Looks for comment lines that say something else than the header."""
+    """Searches for comment lines that differ from those of the header."""
 
     any_encoding = False
 
@@ -55,7 +55,7 @@ class CommentWatch:
         self._known = frozenset(header.replace(b"\r", b"").split(b"\n"))
 
     def feed(self, chunk: bytes, before: bytes) -> None:
-        """Look at the next plain bytes.
+        """Check the next plain bytes.
 
         Raises:
             UnreadableSource: UNKNOWN_FORMAT, there is such a line.
@@ -64,7 +64,7 @@ class CommentWatch:
         if b"\n#" not in piece:
             return
         for found in _COMMENT.finditer(piece):
-            # A line cut off by the end of the chunk is the beginning of a known one, or is not.
+            # A line cut off by the end of the chunk only has to be the beginning of a known one.
             whole = found.end() < len(piece)
             if found[1] not in self._known and (
                 whole or not any(one.startswith(found[1]) for one in self._known)

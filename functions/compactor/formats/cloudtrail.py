@@ -1,8 +1,8 @@
 """CloudTrail documents, ``{"Records":[…]}``: spliced, never parsed into records and rewritten.
 
-A source is proven to be exactly such a document before any byte of it is placed: its envelope
-by what stands before the first and after the last bracket, the array between them by a
-decoder that checks every byte of it and builds nothing from it.
+Before any byte of a source is placed, it is proven to be exactly such a document: the envelope by
+what precedes the first and follows the last bracket, the array between them by a decoder that
+checks every byte and builds no objects.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class CloudTrailFramer:
     """Joins documents into one document, or into lines of one record each.
 
     Args:
-        lines: write one record a line instead of one document.
+        lines: whether to write one record per line instead of one document.
     """
 
     def __init__(self, *, lines: bool) -> None:
@@ -42,7 +42,7 @@ class CloudTrailFramer:
         self._started = False
 
     def opening(self) -> bytes:
-        """The envelope up to its records."""
+        """Return the envelope up to its records."""
         return b"" if self._lines else b'{"Records":['
 
     def frame(self, content: bytes | memoryview) -> Framed:
@@ -50,8 +50,8 @@ class CloudTrailFramer:
 
         Raises:
             UnreadableSource: MALFORMED, it is not exactly ``{"Records":[…]}`` with objects
-                for records, in UTF-8, or nested too deep to check; TOO_LARGE, it has more
-                objects than memory is meant for, or needs more edits than are kept.
+                as records, in UTF-8, or is nested too deeply to check; TOO_LARGE, it has more
+                objects than the memory allows, or needs more edits than are kept.
         """
         content = bytes(content)
         if _BLANK.match(content):
@@ -66,16 +66,16 @@ class CloudTrailFramer:
         return spliced(content, start, end, records, first=first)
 
     def stream(self) -> None:
-        """The source is needed whole, to be proven."""
+        """Return None: the whole source is needed to prove it."""
         return
 
     def closing(self) -> bytes:
-        """The rest of the envelope."""
+        """Return the rest of the envelope."""
         return b"" if self._lines else b"]}"
 
 
 def _envelope(content: bytes) -> tuple[int, int]:
-    """Where the bytes between ``[`` and ``]`` start and end."""
+    """Return the start and end of the bytes between ``[`` and ``]``."""
     opening = OPENING.match(content)
     brace = content.rfind(b"}")
     bracket = content.rfind(b"]", 0, max(brace, 0))
@@ -91,12 +91,12 @@ def _envelope(content: bytes) -> tuple[int, int]:
 
 
 def _no_document(content: bytes) -> UnreadableSource:
-    """Why the content is not exactly one document, as far as is known."""
+    """Return the error that says, as far as is known, why this is not exactly one document."""
     head = content[:_SHOWN]
     try:
         names = [name for name in _members.decode(content.removeprefix(BOM)) if name != "Records"]
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-        # The last one for a name that is not UTF-8.
+        # UnicodeDecodeError is raised for a name that is not UTF-8.
         names = []
         state = open_state(content) if len(content) <= _MOST_LOOKED_AT else ""
         if state:
@@ -119,7 +119,7 @@ def _recognise(look: Look) -> Detected | None:
 
 
 def _is_one_document(head: bytes) -> bool:
-    """Whether there is but one line, or the first one is no whole object nor several."""
+    """Return False if the first line is several objects, or one object with lines after it."""
     line, _, rest = head.lstrip(_BLANKS).partition(b"\n")
     if is_undelimited(line):
         return False

@@ -1,7 +1,7 @@
-"""What type of value a field of CSV reads as: a number, a point in time, an address and so on.
+"""The type of value that a CSV field reads as: a number, a time, an address and so on.
 
-Types distinguish the names of columns from their values: a column whose values are all of one
-type, under a name that is not, has a header. What is of no type is text, and proves nothing.
+Types distinguish the names of columns from their values: if all values of a column are of one
+type and its name is not, the name is a header. A field of no type is text, and proves nothing.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
-#: The type of a field that holds no value: nothing, or a word for it.
+#: The type of a field without a value: empty, or a word such as "null".
 NULL = "null"
-#: The type of any other field that is of no type below.
+#: The type of a field that has none of the types below.
 TEXT = ""
 
 _LONGEST = 512
-#: Words for no value. Where a column has one, another word may be a value, too.
+#: Words for a missing value. In a column that has one, other words may be values, too.
 NULL_WORDS = ("unknown", "missing", "undefined", "unavailable", "no data")
 _NULL = re.compile(r"|--?|\\n|\?|n/a|na|nan|nil|none|null|#n/a|" + "|".join(NULL_WORDS))
 _MONTH = (
@@ -56,11 +56,11 @@ _TYPES = {
     "mail": r"[^@\s]+@[^@\s]+\.[a-z]{2,}",
     "boolean": r"true|false",
 }
-# Every type but the last and infinity has one of these, and most texts have none.
+# Every type except boolean and infinity has one of these, and most texts have none.
 _MARK = re.compile(r"[\d/:@\\]")
 
 
-# Compiling takes milliseconds, and most workers meet no CSV.
+# Compiled on demand: it takes milliseconds, and most workers have no CSV.
 @cache
 def _any_type() -> re.Pattern[str]:
     types = "|".join(f"(?P<{name}>{pattern})" for name, pattern in _TYPES.items())
@@ -69,7 +69,7 @@ def _any_type() -> re.Pattern[str]:
 
 @lru_cache(4096)
 def type_of(field: str) -> str:
-    """The type of one field: a name of the table above, ``NULL`` or ``TEXT``."""
+    """Return the type of one field: a name of the table above, ``NULL`` or ``TEXT``."""
     text = field.strip()
     if len(text) > _LONGEST:
         return TEXT
@@ -85,7 +85,7 @@ def type_of(field: str) -> str:
 
 
 def column_type(fields: Iterable[str]) -> str:
-    """The one type that all fields of a column are of, nulls apart; ``TEXT`` where there is none.
+    """Return the type that all fields of a column share, nulls apart; ``TEXT`` if there is none.
 
     Returns ``NULL`` for a column without values.
     """

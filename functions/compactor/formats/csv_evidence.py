@@ -1,6 +1,6 @@
-"""Whether the CSV sources of a data set begin with a header: decided from a sample of them.
+"""Decides from a sample whether the CSV sources of a data set begin with a header.
 
-No single file says whether its first record names columns or is a row. Several do:
+A single file does not show whether its first record names columns or is a row. Several files do:
 
 | First records of the sampled sources of one shape | Decision |
 |---|---|
@@ -26,21 +26,21 @@ from unicodedata import category
 from compactor.formats.column_types import NULL, NULL_WORDS, TEXT, column_type, type_of
 from compactor.formats.delimited import ends_within_quotes, first_record_of
 
-#: Sources of one shape that a decision takes.
+#: How many sources of one shape a decision needs.
 FEWEST_SOURCES = 3
 _FEWEST_VALUES = 3
 _MOST_ROWS = 500
-# Words of a text column by which a row of it is known: those that occur more than once.
+# Words that identify the rows of a text column: those that occur more than once.
 _MOST_WORDS = 500
 _WORD_BYTES = 6
 _LONGEST_NAME = 128
 _NAME = re.compile(r"[^\W\d][\w .:/()%#&$@+*?'\[\]<>\u00b0-]*")
-# Ends of what people number (web-1), versions, parts of sentences and of paths.
+# Numbered things (web-1), versions, fragments of sentences and of paths.
 _NO_NAME = re.compile(r"-\d|/\d|\d\.\d| /|: |\.$|\. (?![(\[])")
-# How unlikely the first records are, if they are rows, before that is in doubt.
+# If rows would have such first records with less probability than this, they are in doubt.
 _LEAST_LIKELY = 0.01
 _MOST_COMPARED = 1_000
-# Types of which one program writes all values alike; digests and paths have a form each.
+# Types that one program writes in one form; digests and paths vary.
 _WRITTEN_ALIKE = frozenset(("number", "time"))
 _DIGITS = re.compile(r"\d+")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -49,15 +49,15 @@ _TAGS = frozenset(("h", "hd", "hdr", "head", "header", "fh", "fhr", "fhd", "bof"
 
 
 class CsvDialect(NamedTuple):
-    """How the CSV sources of one shape are written: decided once for a data set, and pinned.
+    """How the CSV sources of one shape are written. Decided once for a data set, and pinned.
 
     Attributes:
         delimiter: one byte.
         columns: fields of each record.
-        header: the first record of every source without its line end; empty where it is a row.
+        header: the first record of every source without its line end; empty if it is a row.
         types: of the values of each column, see :mod:`compactor.formats.column_types`.
-        line_end: of most sources, for those that show none.
-        words: digests of values that occur more than once in each text column; only where no
+        line_end: that of most sources, for sources that show none.
+        words: digests of the values that occur more than once in each text column; only if no
             column has a type.
     """
 
@@ -69,10 +69,10 @@ class CsvDialect(NamedTuple):
     words: tuple[frozenset[str], ...] = ()
 
     def row_fault(self, fields: Sequence[str], below: Iterable[Sequence[str]] = ()) -> str:
-        """Why a first record is not certain to be a row of these columns; empty where it is.
+        """Return why a first record is not certain to be a row of these columns; empty if it is.
 
         Args:
-            fields: of the first record, as many as there are columns.
+            fields: the fields of the first record, one per column.
             below: records that follow it in its source.
         """
         typed = [(field, type) for field, type in zip(fields, self.types, strict=True) if type]
@@ -90,7 +90,7 @@ class CsvDialect(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """Why nothing was decided, for a person."""
+    """Why there is no decision, in words."""
 
     why: str
 
@@ -108,16 +108,16 @@ class SampledSource(NamedTuple):
 
 
 def sampled(head: bytes, delimiter: bytes, columns: int, *, complete: bool) -> SampledSource | None:
-    """A source of a sample; None where its first record is not of this shape.
+    """Return a source for the sample; None if its first record is not of this shape.
 
     Args:
         head: its first plain bytes, without a BOM.
         delimiter: of the shape.
         columns: of the shape.
-        complete: ``head`` is the whole source.
+        complete: whether ``head`` is the whole source.
     """
     if complete and ends_within_quotes(head, delimiter):
-        # It is damaged, and what follows the quote is no record.
+        # The source is damaged, and what follows the quote is not a record.
         return None
     found = first_record_of(head, delimiter)
     if found is None or not (found.ended or complete):
@@ -130,7 +130,7 @@ def sampled(head: bytes, delimiter: bytes, columns: int, *, complete: bool) -> S
 
 
 def rows_of(text: bytes, delimiter: bytes, *, complete: bool) -> tuple[tuple[str, ...], ...]:
-    """Up to 500 whole records from the start of some text; blank lines are skipped."""
+    """Return up to 500 whole records from the start of a text; blank lines are skipped."""
     reader = csv.reader(io.StringIO(_decoded(text), newline=""), delimiter=delimiter.decode())
     rows: list[tuple[str, ...]] = []
     try:
@@ -143,7 +143,7 @@ def rows_of(text: bytes, delimiter: bytes, *, complete: bool) -> tuple[tuple[str
 
 
 def fields_of(record: bytes, delimiter: bytes) -> list[str]:
-    """The fields of one record; empty where it cannot be read."""
+    """Return the fields of one record; empty if it cannot be parsed."""
     reader = csv.reader(io.StringIO(_decoded(record), newline=""), delimiter=delimiter.decode())
     try:
         return next(reader, [])
@@ -152,13 +152,13 @@ def fields_of(record: bytes, delimiter: bytes) -> list[str]:
 
 
 def word(field: str) -> str:
-    """The digest by which a value of a text column is known again, hex."""
+    """Return the hex digest that identifies a value of a text column."""
     text = field.strip().encode("utf-8", "surrogateescape")
     return hashlib.blake2b(text, digest_size=_WORD_BYTES).hexdigest()
 
 
 def decide(sources: Sequence[SampledSource], delimiter: bytes, columns: int) -> Decision:
-    """What the first records of these sources are, by the table above.
+    """Decide what the first records of these sources are, by the table above.
 
     Args:
         sources: sampled from all over a data set, of one shape.
@@ -172,7 +172,7 @@ def decide(sources: Sequence[SampledSource], delimiter: bytes, columns: int) -> 
     if sum(len(row) == columns for row in rows) * 10 < len(rows) * 9:
         return Undecided("its records have different numbers of fields")
     times = Counter(one.fields for one in sources)
-    # What several sources begin with may be a header, wherever it stands.
+    # A record with which several sources begin may be a header, also further down.
     values = [row for row in rows if len(row) == columns and times[row] < 2]
     below = list(zip(*values, strict=True)) or [()] * columns
     types = tuple(_type(column) for column in below)
@@ -196,7 +196,7 @@ def _rows_fault(
     rows: Sequence[Sequence[str]],
     values: Sequence[Sequence[str]],
 ) -> str:
-    """Why first records that differ are not certain to be rows; empty where they are."""
+    """Return why first records that differ are not certain to be rows; empty if they are."""
     times = Counter(one.fields for one in sources)
     held = Counter(map(tuple, rows))
     if any(many > 1 and not held[first] for first, many in times.items()):
@@ -218,10 +218,10 @@ def _rows_fault(
 def _stands_out(
     sources: Sequence[SampledSource], below: Sequence[Sequence[str]], types: Sequence[str]
 ) -> str:
-    """How first records of the right types differ from the rows below; empty where they do not.
+    """Return how first records of the right types differ from the rows below; empty if they do not.
 
-    Headers made of numbers may be other ones in each source: years above amounts, bins above
-    counts. Each could be a row; that all of them are is unlikely.
+    Headers made of numbers may differ between sources: years above amounts, bins above counts. Each
+    of them could be a row, but it is unlikely that all are.
     """
     firsts = list(zip(*(one.fields for one in sources), strict=True))
     below = [column[:: len(column) // _MOST_COMPARED + 1] for column in below]
@@ -242,7 +242,7 @@ def _stands_out(
 
 
 def _is_unlikely(first: Iterable[object], below: Iterable[object], columns: int) -> bool:
-    """Whether first records would hardly be what they are, if they were like the rows below."""
+    """Return whether first records are improbable if they are drawn from the rows below."""
     firsts, rows = [one for one in first if one], list(below)
     same = set(firsts)
     share = (sum(one in same for one in rows) + 1) / (len(rows) + 1)
@@ -250,7 +250,7 @@ def _is_unlikely(first: Iterable[object], below: Iterable[object], columns: int)
 
 
 def _form(field: str) -> str:
-    """What is alike in fields that one format writes; empty for no value."""
+    """Return the form of a field, equal for values written in one format; empty for no value."""
     if type_of(field) == NULL:
         return ""
     return _LETTERS.sub("a", _DIGITS.sub("0", field.strip()))
@@ -265,7 +265,7 @@ def _ascends(fields: Iterable[str]) -> bool:
 
 
 def _are_of_two_tables(sources: Sequence[SampledSource]) -> bool:
-    """Whether one source has text where another has a type, and a type where that has text."""
+    """Return whether two sources each have a type in a column where the other has text."""
     kinds = {
         tuple(bool(_type(column)) for column in zip(*one.rows, strict=True))
         for one in sources
@@ -285,7 +285,7 @@ def _type(column: Sequence[str]) -> str:
 
 
 def _header_fault(names: Sequence[str], rows: Sequence[Sequence[str]], types: Sequence[str]) -> str:
-    """Why a first record that all sources share is not certain to name their columns."""
+    """Return why a first record that all sources share is not certain to be a header."""
     trimmed = [name.strip() for name in names]
     if trimmed[0].lower() in _TAGS:
         return f"its first field {trimmed[0]!r} may mark a record of another kind"
@@ -307,18 +307,18 @@ def _has_words(column: Iterable[str]) -> bool:
 
 
 def _value_fault(names: Sequence[str], columns: Sequence[Set[str]]) -> str:
-    """Why names may be values of the columns below them."""
+    """Return why names may be values of the columns below them; empty if they are not."""
     for number, (name, column) in enumerate(zip(names, columns, strict=True)):
         if name in column:
             return "it has a value of its own columns"
-        # pandas and R leave the name of an index blank, which comes first.
+        # pandas and R leave the name of the index, the first column, blank.
         if not name and number:
             return "a field of it after the first is blank"
     return ""
 
 
 def _is_name(text: str) -> bool:
-    # Spreadsheets break names into lines. Marks belong to letters: vowels of Hindi and Thai.
+    # Spreadsheets wrap names. Marks belong to letters, such as the vowels of Hindi and Thai.
     name = "".join(one for one in " ".join(text.split()) if not category(one).startswith("M"))
     named = len(name) <= _LONGEST_NAME and _NAME.fullmatch(name) is not None
     return named and _NO_NAME.search(name) is None and type_of(name) == TEXT
@@ -327,7 +327,7 @@ def _is_name(text: str) -> bool:
 def _shared(
     sources: Sequence[SampledSource], below: Sequence[Sequence[str]], types: Sequence[str]
 ) -> str:
-    """A field of text that first records share, and no other record has in that column."""
+    """Return a text field that first records share, and that no other record has in that column."""
     for number, column in enumerate(below):
         if types[number]:
             continue

@@ -1,10 +1,10 @@
-"""Delimited text (CSV, TSV): records, their line ends, and fields in quotes that stay open.
+"""Delimited text (CSV, TSV): records, their line ends, and quoted fields that stay open.
 
-A source that ends within a quoted field would take the next source's rows into its last field.
-Readers differ in what a quote is, so that each plausible reading is tried: quotes doubled within a
-field (RFC 4180) or after a backslash, and a quote that opens a field after the delimiter or after
-blanks, too.
-A quote in the middle of an unquoted field is an ordinary character to all of them.
+A source that ends within a quoted field would pull the next source's rows into its last field.
+Readers differ in how they interpret quotes, so every plausible reading is tried: quotes within a
+field doubled (RFC 4180) or escaped by a backslash, and fields that may open after blanks as well as
+directly after the delimiter. A quote in the middle of an unquoted field is an ordinary character
+to all readers.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from typing import NamedTuple
 DELIMITERS = (b",", b";", b"\t", b"|")
 
 _QUOTE, _BACKSLASH = b'"', b"\\"
-# Looks at quotes alone, which is four times as fast as a search that begins with the border.
+# Searches for quotes first: four times as fast as a search that begins with the border.
 _AT_BORDER = re.compile(rb'"(?<=[,;\t|\n]")')
 _LOOKED_AT = 64 << 10
 _LOOKED_AT_RECORDS = 20
 _BLANK_LINE = re.compile(rb"(?<=\n)\r?\n")
 _INSIDE = re.compile(rb'(?:[^"]++|"")*+("?)')
-# Where a chunk ends with any of these, what they mean depends on the next one.
+# The meaning of these at the end of a chunk depends on the next chunk.
 _HELD_BACK = b' "\\,;\t|\r\n'
 _MOST_HELD_BACK = 1 << 20
 
 
 class _Reading(NamedTuple):
-    """How one kind of reader takes quotes: patterns from outside and from inside of a field.
+    """How one kind of reader interprets quotes: patterns for starting outside or inside a field.
 
-    Each matches as far as fields are closed, and short of the end where one stays open. They are
-    possessive, so that they cannot backtrack.
+    Each matches as far as all fields are closed, so it stops short of the end if one stays open.
+    They are possessive and cannot backtrack.
     """
 
     outside: re.Pattern[bytes]
     inside: re.Pattern[bytes]
 
     def opened_at(self, data: bytes, *, inside: bool = False) -> int | None:
-        """Where the field begins that is open at the end of the data; None when none is.
+        """Return where the field begins that is open at the end; None if no field is.
 
         Args:
             data: one stretch of a source.
-            inside: a field is open before it; then the data's start counts for that.
+            inside: whether a field is open before it. If that never closes, returns 0.
         """
         found = (self.inside if inside else self.outside).match(data)
         if found is None:
@@ -52,7 +52,7 @@ class _Reading(NamedTuple):
 
 
 class _Readings(NamedTuple):
-    """All readings of one delimiter, and what is the same in each of them."""
+    """All readings of one delimiter, and a pattern for content that all of them read alike."""
 
     all: tuple[_Reading, ...]
     plain: re.Pattern[bytes]
@@ -68,7 +68,7 @@ def _readings(delimiter: bytes) -> _Readings:
             found.append(
                 _Reading(re.compile(more, re.DOTALL), re.compile(quoted + more, re.DOTALL))
             )
-    # Each quote stands at a border of its field, or next to another one.
+    # Each quote is at a border of its field, or next to another one.
     plain = rb'(?:[^"]*+(?<![^"%b])"[^"]*+"(?![^"%b]))*+[^"]*+' % (border, border)
     return _Readings(tuple(found), re.compile(plain))
 
@@ -78,13 +78,13 @@ def _after_blanks(border: bytes) -> bytes:
 
 
 def ends_within_quotes(content: bytes, delimiter: bytes | None) -> bool:
-    """Whether any plausible reader is within a quoted field at the end of a source.
+    """Return whether any plausible reader is within a quoted field at the end of a source.
 
     Args:
-        content: all of the source, without a BOM.
-        delimiter: one byte; None for text that may have columns or not: then each delimiter
-            counts under which the records before the open quote have equally many fields, two
-            or more.
+        content: the whole source, without a BOM.
+        delimiter: one byte. None for text that may or may not have columns: then each delimiter
+            counts under which the records before the open quote have the same number of fields,
+            at least two.
     """
     if _QUOTE not in content:
         return False
@@ -97,7 +97,7 @@ def ends_within_quotes(content: bytes, delimiter: bytes | None) -> bool:
 
 def _is_open(content: bytes, delimiter: bytes) -> bool:
     readings = _readings(delimiter)
-    # A search for both together would stop at every quote.
+    # A single search for both would stop at every quote.
     escapes = _BACKSLASH in content and _BACKSLASH + _QUOTE in content
     if not escapes and readings.plain.fullmatch(content):
         return False
@@ -105,8 +105,8 @@ def _is_open(content: bytes, delimiter: bytes) -> bool:
 
 
 def _is_open_column(content: bytes, delimiter: bytes) -> bool:
-    """Whether a quote stays open in text that has columns as far as there."""
-    # After blanks, quotes are how people write.
+    """Return whether a quote stays open in text that has columns up to that quote."""
+    # Prose has quotes after blanks, so readings that allow them do not count.
     for reading in _readings(delimiter).all[:2]:
         at = reading.opened_at(content)
         if at is not None:
@@ -118,7 +118,7 @@ def _is_open_column(content: bytes, delimiter: bytes) -> bool:
 
 
 def _widths(content: bytes, delimiter: bytes) -> set[int]:
-    """How many fields the first records have that end with a newline."""
+    """Return the different numbers of fields of the first records that end with a newline."""
     fields = fields_pattern(delimiter)
     records = islice(records_pattern(delimiter).finditer(content), _LOOKED_AT_RECORDS)
     return {len(fields.findall(one[1])) for one in records if one[2] and one[1].strip()}
@@ -126,20 +126,20 @@ def _widths(content: bytes, delimiter: bytes) -> set[int]:
 
 @lru_cache(len(DELIMITERS))
 def records_pattern(delimiter: bytes) -> re.Pattern[bytes]:
-    """A record up to a newline outside quotes (group 1), and that newline (group 2, or empty).
+    """Return a pattern for a record up to a newline outside quotes (group 1) and the newline.
 
-    A quote that is not closed is taken for an ordinary character.
+    The newline is group 2, empty at the end. A quote that is not closed is an ordinary character.
     """
     field = _field(delimiter)
     return re.compile(rb"(%b(?:%b%b)*+)(\n|\Z)" % (field, re.escape(delimiter), field))
 
 
 class FirstRecord(NamedTuple):
-    """The first record of some text.
+    """The first record of a text.
 
     Attributes:
-        record: without its line end.
-        line_end: LF, CRLF, or nothing at the end of the text.
+        record: the record without its line end.
+        line_end: LF, CRLF, or empty at the end of the text.
         end: where the next record begins.
     """
 
@@ -154,7 +154,7 @@ class FirstRecord(NamedTuple):
 
 
 def first_record_of(text: bytes, delimiter: bytes) -> FirstRecord | None:
-    """The first record; None where a blank text has none."""
+    """Return the first record of a text; None if it has none."""
     found = records_pattern(delimiter).match(text)
     if found is None:
         return None
@@ -166,15 +166,15 @@ def first_record_of(text: bytes, delimiter: bytes) -> FirstRecord | None:
 
 
 class RecordCounter:
-    """Counts records chunk by chunk, and the line ends between them; those in quotes are neither.
+    """Counts records, and line ends between them, chunk by chunk; those in quotes do not count.
 
-    Quotes are read as RFC 4180 has them. A blank line is no record.
+    Quotes are read according to RFC 4180. A blank line is not a record.
 
     Args:
         delimiter: one byte.
 
     Attributes:
-        records: so far; complete after :meth:`finish`.
+        records: records so far; final after :meth:`finish`.
         lf, crlf: line ends of each kind.
     """
 
@@ -182,11 +182,11 @@ class RecordCounter:
         self.records = self.lf = self.crlf = 0
         self._field_start = delimiter + _QUOTE
         self._closed, self._opening = _quoted_fields(delimiter)
-        # The end of what was counted, by which the next bytes are understood.
+        # The end of the counted bytes: context for the next ones.
         self._before = b"\n"
 
     def feed(self, chunk: bytes | memoryview) -> None:
-        """Take the next bytes; the first ones without a BOM."""
+        """Take the next bytes. The first ones must have no BOM."""
         before, text = self._before, self._before + bytes(chunk)
         opened = None
         if _QUOTE in text:
@@ -196,7 +196,7 @@ class RecordCounter:
             self._before = text[-2:].replace(_QUOTE, b"x")
         else:
             inside = _INSIDE.match(text, opened.end())
-            # A quote at the end closes the field, or is the first of two.
+            # A quote at the end either closes the field or is the first of a doubled one.
             self._before = self._field_start + (inside[1] if inside else b"")
             text = text[: opened.start()]
         lines = text.count(b"\n") - before.count(b"\n")
@@ -206,21 +206,21 @@ class RecordCounter:
         self.records += lines - len(_BLANK_LINE.findall(text)) + (before == b"\n\n")
 
     def finish(self) -> None:
-        """No bytes follow: what no line end follows is a record, too."""
+        """End the source: a last record without a line end counts, too."""
         self.records += bool(self._before.rpartition(b"\n")[2].strip(b"\r"))
         self._before = b"\n"
 
 
 @lru_cache(len(DELIMITERS))
 def _quoted_fields(delimiter: bytes) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Fields that are closed before the end of a text, and the quote that opens another."""
+    """Return patterns for fields closed before the end of a text, and for an opening quote."""
     opening = rb'"(?<![^%b\r\n]")' % re.escape(delimiter)
     return re.compile(rb'%b(?:[^"]++|"")*+"(?!\Z)' % opening), re.compile(opening)
 
 
 @lru_cache(len(DELIMITERS))
 def fields_pattern(delimiter: bytes) -> re.Pattern[bytes]:
-    """A field of a record, at the record's start or after a delimiter."""
+    """Return a pattern for a field at the start of a record or after a delimiter."""
     return re.compile(rb"(?:\A|%b)%b" % (re.escape(delimiter), _field(delimiter)))
 
 
@@ -230,7 +230,7 @@ def _field(delimiter: bytes) -> bytes:
 
 
 class QuoteScan:
-    """Whether a source ends within a quoted field, chunk by chunk; see above.
+    """Finds out whether a source ends within a quoted field, chunk by chunk.
 
     Args:
         delimiter: one byte.
@@ -244,7 +244,7 @@ class QuoteScan:
         self._lost = False
 
     def feed(self, chunk: bytes | memoryview) -> None:
-        """Take the next bytes; the first ones without a BOM."""
+        """Take the next bytes. The first ones must have no BOM."""
         data = self._held + bytes(chunk)
         if _QUOTE not in data:
             self._held = data[len(data.rstrip(_HELD_BACK)) :]
@@ -253,13 +253,13 @@ class QuoteScan:
             return
         settled = data.rstrip(_HELD_BACK)
         self._held = data[len(settled) :]
-        # No writer puts that many quotes and delimiters in a row.
+        # No writer puts so many quotes and delimiters in a row.
         self._lost = self._lost or len(self._held) > _MOST_HELD_BACK
         if not self._lost:
             self._pass(settled)
 
     def ends_inside(self) -> bool:
-        """Whether any reader is within a quoted field, all bytes having been fed."""
+        """Return whether any reader is within a quoted field, once all bytes were fed."""
         self._pass(self._held)
         self._held = b""
         return self._lost or any(self._inside)
@@ -268,7 +268,7 @@ class QuoteScan:
         if not data:
             return
         if self._started:
-            # Stands for the byte before, which was not one of those that are held back.
+            # Stands for the preceding byte, which is not one that is held back.
             data = b"x" + data
         self._started = True
         self._inside = [

@@ -1,8 +1,8 @@
-r"""What the plain bytes of a source are, where nothing else can be meant.
+r"""Detects the format of a source from its plain bytes, if only one format is possible.
 
-Two sources are joined only when it is certain that a reader of the joined object sees the records
-of both and nothing else. Certain is what ``format`` says, and what the bytes prove; everything
-else is left alone. The first rule that holds decides; a BOM before the content is overlooked.
+Two sources are joined only if it is certain that a reader of the joined object sees the records
+of both and nothing else. The setting ``format`` and proof by the bytes make it certain; all other
+sources are left alone. The first rule that holds decides; a BOM before the content is ignored.
 
 | # | Bytes | Key | Format | Header |
 |---|---|---|---|---|
@@ -23,14 +23,15 @@ else is left alone. The first rule that holds decides; a BOM before the content 
 | 14 | UTF-8 without control characters but colours, that looks like no document and no table (``document_shapes``), and has no line with a date first below one without | ends in .log, .txt, .out, .err, or in none of letters; perhaps with a rotation or compression after | TEXT, if other sources of its group begin otherwise (``compactor.outputs.neighbours``) | |
 | 15 | anything else | any | refused: UNKNOWN_FORMAT, BINARY or ENCODING | |
 
-Rule 5 decodes all that is held of a source (16 MiB), the rest as it passes. What is not UTF-8 is
-refused as ENCODING, but for access logs (their structure is enough, and clients send such bytes) and
-with ``encoding: "single_byte"``. A source that ends within a character, or between ``\r`` and
-``\n``, is refused as OPEN_END, one that ends within quotes as OPEN_QUOTE.
+Rule 5 decodes all that is held of a source (16 MiB), and the rest while it is streamed. Sources
+that are not UTF-8 are refused as ENCODING, except access logs (their structure is enough, and
+clients send such bytes) and with ``encoding: "single_byte"``. A source that ends within a
+character, or between ``\r`` and ``\n``, is refused as OPEN_END, one that ends within quotes as
+OPEN_QUOTE.
 
-A format that is forced is not questioned, but for what would touch records of other sources: the
-BOM of UTF-16, two of UTF-8, and the ends. It takes the first line (record, comment lines) for the header where
-the format has one.
+A forced format is not questioned, except for what would affect records of other sources: the BOM
+of UTF-16, two of UTF-8, and the ends. If the format has a header, the first line (record, comment
+lines) is the header.
 
 Sources: VPC flow log and transit gateway flow log records and CloudFront standard logs in the AWS
 documentation.
@@ -70,29 +71,29 @@ def detect(
     csv_header: str = "auto",
     decide: Decide = undecided,
 ) -> Detected | None:
-    """The format of a source, by the rules above.
+    """Return the format of a source, by the rules above.
 
     Args:
-        head: first plain bytes, 64 KiB or more of them, or all there are.
-        key: of the source; a hint only.
-        complete: ``head`` is the whole source.
-        forced: the format the caller insists on.
-        reading: what the caller takes for characters.
-        csv_header: what the caller says of the first record of CSV and TSV.
-        decide: what the data set of the source says of it, with ``auto``.
+        head: the first plain bytes: at least 64 KiB, or all there are.
+        key: the source's key; only a hint.
+        complete: whether ``head`` is the whole source.
+        forced: the format that the caller insists on.
+        reading: which bytes the caller accepts as text.
+        csv_header: the caller's setting for the first record of CSV and TSV.
+        decide: returns the decision of the source's data set, for ``auto``.
 
     Returns:
-        None for a source without content, which fits any group.
+        None for an empty source, which fits any group.
 
     Raises:
-        UnreadableSource: what the source is, is not certain; MALFORMED for a header that does
-            not end within the head or, with ``forced``, is missing.
+        UnreadableSource: the format is not certain; MALFORMED for a header that does not end
+            within the head or, with ``forced``, is missing.
     """
     head = head.removeprefix(BOM)
     if not head:
         return None
     if head.startswith(BOM):
-        # Without the first one in front, readers of the output would treat it as theirs.
+        # If the first BOM were dropped, readers of the output would drop the second as theirs.
         seen = "it begins with two byte order marks"
         raise refused(QuarantineReason.UNKNOWN_FORMAT, seen, head, "")
     look = Look(head, key, reading, csv_header, decide, complete=complete)
@@ -131,5 +132,5 @@ def _certain(look: Look) -> Detected:
         found = recognise(look)
         if found is not None:
             return found
-    # Only of what begins with a brace it is not asked whether it is text.
+    # Content that begins with a brace is not tried as text.
     raise json_lines.no_lines(head, complete=look.complete)

@@ -1,8 +1,8 @@
-r"""What looks like a document, or like a table below a header, and so is joined by no default.
+r"""Recognises documents, and tables below a header, which are never joined by default.
 
-Lines of text may follow each other in any number of objects. A document may not: it begins and
-ends once. And what stands first in a table are names. Both are known by how they begin: by the
-first line that is not blank, or by what the first lines have in common.
+Lines of text may be spread over any number of objects. A document may not: it begins and ends
+once. And a table begins with names. Both are recognised by how they begin: by the first line that
+is not blank, or by what the first lines have in common.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _TABLE_BYTES = 4 << 10
 _MESSAGE_WORDS = 3
 _HEADING_LINES = 3
 
-# What begins so; ``$`` is the end of a line.
+# How each begins; ``$`` is the end of a line.
 _BEGINNINGS = {
     "a key, a certificate or another PEM block": rb"---(?:--)?- ?BEGIN |(?:ssh|ecdsa|sk)-\S+ AAAA",
     "a difference of files":
      rb"diff |Index: |--- \S|\*\*\* \S+\t|\d+(?:,\d+)?[acd]\d+(?:,\d+)?$",
     "a YAML document": rb"---|%YAML|\.\.\.$",
-    # A priority of syslog is no tag.
+    # A syslog priority is not a tag.
     "XML, HTML or other markup": rb"<(?!\d{1,3}>)",
     "a comment, a heading or a directive": rb"#|//|/\*|--(?!>)|;|%|!|\(\*|'(?:\s|$)|(?i:rem )",
     "a list or a quotation": rb"[-*+>] |-[a-z] ",
@@ -94,7 +94,7 @@ _BEGINNINGS = {
     "a line of signs alone": rb"[^\w?\n]+$",
     "a heading or a table above a rule": rb"[^\n]+\n[ +|:=~-]*(?:={3}|-{3}|~{3})[ +|:=~-]*$",
 }  # fmt: skip
-# One setting a line. Names of levels begin messages, and pairs side by side are logfmt.
+# One setting per line. Names of log levels begin messages, and several pairs on a line are logfmt.
 _PAIR = re.compile(
     rb"(?:export )?[\"']?([A-Za-z_$@][\w.$@/-]*)[\"']?[ \t]*"
     rb"(?:([<>~!:]?==?)(?!.* [\w.]+=)|:(?=\s|\Z))[ \t]*(.*)"
@@ -103,26 +103,26 @@ _LEVELS = frozenset(
     b"trace debug info information notice warn warning error err fatal critical crit severe alert"
     b" emerg emergency panic fail failed ok success note verbose".split()
 )
-# A setting without a sign between its name and its value; names of an address.
+# A setting without a sign between its name and its value; an address with its names.
 _DIRECTIVE = re.compile(rb"\s*[A-Z]\w*[ \t]+\S+(?:[ \t]+\S+)?\s*")
 _CAMEL = re.compile(rb"[A-Z][a-z]+[A-Z]")
 _HOST = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}(?:[ \t]+[A-Za-z][\w.-]*){1,2}\s*")
 _BELOW_A_PAIR = (b" ", b"\t", b"- ", b"#", b";", b"!", b"}", b"]", b"---")
-# Words and what stands between them; nothing that programs write.
+# Only words and punctuation; nothing that programs write.
 _SENTENCE = re.compile(rb"[A-Z?][A-Za-z?,;'\"()-]*(?: +[A-Za-z?,;'\"()-]+){5,}[.!?:;,]")
 _WRAPPED = re.compile(rb"[A-Za-z?,;:.'\" ()-]{50,}")
-# Of lines without a blank: what is no mere word, such as an address or a pair.
+# In lines without a blank: shows more than a word, such as an address or a pair.
 _EVIDENCE = re.compile(rb"[/=,;|]|\w:\w|\d{9}|\d\.\d")
 _ONE_WORD = re.compile(rb"[A-Za-z0-9+/=_-]{24,}|[A-Za-z+/][A-Za-z0-9+/]*=*")
 _DELIMITERS = (b",", b";", b"\t", b"|")
-# A whole field in quotes: it holds neither delimiters nor line ends.
+# A whole quoted field; its delimiters and line ends do not count.
 _QUOTED = re.compile(rb'(?<![^,;\t|\n])"(?:[^"]|"")*+"(?![^,;\t|\r\n])')
 _IN_QUOTES = bytes.maketrans(b",;\t|\n", b"_____")
 _DIGITS = re.compile(rb"\d+")
 _NAMES = re.compile(
     rb"[\"']?[A-Za-z_][\w .()/%-]*[\"']?(?:[,;\t|][\"']?[A-Za-z_][\w .()/%-]*[\"']?)+\s*"
 )
-# Names with a blank after the delimiter, as sentences have it, too.
+# Names with a blank after the delimiter, which sentences may have, too.
 _NAMES_APART = re.compile(rb"[\"']?[A-Za-z_]\w*[\"']?(?:[,;|] +[\"']?[A-Za-z_]\w*[\"']?){2,}\s*")
 _IDENTIFIER = re.compile(rb"[A-Za-z]\w*(?:-\w+)*")
 _FEWEST_JOINED_WORDS = 2
@@ -133,7 +133,7 @@ _FEWEST_ROWS = 2
 _ODD_WORD_IN = 8
 _WORD = re.compile(rb"[^ \t,;|]*[A-Za-z][^ \t,;|]*")
 _NUMBERED = re.compile(rb"(?=[^0]*0).*[^0 .+-]")
-# How no name of a column begins: a time in one of its forms, an address, an id.
+# Beginnings that no name of a column has: a time in one of its forms, an address, an id.
 _VALUE = re.compile(
     rb"[ \"'(\[]*(?:1\d{9}(?:\d{3}){0,3}(?!\d)|\d{4}-\d\d-\d\d[T ]\d|\d\d:\d\d:\d\d"
     rb"|\d{1,3}(?:\.\d{1,3}){3}(?!\d)|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}"
@@ -150,12 +150,12 @@ def _beginning() -> re.Pattern[bytes]:
 
 
 def document_in(text: bytes, *, complete: bool, named_log: bool) -> str:
-    """What a text looks like that is more than its lines; empty where nothing shows.
+    """Return what a text looks like, if it is more than its lines; otherwise empty.
 
     Args:
-        text: first bytes of a source, ASCII or what stands for other characters.
-        complete: they are all of it.
-        named_log: the name of the source is that of a log.
+        text: the first bytes of a source, with ASCII in place of other characters.
+        complete: whether they are the whole source.
+        named_log: whether the source has the name of a log.
     """
     text = text[:_LOOKED_AT_BYTES]
     if b"\r" in text:
@@ -167,7 +167,7 @@ def document_in(text: bytes, *, complete: bool, named_log: bool) -> str:
         return "one value without a line end"
     lines = text.strip(b"\n").split(b"\n", _LOOKED_AT_LINES)
     if len(lines) > 1 and (not complete or len(lines) > _LOOKED_AT_LINES):
-        # It may be cut off.
+        # The last line may be cut off.
         lines.pop()
     if _are_settings(lines, named_log=named_log) or (not named_log and _are_directives(lines)):
         return "settings, or other names with a value each"
@@ -175,7 +175,7 @@ def document_in(text: bytes, *, complete: bool, named_log: bool) -> str:
 
 
 def is_one_of(line: bytes, below: Sequence[bytes]) -> bool:
-    """Whether a first line is like those below it, as the names of columns are like no row."""
+    """Return whether a first line is like those below it, which a header never is."""
     if line in below:
         return True
     like, numbers = _DIGITS.subn(b"0", line)
@@ -189,7 +189,7 @@ def is_one_of(line: bytes, below: Sequence[bytes]) -> bool:
 
 
 def has_columns(text: bytes) -> bool:
-    """Whether the first lines have equally many fields, two or more."""
+    """Return whether the first lines have the same number of fields, two or more."""
     lines = [line for line in text[:_TABLE_BYTES].split(b"\n")[:-1] if line.strip()]
     sample = _with_plain_fields(lines[:_TABLE_LINES])
     return len(sample) > 1 and any(
@@ -199,7 +199,7 @@ def has_columns(text: bytes) -> bool:
 
 
 def _with_plain_fields(lines: list[bytes]) -> list[bytes]:
-    """The records that lines make, with no delimiter and no line end inside of quoted fields."""
+    """Return the records in lines, with delimiters and line ends in quoted fields replaced."""
     if not any(b'"' in line for line in lines):
         return lines
     text = b"\n".join(lines)
@@ -208,7 +208,7 @@ def _with_plain_fields(lines: list[bytes]) -> list[bytes]:
 
 
 def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
-    """Whether the first lines have a name each, another one each time."""
+    """Return whether each of the first lines has a name, and all names differ."""
     names: list[bytes] = []
     below = messages = 0
     for line in lines:
@@ -233,7 +233,7 @@ def _are_settings(lines: Sequence[bytes], *, named_log: bool) -> bool:
 
 
 def _are_directives(lines: Sequence[bytes]) -> bool:
-    """Whether lines are an address and its names each, or directives, another one each."""
+    """Return whether each line is an address with its names, or all are different directives."""
     held = [line for line in lines if line.strip()]
     if all(map(_HOST.fullmatch, held)):
         return True
@@ -245,7 +245,7 @@ def _are_directives(lines: Sequence[bytes]) -> bool:
 
 
 def _has_heading(lines: Sequence[bytes]) -> bool:
-    """Whether a blank line is soon below the first, which is like none below that."""
+    """Return whether a blank line soon follows the first line, which is unlike all others."""
     blank = [not line.strip() for line in lines]
     if not any(blank[1:_HEADING_LINES]) or all(blank[1::2]):
         return False
@@ -253,7 +253,7 @@ def _has_heading(lines: Sequence[bytes]) -> bool:
 
 
 def _is_prose(lines: Sequence[bytes]) -> bool:
-    """Whether most lines are sentences, or parts of them, or each is one word."""
+    """Return whether most lines are sentences or parts of them, or each is one word."""
     if not any(b" " in line or b"\t" in line for line in lines):
         return not _EVIDENCE.search(lines[0]) or _ONE_WORD.fullmatch(lines[0]) is not None
     if not _reads_as_prose(lines[0], lines[1] if len(lines) > 1 else b""):
@@ -279,7 +279,7 @@ def _are_partly_json(lines: Sequence[bytes]) -> bool:
 
 
 def _is_table(lines: Sequence[bytes]) -> bool:
-    """Whether the first line may be the names of what the lines below have in common."""
+    """Return whether the first line may be a header for fields that the lines below share."""
     sample = [line for line in lines[:_TABLE_LINES] if line.strip()]
     if _are_names(sample[0]) or _NAMES_APART.fullmatch(sample[0]) or _has_aligned_names(sample):
         return True
@@ -297,7 +297,7 @@ def _is_table(lines: Sequence[bytes]) -> bool:
 
 
 def _has_aligned_names(lines: Sequence[bytes]) -> bool:
-    """Whether the first line has a word for each column, and one of them stands above numbers."""
+    """Return whether the first line has a word for each column, and one column is numbers."""
     names, *rows = (line.split() for line in lines)
     widths = {len(names), *map(len, rows)}
     if len(widths) > 1 or len(names) < _FEWEST_ALIGNED or len(rows) < _FEWEST_ROWS:
@@ -308,12 +308,12 @@ def _has_aligned_names(lines: Sequence[bytes]) -> bool:
 
 
 def _is_phrase(fields: Sequence[bytes]) -> bool:
-    """Whether what was taken for a delimiter is punctuation, with a blank after it."""
+    """Return whether the supposed delimiter is punctuation, with a blank after it."""
     return all(field.startswith(b" ") for field in fields)
 
 
 def _are_names(line: bytes) -> bool:
-    """Whether a line is names between delimiters, or between blanks where some are long ones."""
+    """Return whether a line is names between delimiters, or between blanks if some are compound."""
     words = line.split()
     named = [word for word in words if _IDENTIFIER.fullmatch(word)]
     return _NAMES.fullmatch(line) is not None or (
@@ -323,7 +323,7 @@ def _are_names(line: bytes) -> bool:
 
 
 def _has_values(fields: Sequence[bytes]) -> bool:
-    """Whether a value that names no column stands above others of its kind."""
+    """Return whether a column has values of one kind even in the first line, which has no name."""
     if all(map(_VALUE.match, fields)):
         return True
     like = {_DIGITS.sub(b"0", field) for field in fields}

@@ -1,4 +1,4 @@
-"""Ends of sources that would reach into what follows them in an output."""
+"""Refuses sources whose end would run into the next source of an output."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SHOWN_END = 40
 
 
 def refuse_end(end: bytes, format: Format, *, forced: bool, reading: Reading) -> None:
-    """Raise UnreadableSource (OPEN_END) for an end that would reach into what follows it.
+    """Raise UnreadableSource (OPEN_END) for an end that would run into the next source.
 
     Args:
-        end: of a source, or all of it.
-        format: of the source.
-        forced: the caller insists on the format, so that the lines are not proven.
-        reading: what the caller takes for
+        end: the end of a source, or all of it.
+        format: the source's format.
+        forced: whether the caller insists on the format, so that its lines are not proven.
+        reading: which bytes the caller accepts as text.
     """
     last = end[-1]
     if last < _ABOVE_ASCII and last != _CR and not forced:

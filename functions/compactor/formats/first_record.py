@@ -1,9 +1,9 @@
-"""The first record of CSV and TSV: the header of the data set, one of its rows, or uncertain.
+"""The first record of CSV and TSV: a header, a row, or uncertain.
 
-Two wrong answers lose or add records: a row that is treated as a header is left out wherever it
-stands first, and a header that is treated as a row is repeated among the rows. So what decides is
-never one source but its data set (:mod:`compactor.formats.csv_evidence`), or ``csv_header``. Each
-source is then held against that decision, and left alone where it contradicts it.
+Both mistakes lose or add records: a row treated as a header is dropped from the start of every
+source, and a header treated as a row is repeated among the rows. So a single source never decides,
+but its data set (:mod:`compactor.formats.csv_evidence`), or ``csv_header``. Each source is then
+checked against the decision, and left alone if it contradicts it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from compactor.formats.refusal import refused
 from compactor.formats.spec import Decide, malformed
 from compactor.model import Format, QuarantineReason
 
-# It is held for each output under way.
+# Every open output holds its header in memory.
 LONGEST_HEADER = 1 << 20
 _USUAL = {Format.CSV: b",", Format.TSV: b"\t"}
 _SEPARATOR = re.compile(rb'"?sep=', re.IGNORECASE)
@@ -33,19 +33,19 @@ _TEXT_REMEDY = 'set format to "text" to join such sources line by line'
 
 
 def undecided(key: str, delimiter: bytes, columns: int) -> Decision:
-    """The answer where no data set is at hand."""
+    """Return the decision for a source without a known data set."""
     return Undecided("no other source of its data set was looked at")
 
 
 class Begin(NamedTuple):
-    """How a source of CSV or TSV begins, and what its line ends are.
+    """How a source of CSV or TSV begins, and its line ends.
 
     Attributes:
-        header: its first record without the line end; empty where it is a row.
-        delimiter: one byte; the usual one of the format where the caller declared no header.
-        columns: fields of a record; 0 where the caller declared what the first record is.
+        header: its first record without the line end; empty if that is a row.
+        delimiter: one byte; the format's usual one if the caller declared that there is no header.
+        columns: fields of a record; 0 if the caller declared what the first record is.
         header_end: the line end of the first record.
-        mixed: other line ends follow.
+        mixed: whether other line ends follow.
     """
 
     header: bytes
@@ -56,13 +56,13 @@ class Begin(NamedTuple):
 
     @property
     def dialect(self) -> bytes:
-        """The same as bytes, of which equal ones share an output."""
+        """All but the header as bytes; sources with equal bytes can share an output."""
         ends = {b"\r\n": b"crlf", b"\n": b"lf"}[self.header_end]
         return b"%b%d %b%b" % (self.delimiter, self.columns, ends, b" mixed" * self.mixed)
 
     @classmethod
     def of(cls, header: bytes, dialect: bytes) -> Begin:
-        """From the bytes of :attr:`dialect`; without one, LF."""
+        """Parse the bytes of :attr:`dialect`; empty bytes mean LF."""
         if not dialect:
             return cls(header, b",", 0, b"\n")
         columns, ends, *mixed = dialect[1:].split(b" ")
@@ -73,19 +73,19 @@ class Begin(NamedTuple):
 def begin_of(
     head: bytes, key: str, format: Format, csv_header: str, decide: Decide, *, complete: bool
 ) -> Begin:
-    """How a source begins.
+    """Return how a source begins.
 
     Args:
-        head: first plain bytes, without a BOM.
-        key: of the source.
+        head: the first plain bytes, without a BOM.
+        key: the source's key.
         format: CSV or TSV.
-        csv_header: ``auto``, ``present`` or ``absent``, as the setting says.
-        decide: asked with ``auto``.
-        complete: ``head`` is the whole source.
+        csv_header: the setting: ``auto``, ``present`` or ``absent``.
+        decide: called with ``auto``.
+        complete: whether ``head`` is the whole source.
 
     Raises:
-        UnreadableSource: AMBIGUOUS_HEADER where it is not certain, UNKNOWN_FORMAT for carriage
-            returns alone as line ends, MALFORMED for a record that does not end within the head
+        UnreadableSource: AMBIGUOUS_HEADER if it is not certain, UNKNOWN_FORMAT if the line ends
+            are carriage returns alone, MALFORMED for a record that does not end within the head
             or is longer than 1 MiB.
     """
     line = head[: head.find(b"\n") + 1] or head
@@ -116,7 +116,7 @@ def begin_of(
 def _decided(
     head: bytes, key: str, records: dict[bytes, FirstRecord], decide: Decide, *, complete: bool
 ) -> tuple[bytes, CsvDialect]:
-    """The delimiter, and the decision of the data set that this source does not contradict."""
+    """Return the delimiter and the data set's decision, after a check against this source."""
     found: dict[bytes, CsvDialect] = {}
     fault = ""
     for delimiter, first in records.items():
@@ -165,7 +165,7 @@ def _with_ends(begin: Begin, head: bytes, *, complete: bool) -> Begin:
 
 
 def _refuse_unusual(line: bytes, head: bytes, *, declared: bool) -> None:
-    """Refuse what no reader takes for a first record, or not all of them."""
+    """Refuse first lines that readers skip, or on which they disagree."""
     if _SEPARATOR.match(line):
         raise ambiguous("it starts with a sep= line", head, _TEXT_REMEDY)
     if declared:
@@ -177,14 +177,14 @@ def _refuse_unusual(line: bytes, head: bytes, *, declared: bool) -> None:
 
 
 def delimiters_of(line: bytes, format: Format) -> tuple[bytes, ...]:
-    """Delimiters in a first line; a comma where it has none, a tab for TSV."""
+    """Return the delimiters in a first line; a comma if it has none, a tab for TSV."""
     if format is Format.TSV:
         return (b"\t",)
     return tuple(one for one in DELIMITERS if one in line) or (b",",)
 
 
 def ambiguous(seen: str, head: bytes, remedy: str = _REMEDY) -> UnreadableSource:
-    """The error for a source of which it is not certain whether it has a header."""
+    """Return the error for a source whose first record may or may not be a header."""
     return refused(QuarantineReason.AMBIGUOUS_HEADER, seen, head, remedy)
 
 

@@ -1,8 +1,8 @@
-"""The shape all formats share: how one source's plain bytes take their place in an output.
+"""The contract of all formats: how the plain bytes of one source are placed in an output.
 
-A framer belongs to one output. For every source it says which bytes of the source go into
-the output, which were left out or added, and how many records they hold, so that
-:func:`compactor.log.slice_facts.restore_slice` can give the source back byte for byte:
+A framer belongs to one output. For every source it returns which bytes of the source go into
+the output, which were dropped or added, and how many records they hold, so that
+:func:`compactor.log.slice_facts.restore_slice` can restore the source byte for byte:
 
     slice    = output[offset : offset + length]
     slice    = slice[: length - appended]                 # 1. undo the added last newline
@@ -11,8 +11,8 @@ the output, which were left out or added, and how many records they hold, so tha
     original = dropped_prefix + slice + dropped_suffix    # 3.
 
 ``edits`` and ``newlines_stand_for`` are never both set. Edits are in ascending order and do
-not overlap; their offsets count in the slice as it stands in the output, so that undoing is
-one pass: copy up to the offset, leave out ``inserted`` bytes, put in ``original``, go on.
+not overlap. Their offsets are relative to the slice in the output, so undoing them takes one
+pass: copy up to the offset, skip ``inserted`` bytes, insert ``original``, continue.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from typing import NamedTuple, Protocol
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
 
-# Each takes about 100 bytes of memory, here and again where a manifest is written.
+# An edit takes about 100 bytes of memory, here and again where the manifest is written.
 MOST_EDITS = 400_000
 
 
 class Edit(NamedTuple):
-    """Bytes of the slice that stand for other bytes of the source.
+    """Bytes of the slice that replace other bytes of the source.
 
     Attributes:
-        offset: where they are in the slice.
-        inserted: how many they are.
-        original: what the source has in their place, perhaps nothing.
+        offset: where they begin in the slice.
+        inserted: how many there are.
+        original: the bytes of the source that they replace; may be empty.
     """
 
     offset: int
@@ -42,19 +42,20 @@ class Edit(NamedTuple):
 
 
 class Framed(NamedTuple):
-    """What became of one source; made for each, so of a kind that is made quickly.
+    """The result for one source. A NamedTuple, which is cheap to make: there is one per source.
 
     Attributes:
-        separator: bytes put into the output before the slice; no source owns them.
+        separator: bytes put into the output before the slice; they belong to no source.
         slice: the pieces of the source's slice of the output, in order.
-        records: records in the slice.
+        records: number of records in the slice.
         dropped_prefix: leading bytes of the source that are not in the slice (BOM, header
             line with its line end, CloudTrail's ``{"Records":[``).
         dropped_suffix: trailing bytes of the source that are not in the slice.
-        appended: bytes added at the end of the slice (a missing last newline: 1, else 0).
-        newlines_stand_for: when not None, every newline in the slice (but the appended one)
-            stands for these bytes of the source.
-        edits: where the slice differs from the source, when newlines_stand_for cannot say.
+        appended: number of bytes added at the end of the slice (1 for a missing last newline,
+            else 0).
+        newlines_stand_for: if not None, every newline in the slice except the appended one
+            replaces these bytes of the source.
+        edits: where the slice differs from the source, if newlines_stand_for cannot express it.
     """
 
     separator: bytes
@@ -68,21 +69,21 @@ class Framed(NamedTuple):
 
 
 class StreamFraming(Protocol):
-    """Framing of one source too large for memory, chunk by chunk."""
+    """Framing of one source that is too large for memory, chunk by chunk."""
 
     def feed(self, chunk: bytes) -> Iterable[bytes | memoryview]:
-        """Take the next plain bytes; return what goes into the output now (separator first).
+        """Take the next plain bytes; return what to write to the output now (separator first).
 
         Raises:
-            UnreadableSource: the source is not what its head promised.
+            UnreadableSource: the source is not what its first bytes showed.
         """
         ...
 
     def finish(self) -> Framed:
-        """End of the source. ``slice`` holds only the bytes not returned by feed yet.
+        """End the source. ``slice`` holds only the bytes that feed has not returned.
 
         Raises:
-            UnreadableSource: the source is not what its head promised.
+            UnreadableSource: the source is not what its first bytes showed.
         """
         ...
 
@@ -91,7 +92,7 @@ class Framer(Protocol):
     """Joins sources of one signature into one output."""
 
     def opening(self) -> bytes:
-        """Bytes the output starts with (a header line, CloudTrail's envelope)."""
+        """Return the bytes the output starts with (a header line, CloudTrail's envelope)."""
         ...
 
     def frame(self, content: bytes | memoryview) -> Framed:
@@ -103,16 +104,16 @@ class Framer(Protocol):
         ...
 
     def stream(self) -> StreamFraming | None:
-        """Start placing a source too large for memory; None if the format needs it whole."""
+        """Start a source too large for memory; None if the format needs it whole."""
         ...
 
     def closing(self) -> bytes:
-        """Bytes the output ends with."""
+        """Return the bytes the output ends with."""
         ...
 
 
 def refuse_many_edits(count: int) -> None:
-    """Raise UnreadableSource (TOO_LARGE) where one source would need too many edits."""
+    """Raise UnreadableSource (TOO_LARGE) if one source needs too many edits."""
     if count > MOST_EDITS:
         detail = f"giving it back would take more than {MOST_EDITS:,} edits"
         raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)

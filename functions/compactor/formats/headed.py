@@ -1,7 +1,7 @@
 """Sources that each start with a header (CSV, TSV, VPC flow, CloudFront).
 
-The output keeps the header once, at its start. The header of every source is left out of its
-slice, together with a BOM before it and the line end after it, and kept in the manifest.
+The output has the header once, at its start. Each source's header is dropped from its slice,
+together with a BOM before it and the line end after it, and kept in the manifest.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from compactor.formats.framing import Framed
 from compactor.formats.lines import BOM, PassingLines, frame_lines
 from compactor.formats.spec import malformed
 
-#: The first line, and what ends it.
+#: The first line and its line end.
 FIRST_LINE = re.compile(rb"([^\n]*)(\n|\Z)")
 
 
 def ended(found: re.Match[bytes] | None, *, complete: bool) -> bytes:
-    """The header found, if its line end (or the source's end) is in the head.
+    """Return the header found, if its line end (or the source's end) is in the head.
 
     Raises:
-        UnreadableSource: MALFORMED, it does not end there, or is too long.
+        UnreadableSource: MALFORMED, it does not end there or is too long.
     """
     if found is None or not (found[2] or complete):
         raise malformed("its header does not end within the first bytes read")
@@ -32,10 +32,10 @@ def ended(found: re.Match[bytes] | None, *, complete: bool) -> bytes:
 
 
 class HeadedFramer:
-    """Joins sources with one and the same header.
+    """Joins sources with the same header.
 
     Args:
-        header: as found by :func:`compactor.formats.detect.detect`: no BOM, no last line end.
+        header: as :func:`compactor.formats.detect.detect` returns it: no BOM, no last line end.
     """
 
     def __init__(self, header: bytes) -> None:
@@ -43,38 +43,38 @@ class HeadedFramer:
         self._with_newline = header + b"\n"
 
     def opening(self) -> bytes:
-        """The header line."""
+        """Return the header line."""
         return self._with_newline
 
     def frame(self, content: bytes | memoryview) -> Framed:
-        """Place one whole source; a header alone is a source of no records.
+        """Place one whole source. One that has only a header has no records.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one.
+            UnreadableSource: MALFORMED, it has another header.
         """
         prefix = self.prefix_of(content)
-        # A view cannot count.
+        # Views have no count().
         counted = content.count(b"\n", len(prefix)) if isinstance(content, bytes) else None
         return frame_lines(memoryview(content)[len(prefix) :], prefix, counted)
 
     def stream(self) -> HeadedStream:
-        """Place a source of any size."""
+        """Start a source of any size."""
         return HeadedStream(self)
 
     def closing(self) -> bytes:
-        """Empty."""
+        """Return nothing: these formats have no closing."""
         return b""
 
     @property
     def prefix_bytes(self) -> int:
-        """Length of the longest prefix that may have to be left out."""
+        """Length of the longest prefix that may be dropped."""
         return len(BOM) + len(self._header) + len(b"\r\n")
 
     def prefix_of(self, content: bytes | memoryview) -> bytes:
-        """BOM, header and line end of a source that starts with ``content`` (or is that).
+        """Return BOM, header and line end of a source that starts with ``content`` or is it.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one.
+            UnreadableSource: MALFORMED, it has another header.
         """
         if isinstance(content, bytes) and content.startswith(self._with_newline):
             return self._with_newline
@@ -94,7 +94,7 @@ class HeadedFramer:
 
 
 class HeadedStream:
-    """Headed framing chunk by chunk; the header may be longer than a chunk."""
+    """Frames a headed source chunk by chunk. The header may be longer than a chunk."""
 
     def __init__(self, framer: HeadedFramer) -> None:
         self._framer = framer
@@ -102,10 +102,10 @@ class HeadedStream:
         self._body = PassingLines()
 
     def feed(self, chunk: bytes) -> Iterable[bytes | memoryview]:
-        """Everything after the header goes through in one piece.
+        """Return everything after the header, each chunk in one piece.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one.
+            UnreadableSource: MALFORMED, it has another header.
         """
         if self._head is None:
             return self._body.feed(chunk)
@@ -115,10 +115,10 @@ class HeadedStream:
         return self._begin()
 
     def finish(self) -> Framed:
-        """The facts of the source, and what feed still held back.
+        """Return the result for the source, with the bytes that feed held back.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one.
+            UnreadableSource: MALFORMED, it has another header.
         """
         held = self._begin() if self._head is not None else ()
         return self._body.finish(held)

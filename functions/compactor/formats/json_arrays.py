@@ -1,9 +1,9 @@
-"""JSON arrays of objects, ``[{…},{…}]``, on one line or on many: spliced into one array.
+"""JSON arrays of objects, ``[{…},{…}]``, on one or many lines: spliced into one array.
 
 An element is a record. Arrays of anything else are left alone: an array of numbers, strings or
-arrays may be one record to its reader (a vector, a row, a matrix), and two of them joined another
-one. So are those whose first element says what the others mean, and JSON-LD, whose names for blank
-nodes hold within one document.
+arrays may be a single record to its reader (a vector, a row, a matrix), and two of them joined
+would be a different one. Also left alone are arrays whose first element defines the others, and
+JSON-LD, whose blank node names are valid only within one document.
 
 Source: RFC 8259, section 5; JSON-LD 1.1, section 9.
 """
@@ -34,7 +34,7 @@ class JsonArrayFramer:
     """Joins arrays into one array, or into lines of one record each.
 
     Args:
-        lines: write one record a line instead of one array.
+        lines: whether to write one record per line instead of one array.
     """
 
     def __init__(self, *, lines: bool) -> None:
@@ -42,15 +42,15 @@ class JsonArrayFramer:
         self._started = False
 
     def opening(self) -> bytes:
-        """The bracket before the first record."""
+        """Return the bracket before the first record."""
         return b"" if self._lines else b"["
 
     def frame(self, content: bytes | memoryview) -> Framed:
         """Place one whole source.
 
         Raises:
-            UnreadableSource: UNKNOWN_FORMAT, it is not one array of objects alone; OPEN_END, it
-                ends within one; TOO_LARGE, giving it back would take more than is kept.
+            UnreadableSource: UNKNOWN_FORMAT, it is not one array of only objects; OPEN_END, it
+                ends within one; TOO_LARGE, restoring it would take more edits than are kept.
         """
         content = bytes(content)
         if _BLANK.match(content):
@@ -70,16 +70,16 @@ class JsonArrayFramer:
         return spliced(content, start, end, records, first=first)
 
     def stream(self) -> None:
-        """The source is needed whole, to be proven."""
+        """Return None: the whole source is needed to prove it."""
         return
 
     def closing(self) -> bytes:
-        """The bracket after the last record."""
+        """Return the bracket after the last record."""
         return b"" if self._lines else b"]"
 
 
 def _brackets(content: bytes) -> tuple[int, int]:
-    """Where the bytes between the brackets start and end."""
+    """Return the start and end of the bytes between the brackets."""
     opening = _OPENING.match(content)
     end = len(content.rstrip(_BLANKS)) - 1
     if opening is None or end < opening.end() or content[end] != ord("]"):

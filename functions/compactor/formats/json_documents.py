@@ -1,7 +1,7 @@
-"""JSON objects on one line that are documents of their own: their readers take one to a file.
+"""JSON objects on one line that are documents: their readers expect one per file.
 
-An object on one line is a line of JSON lines, and is joined with others. These are known to be read
-otherwise, and are recognised by members that all of their kind have.
+An object on one line is usually a line of JSON lines and can be joined with others. The documents
+below are known to be read differently, and are recognised by members that all of their kind have.
 
 Sources: RFC 7946 (GeoJSON), the TopoJSON specification, the Jupyter notebook format, HTTP
 Archive 1.2, the OpenAPI Specification, CycloneDX, SPDX 2, SARIF 2.1.0, glTF 2.0, JSON-LD 1.1,
@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 Members = dict[str, msgspec.Raw]
-# Any of these stands in every such document; found in other objects, too, it proves nothing yet.
+# Every such document has one of these. Other objects may have them too, so it proves nothing yet.
 _MARKS = re.compile(
     rb'"(?:FeatureCollection|Topology|nbformat|entries|openapi|swagger|bomFormat|spdxVersion|runs'
     rb"|meshes|scenes|@graph|lockfileVersion|terraform_version|serial|format-version"
@@ -59,14 +59,14 @@ _KINDS = (
     ("an OCI image configuration", ("architecture", "os", "rootfs")),
 )
 _RESOURCE = re.compile(rb'"Type"[ \t]*:[ \t]*"(?:AWS|Custom|Alexa)::')
-# Records of what happens in a cluster: one follows the other.
+# Records of events in a cluster: these are logs.
 _KUBERNETES_LOGS = re.compile(r"Event|AdmissionReview")
-# What Avro's named types have beside their name.
+# The members that Avro's named types have besides their name.
 _AVRO = {"record": "fields", "error": "fields", "enum": "symbols", "fixed": "size"}
 _PACKAGE = ("dependencies", "devDependencies", "peerDependencies", "scripts")
-# Beside a name and a version; no log has them.
+# Besides a name and a version; no log has them.
 _PUBLISHED = frozenset({"private", "license", "engines", "exports", "repository"})
-# Actions of a commit of Delta's, each with members that it always has.
+# Actions of a Delta commit, each with members that it always has.
 _ACTIONS: Mapping[str, frozenset[str]] = {
     "commitInfo": frozenset({"operation"}),
     "protocol": frozenset({"minReaderVersion"}),
@@ -81,10 +81,10 @@ _ACTION = re.compile(rb'[ \t]*\{[ \t]*"(?:%b)"' % "|".join(_ACTIONS).encode())
 
 
 def document_in(text: bytes) -> str:
-    """What the one object of a source is, in words; empty where it may be a line among others.
+    """Return what document the one object of a source is; empty if it may be a line among others.
 
     Args:
-        text: one whole JSON object, perhaps with blanks around it.
+        text: one whole JSON object; blanks around it are allowed.
     """
     if _MARKS.search(text) is None:
         return ""
@@ -96,7 +96,7 @@ def document_in(text: bytes) -> str:
 
 
 def is_delta_action(line: bytes) -> bool:
-    """Whether a line is an action of a Delta table: those of one commit are an object together."""
+    """Return whether a line is an action of a Delta table. Those of one commit belong together."""
     if _ACTION.match(line) is None:
         return False
     (name, action), *others = (members_of(line) or {"": msgspec.Raw()}).items()
@@ -105,7 +105,7 @@ def is_delta_action(line: bytes) -> bool:
 
 
 def members_of(text: bytes) -> Members | None:
-    """The members of an object; None for what this decoder does not accept as one."""
+    """Return the members of an object; None if msgspec does not accept the text as one."""
     try:
         return _members.decode(text)
     except (msgspec.MsgspecError, RecursionError):
@@ -122,7 +122,7 @@ def _is_template(members: Members) -> bool:
 
 
 def _is_manifest(members: Members) -> bool:
-    """Whether it is a manifest of Kubernetes, and not one of its logs."""
+    """Return whether it is a Kubernetes manifest, and not an entry of a Kubernetes log."""
     if not members.keys() >= {"apiVersion", "kind"}:
         return False
     parts = members.keys() & {"metadata", "items", "spec", "data"}

@@ -1,4 +1,4 @@
-"""What starts with a brace or a bracket: lines of JSON, objects without lines, or neither."""
+"""Sources that start with a brace or a bracket: JSON lines, undelimited objects, or neither."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _recognise(look: Look) -> Detected | None:
     if not head.isascii():
         look.require_characters()
     if look.reading.single_byte:
-        # The decoder takes what is UTF-8, and that it is, was asked above.
+        # The decoder requires UTF-8, and require_characters has accepted the bytes.
         head = ascii_of(head, keep_nuls=False)
     looked_at = head if look.complete else head[: head.rfind(b"\n") + 1]
     if not (looked_at and are_json_lines(looked_at)):
@@ -61,7 +61,11 @@ def _refuse_document(lines: bytes) -> None:
 
 
 def _refuse_lone_cr(lines: bytes) -> None:
-    """CR is a blank to JSON and ends a line to Hadoop's readers; the last one is distinguished."""
+    """Raise UnreadableSource (UNKNOWN_FORMAT) for a CR that is not before a line break.
+
+    JSON treats CR as a blank, but to Hadoop's readers it ends a line. A CR at the very end is left
+    to the check of ends.
+    """
     if b"\r" not in lines:
         return
     whole = lines.removesuffix(b"\r")
@@ -70,11 +74,11 @@ def _refuse_lone_cr(lines: bytes) -> None:
 
 
 def no_lines(head: bytes, *, complete: bool) -> UnreadableSource:
-    """Why something that begins with a brace is of no format.
+    """Return the error that says why a source that begins with a brace has no format.
 
     Args:
         head: its first bytes, or all.
-        complete: ``head`` is all.
+        complete: whether ``head`` is the whole source.
     """
     if not head.isascii():
         head = ascii_of(head, keep_nuls=False)
@@ -98,7 +102,7 @@ def no_lines(head: bytes, *, complete: bool) -> UnreadableSource:
 
 
 def refuse_other_json(head: bytes) -> None:
-    """Raise UnreadableSource (UNKNOWN_FORMAT) for JSON that is no object, by its first bytes."""
+    """Raise UnreadableSource (UNKNOWN_FORMAT) for other JSON than objects, by its first bytes."""
     seen = ""
     if head[0] == _RECORD_SEPARATOR:
         seen = "it is a JSON text sequence (RFC 7464)"
@@ -109,7 +113,7 @@ def refuse_other_json(head: bytes) -> None:
 
 
 def refuse_open_line(tail: bytes) -> None:
-    """Raise UnreadableSource (OPEN_END) where the last line is JSON that is still open.
+    """Raise UnreadableSource (OPEN_END) if the last line is JSON that is still open.
 
     Args:
         tail: the end of a source of JSON lines, or all of it.
@@ -123,7 +127,7 @@ def refuse_open_line(tail: bytes) -> None:
 
 
 class ObjectsWatch:
-    """Proves every line that passes."""
+    """Proves every line of a streamed source to be an object."""
 
     any_encoding = False
 
@@ -132,10 +136,10 @@ class ObjectsWatch:
         self._objects = PassingJsonLines()
 
     def feed(self, chunk: bytes, before: bytes) -> None:
-        """Look at the next plain bytes.
+        """Check the next plain bytes.
 
         Raises:
-            UnreadableSource: UNKNOWN_FORMAT, a line is no whole object.
+            UnreadableSource: UNKNOWN_FORMAT, a line is not one whole object.
         """
         text = chunk if before else chunk.removeprefix(BOM)
         if not text.isascii():
@@ -144,7 +148,7 @@ class ObjectsWatch:
             raise refused(QuarantineReason.UNKNOWN_FORMAT, _ODD_LINE, self._head)
 
     def finish(self, tail: bytes) -> None:
-        """Look at the last line.
+        """Check the last line.
 
         Raises:
             UnreadableSource: OPEN_END, UNKNOWN_FORMAT.
@@ -156,7 +160,7 @@ class ObjectsWatch:
 
 
 class LastLineWatch:
-    """Looks at the last line alone, where the caller says what the others are."""
+    """Checks only the last line, for sources that the caller declares to be JSON lines."""
 
     any_encoding = True
 
@@ -164,11 +168,11 @@ class LastLineWatch:
         self._last_line = PassingLastLine()
 
     def feed(self, chunk: bytes, before: bytes) -> None:
-        """Look at the next plain bytes."""
+        """Take the next plain bytes."""
         self._last_line.feed(chunk)
 
     def finish(self, tail: bytes) -> None:
-        """Look at the end.
+        """Check the end.
 
         Raises:
             UnreadableSource: OPEN_END.

@@ -1,12 +1,13 @@
-"""Whether bytes are JSON lines, one whole object a line, proven by a decoder that builds nothing.
+"""Proves that bytes are JSON lines, one whole object per line, with a decoder that builds nothing.
 
-Most are recognised as one array, with a comma for each line break: objects without one between
-them make it invalid, and with one within an object there are fewer objects than lines.
+Most are recognised by decoding them as one array, with a comma in place of each line break. A
+missing line break between objects makes the array invalid, and one within an object leaves fewer
+objects than lines.
 
-Else the decoder reads objects one after the other wherever line breaks stand, so that they are
-counted, too. Within valid JSON no string holds a raw newline, and a ``}`` before a line break
-and a ``{`` after it can only be the end of one object and the start of the next: when there
-are as many of those as line breaks, and one less than objects, every line is an object.
+Otherwise the decoder reads consecutive objects, wherever line breaks are, and counts them. Within
+valid JSON no string holds a raw newline, and a ``}`` before a line break with a ``{`` after it can
+only be the end of one object and the start of the next. If there are as many of those as line
+breaks, and one less than objects, every line is an object.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ _PROVEN_PIECE = 1 << 20
 _LONGEST_LINE = 64 << 20
 _BLANK_LINES = re.compile(rb"\n[ \t\r\n]+")
 _BLANK_ENDS = re.compile(rb"\}[ \t\r]+\n")
-# Valid to most readers of JSON and not to msgspec: an escape for half a UTF-16 pair (RFC 8259,
-# section 8.2), and what Python and JavaScript's older libraries write for floats.
+# Most JSON readers accept these, but not msgspec: an escape for half a UTF-16 pair (RFC 8259,
+# section 8.2), and the floats that Python and old JavaScript libraries write.
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _NO_NUMBER = re.compile(rb"(?<=[:\[, ])(?:NaN|-?Infinity)(?=[ ,\]}])")
 _STRINGS = re.compile(rb'"[^"]*"')
@@ -40,7 +41,7 @@ _any_value = msgspec.json.Decoder(msgspec.Raw)
 
 
 def is_value(text: bytes) -> bool:
-    """Whether the text is one whole JSON value of any kind."""
+    """Return whether a text is one whole JSON value of any type."""
     try:
         _any_value.decode(text)
     except (msgspec.MsgspecError, RecursionError):
@@ -49,19 +50,19 @@ def is_value(text: bytes) -> bool:
 
 
 def is_object(text: bytes) -> bool:
-    """Whether the text is one whole JSON object, with blanks around it or not."""
+    """Return whether a text is one whole JSON object; blanks around it are allowed."""
     return _decodes(text, lines=False) is not None
 
 
 def are_json_lines(content: bytes) -> bool:
-    """Whether every line that is not blank is one whole object."""
+    """Return whether every line that is not blank is one whole object."""
     if len(content) <= _PROVEN_PIECE:
         return _are_lines(content)
     return all(_are_lines(piece) for piece in _whole_lines(content))
 
 
 def _whole_lines(content: bytes) -> Iterator[bytes]:
-    """Successive pieces of about a MiB, each of whole lines."""
+    """Yield successive pieces of about a MiB, each of whole lines."""
     at = 0
     while at < len(content):
         end = content.find(b"\n", min(at + _PROVEN_PIECE, len(content)))
@@ -75,7 +76,7 @@ def _are_lines(content: bytes) -> bool:
 
 
 def _are_plain_lines(content: bytes) -> bool:
-    """Whether every line is one whole object, none is blank, and the decoder takes all of them."""
+    """Return whether every line is one whole object that msgspec accepts, and none is blank."""
     text = content.removesuffix(b"\n")
     try:
         objects = _many_objects.decode(b"[%b]" % text.replace(b"\n", b","))
@@ -101,14 +102,14 @@ def _are_any_lines(content: bytes) -> bool:
 
 
 def _decodes(text: bytes, *, lines: bool) -> int | None:
-    """How many objects the text is; None when it is anything else."""
+    """Return the number of objects in a text; None if it is anything else."""
     decode = _decode_lines if lines else _decode_one
     try:
         return decode(text)
     except RecursionError:
         return None
     except msgspec.MsgspecError as error:
-        # Nothing that is put in another way below ends an object.
+        # No replacement below ends an object, so it cannot fix trailing characters.
         changed = text if "trailing characters" in str(error) else _as_msgspec_reads(text)
     if changed == text:
         return None
@@ -119,7 +120,7 @@ def _decodes(text: bytes, *, lines: bool) -> int | None:
 
 
 def _as_msgspec_reads(text: bytes) -> bytes:
-    """The text with what is JSON to others, and not to msgspec, put in another way."""
+    """Return a text with JSON that only other readers accept replaced for msgspec."""
     if b"\\u" in text:
         text = _HALF_CHARACTER.sub(rb"\\u0020", text)
     return _NO_NUMBER.sub(b"0", text) if b"NaN" in text or b"Infinity" in text else text
@@ -135,7 +136,7 @@ def _decode_one(text: bytes) -> int:
 
 
 def lines_of(content: bytes) -> Iterator[bytes]:
-    """The lines that are not blank, without the blanks around them."""
+    """Yield the lines that are not blank, without the blanks around them."""
     at = 0
     while at < len(content):
         end = content.find(b"\n", at)
@@ -147,7 +148,7 @@ def lines_of(content: bytes) -> Iterator[bytes]:
 
 
 def open_state(text: bytes) -> str:
-    """What JSON is still open at the end of the text: a string, an object, an array or nothing."""
+    """Return what JSON is open at the end: a string, an object or an array; empty for nothing."""
     clean = text.replace(b"\\\\", b"__").replace(b'\\"', b"__") if b"\\" in text else text
     if clean.count(b'"') % 2:
         return "a JSON string"
@@ -158,7 +159,7 @@ def open_state(text: bytes) -> str:
 
 
 class PassingLastLine:
-    """What JSON is open in the last line of a source that passes in chunks."""
+    """Tracks what JSON is open in the last line of a source, chunk by chunk."""
 
     def __init__(self) -> None:
         self._ended = False
@@ -170,7 +171,7 @@ class PassingLastLine:
         self._braces = self._brackets = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Look at the next bytes; blanks after the last line end nothing."""
+        """Take the next bytes. Blanks after the last line do not start another one."""
         text = chunk.rstrip(_BLANKS)
         if text:
             start = text.rfind(b"\n") + 1
@@ -196,7 +197,7 @@ class PassingLastLine:
         self._brackets += bare.count(b"[") - bare.count(b"]")
 
     def open_state(self) -> str:
-        """A string, an object, an array or nothing, as :func:`open_state` says it."""
+        """Return what is open, in the words of :func:`open_state`."""
         if self._in_string:
             return "a JSON string"
         if self._braces > 0:
@@ -205,13 +206,13 @@ class PassingLastLine:
 
 
 class PassingJsonLines:
-    """The proof for a source that passes in chunks."""
+    """Proves a source to be JSON lines, chunk by chunk."""
 
     def __init__(self) -> None:
         self._held = bytearray()
 
     def feed(self, chunk: bytes | memoryview) -> bool:
-        """Whether all lines that ended so far are objects."""
+        """Take the next bytes; return whether all lines that have ended are objects."""
         if len(self._held) > _LONGEST_LINE:
             return False
         self._held += chunk
@@ -223,5 +224,5 @@ class PassingJsonLines:
         return are_json_lines(lines)
 
     def last(self) -> bytes:
-        """The line after the last newline."""
+        """Return the line after the last newline."""
         return bytes(self._held)

@@ -1,4 +1,4 @@
-"""All formats, in the order in which they are tried: a new one is a file and a line here."""
+"""All formats, in the order in which they are tried. A new format is a file and a line here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from compactor.formats.spec import FormatSpec, Recognise
 from compactor.model import Format
 
 SPECS: tuple[FormatSpec, ...] = (
-    # Before CloudTrail, whose documents begin alike and have one field.
+    # Before CloudTrail, whose documents begin alike but have one field.
     listed.SPEC,
     cloudtrail.SPEC,
     json_lines.SPEC,
@@ -31,7 +31,7 @@ SPECS: tuple[FormatSpec, ...] = (
     separated_values.CSV,
     separated_values.TSV,
     json_arrays.SPEC,
-    # Last of those that are asked: what nothing else is may be lines.
+    # Tried last: what no other format accepts may be lines.
     text.SPEC,
     parquet.SPEC,
 )
@@ -39,15 +39,15 @@ _OF: Mapping[Format, FormatSpec] = MappingProxyType({spec.format: spec for spec 
 
 
 def spec_of(format: Format) -> FormatSpec:
-    """What is known of a format."""
+    """Return the description of a format."""
     return _OF[format]
 
 
 def _asked(first: bytes) -> tuple[Recognise, ...]:
-    # What begins with a brace is JSON or nothing.
+    # Sources that begin with a brace are only tried as JSON.
     begins = (first,) if first == b"{" else (b"", first)
     return tuple(one.recognise for one in SPECS if one.recognise and one.begins in begins)
 
 
-#: What is asked of a source, in order, by its first byte that is no blank.
+#: The formats to try, in order, by the first byte of a source that is not blank.
 BY_FIRST_BYTE = tuple(_asked(bytes([byte])) for byte in range(256))

@@ -1,12 +1,12 @@
-"""Documents with one list of records and fields of their own beside it: spliced where those agree.
+"""Documents with one list of records and other fields beside it: spliced if those fields agree.
 
-The fields beside the list are part of the signature, so that only sources in which they are equal,
-value by value and in the same order, share an output; it has them once. Which fields may stand
-there is known for each list: any other would be lost or would speak of one delivery alone, and
-leaves its document alone, with its name. The whole source must be at hand to decide.
+The fields beside the list are part of the signature, so only sources in which they are equal, value
+by value and in the same order, share an output, which has them once. The fields that may be there
+are known for each list. Any other field would be lost, or would describe one delivery only, so a
+document that has one is left alone and the field is named. The decision needs the whole source.
 
-A document on one line is a line of JSON lines, whose readers take any fields; but for one that
-begins with ``Records``, which no writer writes line by line.
+A document on one line is a line of JSON lines, whose readers accept any fields. The exception is
+one that begins with ``Records``, which no writer writes line by line.
 
 Sources: AWS Config, delivery of configuration items (``configurationItems``); Kinesis Data Streams
 API, GetRecords (``Records``); CloudWatch Logs, subscription filters (``logEvents``); Security Hub
@@ -29,7 +29,7 @@ from compactor.formats.spec import Detected, FormatSpec, Look, malformed
 from compactor.formats.splicing import proven, refuse_blanks, spliced, without_records
 from compactor.model import Format, QuarantineReason
 
-#: Of each list, the fields that may stand beside it.
+#: By list, the fields that may be beside it.
 _FIELDS: dict[bytes, frozenset[bytes]] = {
     b"configurationItems": frozenset({b"fileVersion"}),
     b"Records": frozenset({b"MillisBehindLatest"}),
@@ -40,7 +40,7 @@ _FIELDS: dict[bytes, frozenset[bytes]] = {
     b"findings": frozenset(),
 }
 _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*\Z")
-# How none of JSON lines begins: what stands on many lines, or is a document of Records.
+# JSON lines never begin like this: a document on several lines, or one of Records.
 _BEGINS = re.compile(rb'[ \t\r\n]*\{(?:[ \t\r]*\n|[ \t]*"Records")')
 _ENDS_WITH_LIST = re.compile(rb"\][ \t\r\n]*\}[ \t\r\n]*\Z")
 _END_BYTES = 256
@@ -67,7 +67,7 @@ class _Document(NamedTuple):
     """One document.
 
     Attributes:
-        start, end: of what stands between the brackets of its list.
+        start, end: of the bytes between the brackets of its list.
         header: the document without blanks and records.
     """
 
@@ -77,7 +77,7 @@ class _Document(NamedTuple):
 
 
 def _parsed(content: bytes) -> _Document | None:
-    """The parts of a document; None for what is no document with a known list.
+    """Return the parts of a document; None if it is not a document with a known list.
 
     Raises:
         UnreadableSource: UNKNOWN_FORMAT, there is another field beside the list.
@@ -116,7 +116,7 @@ def _decoded(content: bytes) -> dict[str, msgspec.Raw]:
     try:
         return _members.decode(content)
     except msgspec.MsgspecError:
-        # Valid JSON, but not to msgspec; of equal length.
+        # Valid JSON that msgspec rejects. The replacement has the same length.
         return _members.decode(_HALF_CHARACTER.sub(rb"\\u0020", content))
 
 
@@ -124,7 +124,7 @@ class ListFramer:
     """Joins documents whose fields beside the list are equal.
 
     Args:
-        header: a document without blanks and records, as it is found for each source.
+        header: a document without blanks and records, as found for each source.
     """
 
     def __init__(self, header: bytes) -> None:
@@ -135,14 +135,14 @@ class ListFramer:
         self._started = False
 
     def opening(self) -> bytes:
-        """The fields before the list, and its bracket."""
+        """Return the fields before the list, and its opening bracket."""
         return self._opening
 
     def frame(self, content: bytes | memoryview) -> Framed:
         """Place one whole source.
 
         Raises:
-            UnreadableSource: MALFORMED, it is no such document, or its records are no objects;
+            UnreadableSource: MALFORMED, it is not such a document, or a record is not an object;
                 UNKNOWN_FORMAT, it has another field; OPEN_END, TOO_LARGE.
         """
         content = bytes(content)
@@ -151,7 +151,7 @@ class ListFramer:
         found = _parsed(content)
         if found is None or found.header != self._header:
             raise malformed("its fields are not those that its first bytes showed")
-        # Fields and blanks around the list are given back from the manifest.
+        # The manifest keeps the fields and blanks around the list.
         refuse_blanks(found.start + len(content) - found.end)
         records, _ = proven(content, found.start, found.end)
         if not records:
@@ -160,30 +160,30 @@ class ListFramer:
         return spliced(content, found.start, found.end, records, first=first)
 
     def stream(self) -> None:
-        """The source is needed whole, to be proven."""
+        """Return None: the whole source is needed to prove it."""
         return
 
     def closing(self) -> bytes:
-        """The bracket after the list, and the fields after it."""
+        """Return the closing bracket of the list, and the fields after it."""
         return self._closing
 
 
 def _recognise(look: Look) -> Detected | None:
     head = look.head
     if head[:2] == b'{"' and (head[2:3] != b"R" or head.endswith(b"]}")):
-        # Most JSON: another field stands first, or Records and nothing else.
+        # Most JSON sources: they begin with another field, or have only Records.
         return None
     if not look.complete or "_CloudTrail_" in look.key or not _BEGINS.match(head):
         return None
     records = OPENING.match(head) is not None
     if records and _ENDS_WITH_LIST.search(head[-_END_BYTES:]):
-        # Records and nothing else, as CloudTrail's documents are.
+        # Only Records, as in CloudTrail's documents.
         return None
     try:
         found = _parsed(head)
     except UnreadableSource:
         if records:
-            # CloudTrail's framer refuses it.
+            # Left to CloudTrail's framer, which refuses it.
             return None
         raise
     if found is None or found.header == b'{"Records":[]}':

@@ -1,7 +1,7 @@
-r"""First lines that show a log by themselves, and ends of logs that are open.
+r"""First lines that identify a log by themselves, and logs with an open end.
 
-A line that begins with a point in time, or has the structure of an access log, is the header of
-nothing: such sources are text whatever they are called and however other sources begin.
+A line that begins with a time, or has the structure of an access log, is never a header: such
+sources are text, whatever their names and however other sources begin.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from compactor.model import QuarantineReason
 
 
 class Form(StrEnum):
-    """What shows that a first line is a log's."""
+    """What identifies a first line as that of a log."""
 
     STRUCTURED = "structured"
     """Blanks, brackets and quotes of an access log, in which clients' bytes stand as they came."""
@@ -26,9 +26,9 @@ class Form(StrEnum):
 
 _MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _WEEKDAY = rb"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
-# An empty alternative takes less time than to repeat a group once at most.
+# An empty alternative is faster than an optional group.
 _CLOCK = rb"[0-2]\d:[0-5]\d:[0-6]\d(?:\.\d{1,9}+|,\d{3}(?:\d{3})?|)"
-# It comes first here: what follows a time is rather a word than a zone.
+# The empty one is first: a time is more often followed by a word than by a zone.
 _ZONE = rb"(?:| ?(?:Z|[A-Z]{3,4}|[+-]\d\d:?\d\d)(?![A-Za-z0-9:]))"
 _ISO = rb"\d{4}-[01]\d-[0-3]\d[Tt \t]" + _CLOCK + _ZONE
 _SLASHED = rb"\d{4}/[01]\d/[0-3]\d[ T]" + _CLOCK + _ZONE
@@ -46,7 +46,7 @@ _AFTER = rb"(?=[ \t\]|>])"
 _STRUCTURED = (
     # Common and combined log format (Apache, nginx, Traefik, S3 server access logs).
     rb"""[^\[\n"#<{}]{3,300}+\[""" + _CLF + rb"\] ",
-    # Elastic load balancing: type and time; the classic one has the time alone.
+    # Elastic load balancing: type and time; the classic one has only the time.
     rb"(?:https?|h2|grpcs?|wss?|tls|tcp|udp)(?: \d\.\d)? \d{4}-\d\d-\d\dT" + _CLOCK + rb"Z? ",
     rb"\d{4}-\d\d-\d\dT" + _CLOCK + rb"""Z [^ "\n]+ [^ "\n]+:\d+ (?:[^ "\n]+:\d+|-) -?\d""",
 )
@@ -54,7 +54,7 @@ _DATED = (
     rb"(?:%s)%s" % (_NUMERIC, _AFTER),
     rb"(?:%s)[ :]" % _NAMED,
     rb"\[(?:%s|%s|%s)[^\]\n]{0,40}\]" % (_NUMERIC, _NAMED, _CLF),
-    # A priority of syslog, and the version of RFC 5424.
+    # A syslog priority, and the version of RFC 5424.
     rb"<\d{1,3}>(?:\d{1,2} )?(?:%s|%s)[ :]" % (_ISO, _SYSLOG),
     # MySQL's slow queries; auditd; LTSV; CEF and LEEF; VPC flow records without their header;
     # AWS Lambda.
@@ -66,7 +66,7 @@ _DATED = (
     rb"(?:START|END|REPORT) RequestId: [0-9a-f]{8}-|INIT_START Runtime",
 )
 _LOOKED_AT_FOR_DATES = 16 << 10
-# A quote after one of these opens a field to those who read fields.
+# Readers that split fields take a quote after one of these as the start of a field.
 _DELIMITERS = (b",", b";", b"\t", b"|")
 _ESCAPED = re.compile(rb"\\.", re.DOTALL)
 
@@ -85,23 +85,23 @@ def _dated() -> re.Pattern[bytes]:
 
 
 def begins_within_entry(head: bytes) -> bool:
-    """Whether entries begin with a date, and the first line, which has none, goes on from one."""
+    """Return whether the first line, without a date, continues an entry: others have a date."""
     start = head.lstrip(b"\r\n")
     return start[:1] in b" \t" or _dated().search(head, 0, _LOOKED_AT_FOR_DATES) is not None
 
 
 def form_of(head: bytes) -> Form | None:
-    """What shows that the first line is a log's, given ASCII; None where nothing does."""
+    """Return what identifies the first line as a log's, given ASCII; None if nothing does."""
     found = _forms().match(head)
     return None if found is None else Form(found.lastgroup or "")
 
 
 def refuse_open_quote(content: bytes, *, structured: bool) -> None:
-    """Raise UnreadableSource (OPEN_QUOTE) where a field in quotes is open at the end.
+    """Raise UnreadableSource (OPEN_QUOTE) if a quoted field is open at the end.
 
     Args:
-        content: the whole source, or its end from the start of a line on.
-        structured: its fields are delimited by blanks, and read line by line.
+        content: the whole source, or its end from the start of a line.
+        structured: whether its fields are delimited by blanks and read line by line.
     """
     if b'"' not in content:
         return

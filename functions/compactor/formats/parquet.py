@@ -1,4 +1,4 @@
-"""Parquet: rows already, merged by Spark where the caller says so, and never recognised as text."""
+"""Parquet: already rows, merged by Spark if the caller declares it; never detected as text."""
 
 from __future__ import annotations
 

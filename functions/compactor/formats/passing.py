@@ -1,4 +1,4 @@
-"""What is asked of a source too large for memory while it passes: to stay what it began as."""
+"""Checks that a source too large for memory stays in the format of its first bytes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class PassingCheck:
     """The checks of one source, chunk by chunk.
 
     Args:
-        format: what its first bytes showed, or the caller insists on.
-        header: its header, where the format has one.
-        forced: the caller insists, so that only its end is asked for.
-        reading: what the caller takes for characters.
+        format: the format of its first bytes, or the one that the caller insists on.
+        header: its header, if the format has one.
+        forced: whether the caller insists on the format; then only the end is checked.
+        reading: which bytes the caller accepts as text.
     """
 
     def __init__(
@@ -36,10 +36,10 @@ class PassingCheck:
         self._characters = characters.PassingCharacters()
 
     def feed(self, chunk: bytes) -> None:
-        """Look at the next plain bytes.
+        """Check the next plain bytes.
 
         Raises:
-            UnreadableSource: they are not of the format that the first ones showed.
+            UnreadableSource: they do not fit the format of the first bytes.
         """
         if not self._head:
             self._begin(chunk)
@@ -50,10 +50,10 @@ class PassingCheck:
         self._tail = (self._tail + chunk)[-_TAIL_BYTES:]
 
     def finish(self) -> None:
-        """Look at the end.
+        """Check the end of the source.
 
         Raises:
-            UnreadableSource: OPEN_END, OPEN_QUOTE, or the last lines are of another kind.
+            UnreadableSource: OPEN_END, OPEN_QUOTE, or the last lines do not fit the format.
         """
         if self._tail:
             # The last line may begin before the tail.

@@ -1,4 +1,4 @@
-"""What is said of a source that is left alone: what was seen, its first bytes, what decides it."""
+"""The error for a source that is left alone: what was seen, its first bytes, the remedy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _REMEDIES = {
 def refused(
     reason: QuarantineReason, seen: str, head: bytes, remedy: str | None = None
 ) -> UnreadableSource:
-    """The error for a source that is not certain.
+    """Return the error for a source whose format is not certain.
 
     Args:
-        reason: under which it is counted.
-        seen: what the bytes show, for a person.
-        head: its first bytes.
-        remedy: the setting that would decide it; by default that of the reason, if it has one.
+        reason: the reason it is counted under.
+        seen: what the bytes show, for the operator.
+        head: the first bytes of the source.
+        remedy: the setting that would decide; by default that of the reason, if it has one.
     """
     way = _REMEDIES.get(reason, "") if remedy is None else remedy
     parts = (seen, f"it starts with {shown_bytes(head)}", way)

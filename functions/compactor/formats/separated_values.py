@@ -1,8 +1,8 @@
-"""CSV and TSV: sources that are framed as lines, below a header or not, and checked to their ends.
+"""CSV and TSV: framed as lines, with or without a header, and checked to their ends.
 
-A record that is open at the end of a source would continue in the next one. A header that occurs
-again among the records is perhaps a record. Line ends stay what they are, those that are added
-included: readers refuse a header that ends in LF above records that end in CRLF.
+A record left open at the end of a source would continue in the next one. A header that is repeated
+among the records may be a record. Line ends are kept, and added ones match: readers refuse a header
+that ends in LF above records that end in CRLF.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class ColumnsFramer:
         self._format = signature.format
         header = signature.header
         self._inner: Framer = HeadedFramer(header) if header else LineFramer()
-        # Of every source, where all begin alike.
+        # The same for every source if there is a header, since all begin with it.
         self._delimiters = self.delimiters(header) if header else None
 
     def opening(self) -> bytes:
-        """The header line, if there is one."""
+        """Return the header line; empty if there is no header."""
         return self.begin.header + self.begin.header_end if self.begin.header else b""
 
     def frame(self, content: bytes | memoryview) -> Framed:
         """Place one whole source.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one; AMBIGUOUS_HEADER, it occurs
-                again among the records; OPEN_QUOTE, OPEN_END.
+            UnreadableSource: MALFORMED, it has another header; AMBIGUOUS_HEADER, the header is
+                repeated among the records; OPEN_QUOTE, OPEN_END.
         """
         framed = self._inner.frame(content)
         whole = bytes(content)
@@ -52,7 +52,7 @@ class ColumnsFramer:
         start = len(framed.dropped_prefix)
         watch = self.watch()
         if watch is not None and start > len(self.begin.header):
-            # The last byte of what was dropped is the newline before the first row.
+            # The last dropped byte is the newline before the first row.
             watch.look(whole, start - 1, last=True)
             watch.refuse()
         counter = RecordCounter(self.begin.delimiter)
@@ -61,30 +61,30 @@ class ColumnsFramer:
         return self.placed(framed, counter.records)
 
     def placed(self, framed: Framed, records: int) -> Framed:
-        """What lines became of a source, with its records and the line end that it lacked."""
+        """Return framed lines with the number of records and the right added line end."""
         if framed.appended and self.begin.header_end == b"\r\n" and not self.begin.mixed:
             pieces = (*framed.slice[:-1], b"\r\n")
             return framed._replace(records=records, slice=pieces, appended=2)
         return framed._replace(records=records)
 
     def stream(self) -> ColumnsStream:
-        """Place a source of any size."""
+        """Start a source of any size."""
         inner = self._inner.stream()
         if inner is None:
             raise AssertionError("lines are streamed")
         return ColumnsStream(self, inner)
 
     def closing(self) -> bytes:
-        """Empty."""
+        """Return nothing: these formats have no closing."""
         return b""
 
     def delimiters(self, text: bytes) -> tuple[bytes, ...]:
-        """Delimiters with which a source that begins so may be read."""
+        """Return the delimiters that a reader may use for a source that begins with this text."""
         end = text.find(b"\n")
         return delimiters_of(text if end < 0 else text[:end], self._format)
 
     def watch(self) -> HeaderWatch | None:
-        """Looks for the header among the records of one source; None where a setting decided."""
+        """Return a search for the header among the records; None if a setting decided about it."""
         begin = self.begin
         return HeaderWatch(begin.header) if begin.header and begin.columns else None
 
@@ -100,7 +100,7 @@ class ColumnsFramer:
 
 
 class HeaderWatch:
-    """Whether the header occurs among the records, too: a line that is equal to it."""
+    """Searches the records of a source for a line equal to the header."""
 
     def __init__(self, header: bytes) -> None:
         self.found = False
@@ -109,7 +109,7 @@ class HeaderWatch:
         self._held = b""
 
     def look(self, data: bytes, start: int = 0, *, last: bool = False) -> None:
-        """Look at a stretch of records, from the newline before them."""
+        """Search a stretch of records that starts with the newline before them."""
         at = data.find(self._line, start)
         while at >= 0 and not self.found:
             after = data[at + len(self._line) : at + len(self._line) + 1]
@@ -117,25 +117,29 @@ class HeaderWatch:
             at = data.find(self._line, at + 1)
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Search the next bytes."""
         window = self._held + data
         self.look(window)
-        # What may begin here is as long as the line and what ends it.
+        # A match that begins here may be as long as the line and its line end.
         self._held = window[-len(self._line) :]
 
     def finish(self) -> None:
-        """No bytes follow."""
+        """End the source.
+
+        Raises:
+            UnreadableSource: AMBIGUOUS_HEADER, the header was found.
+        """
         self.look(self._held, last=True)
         self.refuse()
 
     def refuse(self) -> None:
-        """Raise UnreadableSource (AMBIGUOUS_HEADER) where it was found."""
+        """Raise UnreadableSource (AMBIGUOUS_HEADER) if the header was found."""
         if self.found:
             raise ambiguous("its header occurs again among its records", self._header)
 
 
 class ColumnsStream:
-    """One source chunk by chunk."""
+    """Frames one source chunk by chunk."""
 
     def __init__(self, framer: ColumnsFramer, inner: StreamFraming) -> None:
         self._framer = framer
@@ -151,7 +155,7 @@ class ColumnsStream:
         """Take the next plain bytes.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one.
+            UnreadableSource: MALFORMED, it has another header.
         """
         self._scan(chunk)
         pieces = tuple(self._inner.feed(chunk))
@@ -159,11 +163,11 @@ class ColumnsStream:
         return pieces
 
     def finish(self) -> Framed:
-        """End of the source.
+        """End the source.
 
         Raises:
-            UnreadableSource: MALFORMED, the header is another one, or other line ends follow;
-                AMBIGUOUS_HEADER, it occurs again; OPEN_QUOTE, OPEN_END.
+            UnreadableSource: MALFORMED, it has another header, or its line ends change;
+                AMBIGUOUS_HEADER, the header is repeated; OPEN_QUOTE, OPEN_END.
         """
         framed = self._inner.finish()
         self._look(framed.slice[:-1] if framed.appended else framed.slice)
@@ -183,7 +187,7 @@ class ColumnsStream:
         for piece in pieces:
             self._counter.feed(piece)
             if self._watch is not None:
-                # The newline that ends the header was left out.
+                # The framer dropped the newline that ends the header.
                 self._watch.feed(bytes(piece) if self._rows else b"\n" + bytes(piece))
                 self._rows = True
 
@@ -227,7 +231,7 @@ def _open(reason: QuarantineReason, seen: str, text: bytes) -> UnreadableSource:
 
 
 def _format_by_name(key: str) -> Format | None:
-    """No bytes prove CSV: its readers go by the name, too."""
+    """Return CSV or TSV by name: no bytes prove CSV, and its readers go by the name, too."""
     name = key.lower()
     if name.endswith(".csv"):
         return Format.CSV
@@ -257,7 +261,7 @@ def _declared(format: Format, look: Look) -> Detected:
     return make(format, begin.header, begin.dialect)
 
 
-# Sources of one kind begin alike.
+# Cached: sources of one kind begin alike.
 _detected = lru_cache(64)(Detected)
 
 

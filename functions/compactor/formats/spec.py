@@ -1,8 +1,8 @@
-"""What the project knows of a format: one :class:`FormatSpec` for each, in the format's own file.
+"""The description of a format: one :class:`FormatSpec` for each, in the format's own file.
 
-Everything that differs between formats is asked of it: how a source is recognised, framed, watched
-while it passes and checked at its end, what an output is called, and what may be done with its
-sources. ``known_formats`` has all of them, in the order in which they are tried.
+It holds everything that differs between formats: how a source is recognised, framed, checked while
+it is streamed and at its end, how an output is named, and what may be done with its sources.
+``known_formats`` lists all of them, in the order in which they are tried.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from compactor.model import Compression, Format, QuarantineReason, Signature
 
 _SHORT_HEADER = 4 << 10
 
-#: What is decided for the data set of a key, and a shape: delimiter, number of columns.
+#: Returns the decision for the data set of a key and a shape: delimiter, number of columns.
 Decide = Callable[[str, bytes, int], Decision]
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """A source's format and, where the format has one, its header (no BOM, no last line end).
+    """A source's format and, if the format has one, its header (no BOM, no last line end).
 
     Attributes:
         dialect: of CSV and TSV, see :class:`compactor.formats.first_record.Begin`.
-        compared: its first line is held against those of other sources (``outputs.neighbours``).
+        compared: whether its first line is compared with those of other sources
+            (``outputs.neighbours``).
     """
 
     format: Format
@@ -40,7 +41,7 @@ class Detected:
     compared: bool = field(default=False, compare=False)
 
     def signature(self, compression: Compression) -> Signature:
-        """What must be equal for two sources to share an output."""
+        """Return what two sources must have in common to share an output."""
         make = _signature if len(self.header) <= _SHORT_HEADER else Signature
         return make(self.format, compression, self.header, self.dialect)
 
@@ -49,20 +50,20 @@ class Detected:
 def _signature(
     format: Format, compression: Compression, header: bytes, dialect: bytes
 ) -> Signature:
-    # Sources of one kind have one header; to compare it with itself costs nothing.
+    # Cached: sources of one kind share a header, and comparing an object with itself is free.
     return Signature(format, compression, header, dialect)
 
 
 class Look:
-    """What is known of a source while its format is looked for.
+    """What is known of a source while its format is being detected.
 
     Attributes:
-        head: first plain bytes without a BOM, 64 KiB or more of them, or all there are.
-        key: of the source; a hint only.
-        complete: ``head`` is the whole source.
-        reading: what the caller takes for characters.
-        csv_header: what the caller says of the first record of CSV and TSV.
-        decide: what the sources of the same data set say of it, where the caller does not.
+        head: the first plain bytes without a BOM: at least 64 KiB, or all there are.
+        key: the source's key; only a hint.
+        complete: whether ``head`` is the whole source.
+        reading: which bytes the caller accepts as text.
+        csv_header: the caller's setting for the first record of CSV and TSV.
+        decide: decides from other sources of the data set, if the setting does not.
     """
 
     __slots__ = ("complete", "csv_header", "decide", "head", "key", "reading")
@@ -85,33 +86,33 @@ class Look:
         self.complete = complete
 
     def require_characters(self) -> None:
-        """Raise UnreadableSource (ENCODING, BINARY, OPEN_END) for what is not UTF-8 and should."""
+        """Raise UnreadableSource (ENCODING, BINARY, OPEN_END) for text that should be UTF-8."""
         if not self.head.isascii() and not self.reading.single_byte:
             characters.refuse_encoding(self.head, complete=self.complete)
 
 
 class Watch(Protocol):
-    """What one format asks of a source too large for memory while it passes.
+    """The checks of one format for a source that is too large for memory, while it is streamed.
 
     Attributes:
-        any_encoding: its structure shows what it is, so that it need not be UTF-8.
+        any_encoding: whether the source's structure identifies it, so that it need not be UTF-8.
     """
 
     any_encoding: bool
 
     def feed(self, chunk: bytes, before: bytes) -> None:
-        """Look at the next plain bytes; ``before`` is the end of those that passed.
+        """Check the next plain bytes; ``before`` is the end of the bytes so far.
 
         Raises:
-            UnreadableSource: they are not of the format that the first ones showed.
+            UnreadableSource: they do not fit the format of the first bytes.
         """
         ...
 
     def finish(self, tail: bytes) -> None:
-        """Look at the last bytes, 64 KiB or all.
+        """Check the last bytes of the source, 64 KiB or all.
 
         Raises:
-            UnreadableSource: likewise; OPEN_END, OPEN_QUOTE.
+            UnreadableSource: they do not fit the format of the first bytes; OPEN_END, OPEN_QUOTE.
         """
         ...
 
@@ -121,35 +122,38 @@ Recognise = Callable[[Look], Detected | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatSpec:
-    """All that is known of a format.
+    """The description of a format.
 
     Attributes:
         format: its name.
-        extension: the end of its outputs' names before that of a compression, such as ``json``.
-        media_type: of its outputs.
-        framer: joins sources of one signature; the flag asks for a record on each line of the
-            output, where ``lines``.
-        recognise: what a source is when it is certain to be of this format; None when it is not,
-            and others are tried. May raise UnreadableSource for what none may join. None for a
-            format that is only ever declared.
-        begins: the first byte that is no blank, without which it is not asked; empty for any but
-            ``{``, with which JSON alone begins.
-        declared: the same for a source that the caller says is of this format; by default it has
-            no header.
-        lines: it is a document of records, which the setting ``documents`` can put on lines.
-        proven: its framer, or the reader of its rows, proves each source to its end.
-        newlines: each of its records ends an output's line, so that newlines count records.
-        refuse_open: raises UnreadableSource for the end of a declared source that is still open.
-        watch: what is asked while a source passes, by its first bytes (up to 64 KiB), its header,
-            the reading, and whether the caller declared the format.
-        copied: S3 may copy a large source among others, byte for byte.
-        rows: how Spark reads its records, ``json``, ``csv`` or ``tsv``; ``parquet`` for what are
-            rows already; empty where they have no named fields.
-        records: a framer that puts one record on a line, for ``rows`` of what is not lines.
-        hint, named: which sources are tried together before any was read: those whose name's last
-            segment, without a compression's end, matches the pattern ``named``, under this word.
-        whole: its documents are parsed whole, which takes a worker longer than lines do.
-        validated: a tool of others wants the sources themselves: clean-up warns.
+        extension: the extension of its outputs without that of a compression, such as ``json``.
+        media_type: the media type of its outputs.
+        framer: joins sources of one signature; the flag requests one record per line of the
+            output, if ``lines``.
+        recognise: returns the result for a source that is certainly of this format; None if it is
+            not, and other formats are tried. Raises UnreadableSource for a source that must not be
+            joined at all. None for a format that is only ever declared.
+        begins: try this format only if this is the first byte that is not blank; empty to try it
+            for any byte except ``{``, with which only JSON begins.
+        declared: like ``recognise``, for a source that the caller declares to be of this format;
+            by default such a source has no header.
+        lines: whether it is a document of records, which the setting ``documents`` can put on
+            lines.
+        proven: whether its framer, or the reader of its rows, validates each source to its end.
+        newlines: whether each record ends a line of the output, so that newlines count records.
+        refuse_open: raises UnreadableSource if the end of a declared source is still open.
+        watch: makes the checks for a streamed source from its first bytes (up to 64 KiB), its
+            header, the reading, and whether the caller declared the format.
+        copied: whether S3 may copy a large source into an output, byte for byte.
+        rows: how Spark reads its records, ``json``, ``csv`` or ``tsv``; ``parquet`` for sources
+            that are rows already; empty for records without named fields.
+        records: a framer that puts one record on a line, for ``rows`` of sources that are not
+            lines.
+        hint, named: which sources to group before any is read: those where the last segment of the
+            key, without a compression's extension, matches the pattern ``named``. ``hint`` names
+            the group.
+        whole: whether its documents are parsed whole, which is slower than lines.
+        validated: whether another tool validates the sources themselves, so that clean-up warns.
     """
 
     format: Format
@@ -174,5 +178,5 @@ class FormatSpec:
 
 
 def malformed(detail: str) -> UnreadableSource:
-    """The error for a source that its format does not allow."""
+    """Return the error for a source that violates its format."""
     return UnreadableSource(QuarantineReason.MALFORMED, detail)

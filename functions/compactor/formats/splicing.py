@@ -1,7 +1,7 @@
-"""Arrays of JSON objects, proven to their last byte and spliced, never parsed and rewritten.
+"""Splices arrays of JSON objects: they are validated completely, but never parsed and rewritten.
 
-What stands between the brackets of a document is proven by a decoder that checks every byte and
-builds nothing from it. It goes into another array as it is, or one record on each line.
+A decoder checks every byte between the brackets of a document and builds no objects. The bytes are
+then copied into another array, or written with one record per line.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from compactor.formats.spec import malformed
 from compactor.model import QuarantineReason
 
 _NEWLINE = 10
-# Nothing before the newline: a run of blanks would be searched once from each of them.
+# Has no blanks before the newline: a run of blanks would be searched again from each of them.
 _LINE_BREAK = re.compile(rb"\n[ \t\r\n]*")
 _HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-# Each takes up to 100 bytes while records are counted and separated. In what AWS writes there
-# is one to 190 bytes, so that this many fill twice the largest document that is read.
+# An object takes up to 100 bytes while records are counted and separated. Documents from AWS have
+# one object per 190 bytes, so this many fill twice the largest document that is read.
 _MOST_OBJECTS = 1_500_000
-# Blanks around the records must be remembered; no writer means so many.
+# The manifest keeps the blanks around the records; no real writer uses so many.
 _MOST_AROUND = 64 << 10
 _MOST_BETWEEN = 8 << 20
 
 
 class _Record(msgspec.Struct, gc=False):
-    """Any JSON object: unknown members are checked and skipped, nothing is kept."""
+    """Any JSON object: unknown members are checked and skipped, and none is kept."""
 
 
 _SHOWN = 64
@@ -42,33 +42,33 @@ _raw_objects = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def spliced(content: bytes, start: int, end: int, records: int, *, first: bool) -> Framed:
-    """What stands between these brackets, as it is, after a comma unless it is the first."""
+    """Place the bytes between the brackets unchanged, after a comma unless ``first``."""
     body = memoryview(content)[start:end]
     return Framed(b"" if first else b",", (body,), records, content[:start], content[end:])
 
 
 def without_records(content: bytes) -> Framed:
-    """A source without a record: its bytes are kept, and nothing goes into the output."""
+    """Place a source without records: the manifest keeps its bytes, the output has none of them."""
     refuse_blanks(len(content))
     return Framed(b"", (), 0, content)
 
 
 def refuse_blanks(count: int) -> None:
-    """Raise UnreadableSource (MALFORMED) where too much stands around records to remember."""
+    """Raise UnreadableSource (MALFORMED) if more bytes are around the records than is kept."""
     if count > _MOST_AROUND:
         raise malformed(f"more than {_MOST_AROUND:,} bytes around its records")
 
 
 def proven(content: bytes, start: int, end: int) -> tuple[int, bytes | memoryview]:
-    """The number of records, and the array in a form the decoder accepts, of equal length.
+    """Return the number of records, and the array in a form msgspec accepts, of equal length.
 
     Args:
         content: one source.
-        start: of what stands between its brackets.
-        end: of it.
+        start: where the content of its brackets starts.
+        end: where it ends.
 
     Raises:
-        UnreadableSource: MALFORMED, it is not objects alone; OPEN_END; TOO_LARGE.
+        UnreadableSource: MALFORMED, it has elements other than objects; OPEN_END; TOO_LARGE.
     """
     if not is_utf8(content, complete=True):
         raise malformed("it is not UTF-8")
@@ -81,8 +81,8 @@ def proven(content: bytes, start: int, end: int) -> tuple[int, bytes | memoryvie
     except RecursionError as error:
         raise malformed("its records are nested too deep") from error
     except msgspec.MsgspecError as error:
-        # An escape for half a UTF-16 pair, as a name cut in two has it, is valid JSON (RFC 8259,
-        # section 8.2) but not to msgspec. Any other escape of the same length does for the proof.
+        # An escape for half a UTF-16 pair, such as in a truncated name, is valid JSON (RFC 8259,
+        # section 8.2), but msgspec rejects it. Another escape of the same length replaces it.
         changed, halves = _HALF_CHARACTER.subn(rb"\\u0020", found)
         if not halves:
             raise _invalid(content, error) from error
@@ -100,10 +100,15 @@ def _invalid(content: bytes, error: Exception) -> UnreadableSource:
 
 
 def on_lines(content: bytes, start: int, found: bytes | memoryview) -> Framed:
-    """Place the records of an array one on a line; arguments are those and answers of ``proven``.
+    """Place the records of an array one per line.
+
+    Args:
+        content: one source.
+        start: as for :func:`proven`.
+        found: the array that :func:`proven` returned.
 
     Raises:
-        UnreadableSource: TOO_LARGE, giving it back would take more than is kept.
+        UnreadableSource: TOO_LARGE, restoring it would take more edits than are kept.
     """
     begins, ends = _spans(content, start, found)
     first, last = begins[0], ends[-1]
@@ -129,10 +134,10 @@ def on_lines(content: bytes, start: int, found: bytes | memoryview) -> Framed:
 
 
 def _spans(content: bytes, at: int, found: bytes | memoryview) -> tuple[array[int], array[int]]:
-    """Where each record begins, and where it ends; as arrays, for there may be a million."""
+    """Return the starts and ends of the records. Arrays, because there may be a million."""
     begins, ends = array("q"), array("q")
     for record in _raw_objects.decode(found):
-        # Only blanks and one comma stand between two objects.
+        # Only blanks and one comma separate two objects.
         begin = content.index(b"{", at)
         at = begin + memoryview(record).nbytes
         begins.append(begin)
@@ -143,7 +148,7 @@ def _spans(content: bytes, at: int, found: bytes | memoryview) -> tuple[array[in
 def _edited(
     content: bytes, begins: array[int], ends: array[int]
 ) -> tuple[bytearray, tuple[Edit, ...]]:
-    """Records on one line each, where commas have blanks around them or records line breaks."""
+    """Return records on one line each, if commas have blanks around them or records line breaks."""
     refuse_many_edits(len(begins) - 1 + content.count(b"\n", begins[0], ends[-1]))
     body = bytearray()
     edits: list[Edit] = []

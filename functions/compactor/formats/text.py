@@ -1,4 +1,4 @@
-"""Lines of text: what is no document and no table, or begins as lines of logs do."""
+"""Lines of text: neither a document nor a table, or with first lines like those of logs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from compactor.model import Format, QuarantineReason
 
 _CERTAIN = Detected(Format.TEXT)
 _LINES = Detected(Format.TEXT, compared=True)
-# Colours do not change what a line is.
+# Colour sequences are ignored when a line is examined.
 _COLOUR = re.compile(rb"\x1b\[[\d;]*m")
 _CONTROLS = bytes({*range(9), 11, 12, *range(14, 32), 127})
 _LOOKED_AT_BYTES = 64 << 10
-# What follows a name: of a compression, of a rotation.
+# Suffixes to strip from a name: of a compression, of a log rotation.
 _SUFFIX = re.compile(r"(?:\.(?:gz|gzip|zst|zstd)$|[.\-_]\d[\dtz.\-_:]*$)")
 _EXTENSION = re.compile(r"\.([a-z][a-z0-9]*)$")
 _DOCUMENT_NAME = re.compile(
@@ -42,15 +42,15 @@ def _recognise(look: Look) -> Detected | None:
     if complete and b'"' in text:
         log_lines.refuse_open_quote(text, structured=form is Form.STRUCTURED)
     if not ascii and form is Form.DATED:
-        # Access logs are known by their structure, and clients send any bytes.
+        # The structure of access logs identifies them, and clients send any bytes.
         look.require_characters()
-    # A header may be made of dates.
+    # A table's header may consist of dates.
     compared = form is None or (form is Form.DATED and has_columns(text))
     return _LINES if compared else _CERTAIN
 
 
 def _refuse_others(text: bytes, look: Look) -> None:
-    """Raise UnreadableSource for what may be more than lines."""
+    """Raise UnreadableSource for text that may be more than lines."""
     json_lines.refuse_other_json(text)
     look.require_characters()
     extension = _extension(look.key)
@@ -68,7 +68,7 @@ def _refuse_others(text: bytes, look: Look) -> None:
 
 
 def _extension(key: str) -> str:
-    """What a name says of its content; empty where it says nothing."""
+    """Return what a name says about the content; empty if it says nothing."""
     name, before = key.rpartition("/")[2].lower(), None
     while before != name:
         before, name = name, _SUFFIX.sub("", name)
@@ -85,7 +85,7 @@ def _controls(text: bytes) -> str:
 
 
 class TextWatch:
-    """Looks at the last lines of text."""
+    """Checks the last lines of text."""
 
     def __init__(self, head: bytes, reading: Reading) -> None:
         self._keep_nuls = reading.keep_nuls
@@ -93,10 +93,10 @@ class TextWatch:
         self.any_encoding = log_lines.form_of(text) is Form.STRUCTURED
 
     def feed(self, chunk: bytes, before: bytes) -> None:
-        """Lines in the middle go on as they like."""
+        """Do nothing: lines in the middle are not checked."""
 
     def finish(self, tail: bytes) -> None:
-        """Look at the last lines.
+        """Check the last lines.
 
         Raises:
             UnreadableSource: OPEN_QUOTE.

@@ -1,4 +1,4 @@
-"""JSON objects one after the other without a newline (``}{``), as Firehose writes them."""
+"""Consecutive JSON objects without a newline between them (``}{``), as Firehose writes them."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from compactor.model import Format, QuarantineReason
 _BLANKS = b" \t\r\n"
 _SAME_LINE = re.compile(rb"\}[ \t]*(?=\{)")
 _BEFORE = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n]*")
-# What must not be cut: an escape, or the end of one object and the start of the next.
+# Must not be cut: an escape, or the end of one object and the start of the next.
 _TIED = re.compile(rb"[} \t\r\n\\]*+.?", re.DOTALL)
 _LOOKED_PIECE = 256 << 10
-# They must be remembered; no writer means so many.
+# The manifest keeps the blanks around the objects; no real writer uses so many.
 _MOST_AROUND = 64 << 10
 _SHOWN = 64
 
@@ -27,22 +27,22 @@ _SHOWN = 64
 class UndelimitedFramer:
     """Puts every object on a line of its own.
 
-    Readers of concatenated JSON skip the newlines as blanks (RFC 8259, section 2); readers of JSON
-    lines would see the first object of a line alone (Spark), or none (DuckDB).
+    Readers of concatenated JSON skip the newlines as blanks (RFC 8259, section 2). Without them,
+    readers of JSON lines would see only the first object of a line (Spark), or none (DuckDB).
     """
 
     def opening(self) -> bytes:
-        """Empty."""
+        """Return nothing: lines have no opening."""
         return b""
 
     def frame(self, content: bytes | memoryview) -> Framed:
         """Place one whole source.
 
-        Blanks before the first and after the last object are left out.
+        Blanks before the first and after the last object are dropped.
 
         Raises:
-            UnreadableSource: MALFORMED, the source is not objects alone, one to a line; OPEN_END,
-                it ends within one; TOO_LARGE, giving it back would take more edits than are kept.
+            UnreadableSource: MALFORMED, it is not only objects, each on one line; OPEN_END, it
+                ends within one; TOO_LARGE, restoring it would take more edits than are kept.
         """
         content = bytes(content)
         start, end = _without_blanks(content)
@@ -55,16 +55,16 @@ class UndelimitedFramer:
         return _on_lines(content, start, end)
 
     def stream(self) -> None:
-        """The source is needed whole."""
+        """Return None: the whole source is needed to prove it."""
         return
 
     def closing(self) -> bytes:
-        """Empty."""
+        """Return nothing: lines have no closing."""
         return b""
 
 
 def _without_blanks(content: bytes) -> tuple[int, int]:
-    """Where the first object starts and the last one ends; no copy of the content is made."""
+    """Return the start of the first and the end of the last object, without copying the content."""
     before = _BEFORE.match(content)
     end = len(content)
     while end:
@@ -104,7 +104,7 @@ def _on_lines(content: bytes, start: int, end: int) -> Framed:
 def _refuse_odd_lines(
     pieces: list[bytes | memoryview], content: bytes, start: int, end: int
 ) -> None:
-    """Raise UnreadableSource where a line of the output would be no whole object."""
+    """Raise UnreadableSource if a line of the output would not be one whole object."""
     proof = PassingJsonLines()
     whole = all(proof.feed(piece) for piece in pieces)
     if not (whole and proof.feed(b"\n")):
@@ -127,7 +127,7 @@ def _cut(view: memoryview, start: int, end: int, cuts: list[int]) -> Iterator[me
 
 
 def _first_boundary(body: bytes) -> int | None:
-    """Where the second object of a line starts, if it does; the line may be cut off anywhere."""
+    """Return where the second object of a line starts, if any; the line may be cut off anywhere."""
     clean = _without_escapes(body)
     return next((cut for cut, within in _candidates(clean, _SAME_LINE) if not within), None)
 
@@ -135,13 +135,13 @@ def _first_boundary(body: bytes) -> int | None:
 def _boundaries(
     content: bytes, start: int, end: int, pattern: re.Pattern[bytes]
 ) -> Iterator[tuple[int, int, list[int]]]:
-    """Successive parts of the content: first byte, end, and the boundaries within.
+    """Yield successive parts of the content: start, end, and the boundaries within.
 
-    A boundary is where an object but the first starts. The parts are small, because blotting
-    out escapes makes copies, and boundaries may be as many as half the bytes.
+    A boundary is where an object other than the first starts. The parts are small, because
+    masking escapes makes copies, and every second byte may be a boundary.
 
     Raises:
-        UnreadableSource: MALFORMED, the content ends within a string.
+        UnreadableSource: OPEN_END, the content ends within a string.
     """
     in_string = False
     while start < end:
@@ -158,10 +158,10 @@ def _boundaries(
 
 
 def _candidates(clean: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, bool]]:
-    """Where ``}`` is followed by ``{``, and whether the quotes before are odd in number.
+    """Yield where ``{`` follows ``}``, and whether the number of quotes before is odd.
 
-    In valid JSON it is either a boundary of two top-level objects or part of a string; within
-    a string the quotes so far are odd in number.
+    In valid JSON this is either a boundary of two top-level objects or part of a string; within
+    a string the number of quotes so far is odd.
     """
     counted = quotes = 0
     for candidate in pattern.finditer(clean):
@@ -172,10 +172,10 @@ def _candidates(clean: bytes, pattern: re.Pattern[bytes]) -> Iterator[tuple[int,
 
 
 def _without_escapes(body: bytes) -> bytes:
-    """The body with escaped backslashes and quotes blotted out, every offset unchanged."""
+    """Return the body with escaped backslashes and quotes masked; offsets stay the same."""
     if b"\\" not in body:
         return body
-    # Pairs of backslashes go first, so that a backslash left over does escape what follows it.
+    # Pairs of backslashes first, so that a remaining backslash does escape what follows it.
     return body.replace(b"\\\\", b"__").replace(b'\\"', b"__")
 
 
@@ -191,9 +191,9 @@ def _recognise(look: Look) -> Detected | None:
 
 
 def is_undelimited(head: bytes) -> bool:
-    """Whether the first line that is no whole object begins with one, and another follows it.
+    """Return whether the first line that is not one whole object starts with one and another ``{``.
 
-    It may be cut off after that.
+    The line may be cut off after that.
     """
     return _begins_with_two(first_odd_line(head))
 
@@ -204,7 +204,7 @@ def _begins_with_two(line: bytes) -> bool:
 
 
 def first_odd_line(head: bytes) -> bytes:
-    """The first line that is no whole object; empty without one."""
+    """Return the first line that is not one whole object; empty if there is none."""
     for line in lines_of(head):
         if not is_object(line):
             return line

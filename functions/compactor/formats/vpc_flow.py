@@ -14,7 +14,7 @@ from compactor.model import Format, QuarantineReason
 
 _LOOKED_AT_FOR_ROWS = 8 << 10
 _SAMPLED_ROWS = 20
-# A first line of names of flow log fields and nothing else.
+# A first line that can consist of names of flow log fields.
 _LOWER_WORDS = re.compile(rb"[a-z \t\r\f\v-]*+(?:\n|\Z)")
 _FIELD_NAMES = re.compile(rb"[a-z][a-z-]*(?: [a-z][a-z-]*)* ?\Z")
 _FLOW_FIELDS = frozenset(
@@ -33,7 +33,7 @@ _FLOW_FIELDS = frozenset(
 _FLOW_KEY = "_vpcflowlogs_"
 _FEWEST_FLOW_FIELDS = 3
 _FEWEST_DOUBTFUL = 2
-# Of a header under a key of flow logs: AWS adds fields.
+# Share of known names in a header if the key is a flow log's: AWS adds fields.
 _LEAST_KNOWN = 1 / 2
 
 
@@ -53,7 +53,7 @@ def _recognise(look: Look) -> Detected | None:
 
 
 def _refuse_names(line: bytes, look: Look) -> None:
-    """Raise UnreadableSource (UNKNOWN_FORMAT) for a line that some take for names of fields."""
+    """Raise UnreadableSource (UNKNOWN_FORMAT) for a line that may consist of field names."""
     names = line.split()
     some = _FLOW_KEY in look.key or len(_FLOW_FIELDS.intersection(names)) >= _FEWEST_DOUBTFUL
     if some and _FIELD_NAMES.match(b" ".join(names)):
@@ -78,7 +78,7 @@ def _is_flow_header(found: re.Match[bytes], key: str, head: bytes) -> bool:
     if b"\n" + line in head[found.end(1) :]:
         return False
     rows = head[found.end() : found.end() + _LOOKED_AT_FOR_ROWS].split(b"\n")[:_SAMPLED_ROWS]
-    # The last one may be cut off.
+    # The last row may be cut off.
     return all(len(row.split()) == len(names) for row in rows[:-1] if row.strip())
 
 

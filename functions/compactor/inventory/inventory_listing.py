@@ -1,4 +1,4 @@
-"""The pages of an inventory as a listing of the source, as LIST gives one."""
+"""Serves the sorted pages of an inventory as a listing of the source, like LIST."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from compactor.settings.settings import Settings
 
 # Neighbouring partitions share pages. A page takes some 4 MB.
 _PAGES_HELD = 12
-# The character after "/": before it are all keys of a level.
+# The character after "/": all keys below "level/" sort before "level0".
 _AFTER_SLASH = chr(ord("/") + 1)
 
 
 class InventoryListing:
-    """What an inventory lists of a source; thread safe.
+    """The listing of a source from an inventory; thread safe.
 
     Args:
-        index: of its pages.
-        shelf: where they lie.
+        index: index of the pages.
+        shelf: where the pages are stored.
     """
 
     def __init__(self, index: InventoryIndex, shelf: Shelf) -> None:
@@ -43,30 +43,30 @@ class InventoryListing:
 
     @property
     def as_of(self) -> float:
-        """When the objects were listed, UNIX seconds."""
+        """Time at which the objects were listed, UNIX seconds."""
         return self.index.created_at
 
     def newest(self, partition: Partition) -> float:
-        """0.0: all objects are listed."""
+        """Return 0.0: all objects are in the listing."""
         return 0.0
 
     def covers(self, bucket: str, prefix: str) -> bool:
-        """True where all that is below a prefix is in the listing."""
+        """Return True if the listing has everything below a prefix."""
         return bucket == self.index.bucket and prefix.startswith(self.index.prefix)
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix in UTF-8 key order, as ObjectStore's.
+        """Return pages of all objects below a prefix in UTF-8 key order, like ObjectStore.
 
         Raises:
-            IntegrityError: a page is gone or damaged.
+            IntegrityError: a page is missing or damaged.
         """
-        # The first key that may follow another has a NUL more.
+        # The next possible key after another is that key with a NUL appended.
         return self._from(prefix, max(prefix, start_after + "\0" if start_after else ""))
 
     def _from(self, prefix: str, key: str) -> Iterator[Sequence[SourceObject]]:
-        """Pages of what is below a prefix, from this key on."""
+        """Yield pages of the objects below a prefix, from ``key`` on."""
         for number in range(max(0, bisect_right(self._first, key) - 1), len(self._first)):
             if self._first[number] > prefix and not self._first[number].startswith(prefix):
                 return
@@ -77,14 +77,14 @@ class InventoryListing:
                 yield page[begin:end]
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
-        """One level below a prefix, cut at ``/``, as ObjectStore's.
+        """Yield pages of one level below a prefix, delimited by ``/``, like ObjectStore.
 
         Raises:
-            IntegrityError: likewise.
+            IntegrityError: a page is missing or damaged.
         """
         below, following = len(prefix), prefix
         while (page := next(self._from(prefix, following), None)) is not None:
-            # Objects of this very level lie together only until the next deeper key.
+            # Objects of this level are contiguous up to the next deeper key.
             direct = tuple(takewhile(lambda one: "/" not in one.key[below:], page))
             if direct:
                 yield KeyPage(direct, ())
@@ -117,27 +117,27 @@ def _key(one: SourceObject) -> str:
 
 
 class InventoriedStore(ListedStore):
-    """A store whose source an inventory lists, also by levels."""
+    """A store that lists its source from an inventory, also level by level."""
 
     def __init__(self, store: ObjectStore, listing: InventoryListing) -> None:
         super().__init__(store, listing)
         self._levels = listing
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
-        """Pages of one level below a prefix; of the source from the inventory."""
+        """Return pages of one level below a prefix, from the inventory if it covers the prefix."""
         lists = self._levels if self._levels.covers(bucket, prefix) else self._store
         return lists.list_level(bucket, prefix)
 
 
 def open_listing(settings: Settings, run_id: str, store: ObjectStore) -> InventoryListing | None:
-    """The listing that discovery has taken for a run; None where the run takes LIST.
+    """Return the inventory listing that discovery made for a run; None if the run uses LIST.
 
     Raises:
-        IntegrityError: its index is damaged, or a later version wrote it.
+        IntegrityError: the index is damaged, or a later version wrote it.
     """
     if settings.listing_kind != "inventory":
         return None
     shelf = RunShelf(settings, run_id, store)
     index = read_index(shelf)
-    # Without an index, LIST answers the same.
+    # Without an index, the run falls back to LIST.
     return None if index is None else InventoryListing(index, shelf)

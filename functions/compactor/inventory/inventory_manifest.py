@@ -1,4 +1,4 @@
-"""What S3 says of an inventory: manifest.json, and manifest.checksum beside it.
+"""Reads the manifest of an S3 Inventory: manifest.json, checked by manifest.checksum.
 
 Source: Amazon S3 User Guide, "Locating your inventory list" (storage-inventory-location) and
 "Amazon S3 Inventory list" (storage-inventory).
@@ -21,18 +21,19 @@ FIELD = "listing"
 _NAME = "manifest.json"
 _CHECKSUM_NAME = "manifest.checksum"
 _ARN = "arn:"
-# Inventories lie below the name of their configuration by the time they were begun.
+# Below its configuration's name, an inventory is named by the time at which it was begun.
 _BEGUN = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}-\d{2}Z/")
-# Optional in the configuration of an inventory, and needed here; Bucket and Key always come.
+# Fields that are optional in an inventory's configuration, but required here. Bucket and Key are
+# always included.
 _REQUIRED = ("Size", "LastModifiedDate", "ETag")
-# Where fileSchema has the names of columns.
+# A column name in fileSchema.
 _NAME_IN_SCHEMA = re.compile(r"[^\s,]+")
 _ACCEPTED = "the URI of the manifest.json of an S3 Inventory"
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryFile:
-    """One file of an inventory, in the bucket that it was delivered to."""
+    """One file of an inventory, in the destination bucket."""
 
     bucket: str
     key: str
@@ -41,14 +42,15 @@ class InventoryFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """An inventory.
+    """The manifest of an inventory.
 
     Attributes:
-        uri: of manifest.json.
-        md5: of manifest.json, in hexadecimal; names the inventory.
-        source_bucket: whose objects it lists.
-        created_at: when S3 began to look, UNIX seconds.
-        columns: of each row, in order.
+        uri: URI of manifest.json.
+        md5: MD5 of manifest.json, in hexadecimal; identifies the inventory.
+        source_bucket: the bucket whose objects are listed.
+        created_at: when S3 began to list, UNIX seconds.
+        columns: names of the columns of each row, in order.
+        files: the files with the rows.
     """
 
     uri: str
@@ -60,10 +62,10 @@ class Manifest:
 
 
 def manifest_uri(uri: str, store: ObjectStore) -> str:
-    """The manifest that is meant: the one that is named, or the newest below a prefix.
+    """Return the URI of a manifest: ``uri`` itself, or the newest manifest below it.
 
     Args:
-        uri: of a manifest.json; or ``s3://BUCKET/…/CONFIGURATION/``, where S3 delivers to.
+        uri: URI of a manifest.json; or ``s3://BUCKET/…/CONFIGURATION/``, where S3 delivers.
         store: where it is.
 
     Raises:
@@ -76,7 +78,7 @@ def manifest_uri(uri: str, store: ObjectStore) -> str:
     levels = (level for page in pages for level in page.prefixes)
     delivered = sorted(one for one in levels if _BEGUN.fullmatch(one, len(place.prefix)))
     for level in reversed(delivered):
-        # One that is being delivered may have no manifest yet.
+        # An inventory that is being delivered may have no manifest yet.
         if store.head(place.bucket, level + _CHECKSUM_NAME) is not None:
             return f"s3://{place.bucket}/{level}{_NAME}"
     accepted = "a prefix below which S3 has delivered an inventory, or the URI of its manifest.json"
@@ -84,10 +86,10 @@ def manifest_uri(uri: str, store: ObjectStore) -> str:
 
 
 def configuration_of(uri: str) -> str:
-    """The prefix below which S3 delivers manifests and files of one configuration.
+    """Return the prefix below which S3 delivers manifests and files of a configuration.
 
     Args:
-        uri: that prefix itself, or of a manifest.json there.
+        uri: that prefix itself, or the URI of a manifest.json below it.
     """
     if not uri.endswith(_NAME):
         return uri
@@ -96,16 +98,16 @@ def configuration_of(uri: str) -> str:
 
 
 def read_manifest(uri: str, store: ObjectStore) -> Manifest:
-    """Read and check what S3 says of an inventory; the files themselves are not looked at.
+    """Read and check the manifest of an inventory, without reading its files.
 
     Args:
         uri: ``s3://BUCKET/…/manifest.json``.
         store: where it is.
 
     Raises:
-        InvalidInput: there is none, it is in a format that is not read here, or the inventory
-            leaves out a field that is needed.
-        IntegrityError: it is not what manifest.checksum says.
+        InvalidInput: there is no manifest, or the inventory has an unsupported format or lacks a
+            required field.
+        IntegrityError: the manifest does not match manifest.checksum.
     """
     place = S3Uri.parse(FIELD, uri.removesuffix(_NAME))
     try:
@@ -132,7 +134,7 @@ def _manifest(uri: str, md5: str, found: Mapping[str, Any]) -> Manifest:
         uri=uri,
         md5=md5,
         source_bucket=str(found["sourceBucket"]),
-        # Milliseconds, as text.
+        # In milliseconds, as a string.
         created_at=int(found["creationTimestamp"]) / 1000,
         columns=tuple(columns),
         files=tuple(

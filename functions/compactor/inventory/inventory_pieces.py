@@ -1,9 +1,9 @@
-"""What several calls, one after the other, took of one inventory, before its listing is there.
+"""Stores the progress of sorting an inventory if it takes several sequential calls.
 
-    listing/taken/000000.json      a piece: what the first call took
+    listing/taken/000000.json      a piece: what the first call did
 
-Pieces are created, never overwritten: of two calls that go on from the same piece, the first one to
-store its own counts, and the other is asked again.
+Pieces are created, never overwritten. If two calls continue from the same piece, the first one to
+store its own piece counts, and the work of the other is discarded.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from compactor.inventory.pages import LISTING_VERSION, PageLine, Shelf
 
 
 class SortedPart(msgspec.Struct):
-    """Rows in order, laid aside.
+    """Sorted rows, stored until they are merged.
 
     Attributes:
-        name: of the part; its pages are numbered from 0.
+        name: name of the part; its pages are numbered from 0.
         last: the last key of each page.
     """
 
@@ -32,14 +32,14 @@ class SortedPart(msgspec.Struct):
 
 
 class TakenPiece(msgspec.Struct):
-    """What one call took.
+    """What one call did.
 
     Attributes:
-        manifest_uri: of the inventory.
-        manifest_md5: names it for certain.
-        files: so many of the manifest's files are read, by this call and those before it.
-        parts: that this call laid aside.
-        pages: of the listing, that this call wrote.
+        manifest_uri: URI of the inventory's manifest.
+        manifest_md5: MD5 of the manifest; identifies the inventory.
+        files: number of the manifest's files read by this call and those before it.
+        parts: sorted parts that this call stored.
+        pages: pages of the listing that this call wrote.
     """
 
     manifest_uri: str
@@ -53,10 +53,11 @@ _decode: Callable[[bytes], TakenPiece] = decoder(TakenPiece)
 
 
 def read_pieces(shelf: Shelf) -> list[TakenPiece]:
-    """All there are, in order.
+    """Return all pieces, in order.
 
     Raises:
-        IntegrityError: one is damaged, a later version wrote it, or they are of two inventories.
+        IntegrityError: a piece is damaged, a later version wrote it, or the pieces are of several
+            inventories.
     """
     found: list[TakenPiece] = []
     with suppress(ObjectMissing):
@@ -68,7 +69,7 @@ def read_pieces(shelf: Shelf) -> list[TakenPiece]:
 
 
 def add_piece(shelf: Shelf, number: int, piece: TakenPiece) -> None:
-    """Store a piece; in vain where another call was here before."""
+    """Store a piece, unless another call has already stored that number."""
     with suppress(AlreadyExists):
         shelf.create(_name(number), msgspec.json.encode(numbered(piece, LISTING_VERSION)))
 

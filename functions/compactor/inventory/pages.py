@@ -1,4 +1,4 @@
-"""The pages that a run makes of an inventory, in the order of keys, and their index."""
+"""The pages into which a run sorts an inventory, and their index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DAMAGE = (msgspec.MsgspecError, ValueError, OSError, EOFError)
 
 @dataclass(slots=True)
 class PageLine:
-    """One page of the index: its number from 0, its first and last key, how many objects."""
+    """A page's entry in the index: number (from 0), first and last key, number of objects."""
 
     number: int
     first: str
@@ -36,15 +36,15 @@ class PageLine:
 
 @dataclass(slots=True)
 class InventoryIndex:
-    """What a run took from an inventory.
+    """The index of the pages that a run made from an inventory.
 
     Attributes:
-        manifest_uri: of the inventory.
-        manifest_md5: names it for certain.
-        created_at: when S3 began to look, UNIX seconds.
-        bucket: of the source.
-        prefix: that all keys have.
-        pages: in the order of keys, which do not overlap.
+        manifest_uri: URI of the inventory's manifest.
+        manifest_md5: MD5 of the manifest; identifies the inventory.
+        created_at: when S3 began to list, UNIX seconds.
+        bucket: bucket of the source.
+        prefix: prefix of all keys.
+        pages: the pages in key order, which do not overlap.
     """
 
     manifest_uri: str
@@ -56,15 +56,15 @@ class InventoryIndex:
 
     @property
     def objects(self) -> int:
-        """How many objects it lists."""
+        """Number of objects in all pages."""
         return sum(page.objects for page in self.pages)
 
 
 class ListedPage(msgspec.Struct, omit_defaults=True):
-    """Objects in the order of their keys, column by column.
+    """Objects in key order, as columns.
 
     Attributes:
-        sequence: only in sorted parts, where the inventory has several rows of a key.
+        sequence: only in sorted parts, and if the inventory has several rows per key.
     """
 
     key: list[str]
@@ -79,54 +79,54 @@ _decode_index, _decode_page = decoder(InventoryIndex), decoder(ListedPage)
 
 
 class Shelf(Protocol):
-    """Where pages lie, by name."""
+    """A place to store pages by name."""
 
     def put(self, name: str, body: bytes) -> None:
-        """Write, or write over."""
+        """Write a page, replacing any of that name."""
         ...
 
     def create(self, name: str, body: bytes) -> None:
-        """Write where nothing is; raises AlreadyExists."""
+        """Write a new page; raises AlreadyExists if there is one of that name."""
         ...
 
     def get(self, name: str) -> bytes:
-        """Raises ObjectMissing."""
+        """Return a page; raises ObjectMissing."""
         ...
 
 
 class RunShelf:
-    """The pages of a run, below its prefix in the state."""
+    """Stores pages below the run's prefix in the state."""
 
     def __init__(self, settings: Settings, run_id: str, store: ObjectStore) -> None:
         self._settings, self._run_id, self._store = settings, run_id, store
 
     def put(self, name: str, body: bytes) -> None:
-        """Write, or write over."""
+        """Write a page, replacing any of that name."""
         self._store.put(*run_key(self._settings, self._run_id, _PLACE + name), body)
 
     def create(self, name: str, body: bytes) -> None:
-        """Write where nothing is; raises AlreadyExists."""
+        """Write a new page; raises AlreadyExists if there is one of that name."""
         self._store.create(*run_key(self._settings, self._run_id, _PLACE + name), body)
 
     def get(self, name: str) -> bytes:
-        """Raises ObjectMissing."""
+        """Return a page; raises ObjectMissing."""
         return self._store.get(*run_key(self._settings, self._run_id, _PLACE + name))
 
 
 class DirectoryShelf:
-    """Pages in a directory of this machine, for who may not write to the state."""
+    """Stores pages in a local directory, for callers that may not write to the state."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def put(self, name: str, body: bytes) -> None:
-        """Write, or write over."""
+        """Write a page, replacing any of that name."""
         path = self._directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
 
     def create(self, name: str, body: bytes) -> None:
-        """Write where nothing is; raises AlreadyExists."""
+        """Write a new page; raises AlreadyExists if there is one of that name."""
         path = self._directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -136,7 +136,7 @@ class DirectoryShelf:
             raise AlreadyExists(name) from None
 
     def get(self, name: str) -> bytes:
-        """Raises ObjectMissing."""
+        """Return a page; raises ObjectMissing."""
         try:
             return (self._directory / name).read_bytes()
         except FileNotFoundError:
@@ -144,33 +144,33 @@ class DirectoryShelf:
 
 
 def page_name(md5: str, number: int) -> str:
-    """Name of a page of the listing.
+    """Return the name of a page of the listing.
 
     Args:
-        md5: of the inventory's manifest: of two concurrent calls that take different inventories
-            neither writes over pages of the other.
-        number: from 0.
+        md5: MD5 of the inventory's manifest, so that concurrent calls with different inventories
+            do not overwrite each other's pages.
+        number: number of the page, from 0.
     """
     return f"pages/{md5}/{number:08d}.json.gz"
 
 
 def sorted_name(md5: str, part: str, number: int) -> str:
-    """Name of a page of one sorted part of the inventory."""
+    """Return the name of a page of a sorted part."""
     return f"sorted/{md5}/{part}/{number:08d}.json.gz"
 
 
 def encode_page(rows: Sequence[Row]) -> bytes:
-    """One page of a sorted part, or, with no sequences, of the listing."""
+    """Encode a page of a sorted part; or of the listing, if the rows have no sequences."""
     keys, times, sequences, etags, sizes, classes = map(list, zip(*rows, strict=True))
     page = ListedPage(keys, etags, sizes, times, classes, sequences if any(sequences) else [])
     return gzip.compress(msgspec.json.encode(page), 1, mtime=0)
 
 
 def read_page(shelf: Shelf, name: str) -> list[Row]:
-    """The rows of one page.
+    """Return the rows of a page.
 
     Raises:
-        IntegrityError: it is gone or damaged.
+        IntegrityError: the page is missing or damaged.
     """
     try:
         page = _decode_page(gzip.decompress(shelf.get(name)))
@@ -185,10 +185,10 @@ def read_page(shelf: Shelf, name: str) -> list[Row]:
 
 
 def read_listed(shelf: Shelf, index: InventoryIndex, line: PageLine) -> list[Row]:
-    """The rows of a page of the listing, as its index has it.
+    """Return the rows of a page of the listing, checked against the index.
 
     Raises:
-        IntegrityError: it is gone, damaged, or another page.
+        IntegrityError: the page is missing, damaged, or not the one in the index.
     """
     name = page_name(index.manifest_md5, line.number)
     rows = read_page(shelf, name)
@@ -199,15 +199,15 @@ def read_listed(shelf: Shelf, index: InventoryIndex, line: PageLine) -> list[Row
 
 
 def write_index(shelf: Shelf, index: InventoryIndex) -> None:
-    """Written last: pages without an index are no listing."""
+    """Write the index. Must be written last: without it, there is no listing."""
     shelf.put(INDEX_NAME, msgspec.json.encode(numbered(index, LISTING_VERSION)))
 
 
 def read_index(shelf: Shelf) -> InventoryIndex | None:
-    """None where there is none.
+    """Return the index; None if there is no index.
 
     Raises:
-        IntegrityError: it is damaged, or a later version wrote it.
+        IntegrityError: the index is damaged, or a later version wrote it.
     """
     try:
         body = shelf.get(INDEX_NAME)

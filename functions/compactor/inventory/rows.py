@@ -1,7 +1,7 @@
-"""The objects that one file of an inventory lists, streamed and checked.
+"""Streams and checks the objects that one file of an inventory lists.
 
-A file is CSV in gzip without a header, every field quoted; keys are URL-encoded, a space as ``+``
-(Amazon S3 User Guide, storage-inventory). Its MD5 stands in the manifest.
+A file is gzipped CSV without a header. Every field is quoted, and keys are URL-encoded, with ``+``
+for a space (Amazon S3 User Guide, storage-inventory). The manifest has its MD5.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compactor.ports import ObjectStore
 
 _BUFFER_BYTES = 1024 * 1024
 _TRUE = "true"
-# What reading raises when the bytes are not what they are taken for.
+# Raised if the file is not in the expected format.
 _DAMAGE = (
     ValueError,
     IndexError,
@@ -36,16 +36,16 @@ _DAMAGE = (
 )
 
 
-#: The size of a row that says why a key is left out of the listing.
+#: Size of a row that keeps its key out of the listing.
 UNLISTED = -1
 
 
 class Row(NamedTuple):
-    """One object; rows sort by key, and then by time.
+    """One object. Rows sort by key, then by time.
 
     Attributes:
-        sequence: says of rows of one key and second which is the later; empty where the inventory
-            has only current objects.
+        sequence: orders rows with the same key and second; empty if the inventory has only current
+            objects.
     """
 
     key: str
@@ -59,13 +59,13 @@ class Row(NamedTuple):
 def rows_of(
     file: InventoryFile, manifest: Manifest, store: ObjectStore, prefix: str
 ) -> Iterator[Row]:
-    """The current objects below a prefix, in the order of the file.
+    """Yield the current objects below a prefix, in the order of the file.
 
-    Older versions and delete markers are passed over.
+    Older versions and delete markers are skipped.
 
     Raises:
-        IntegrityError: the file is gone, is no such CSV, or not what the manifest says; known for
-            certain only after the last row.
+        IntegrityError: the file is missing, is not such a CSV, or does not match the manifest's
+            MD5, which is only known after the last row.
     """
     where = f"s3://{file.bucket}/{file.key}"
     try:
@@ -81,7 +81,7 @@ def rows_of(
 def _csv_rows(
     chunks: Iterator[bytes], manifest: Manifest, prefix: str
 ) -> Generator[Row, None, str]:
-    """Returns the MD5 of the file."""
+    """Yield the rows of a file; return its MD5."""
     body = _Body(chunks)
     with gzip.GzipFile(fileobj=io.BufferedReader(body, _BUFFER_BYTES)) as plain:
         text = io.TextIOWrapper(plain, "utf-8", newline="")
@@ -111,9 +111,9 @@ def _rows(lines: Iterator[list[str]], columns: Sequence[str], prefix: str) -> It
 
 
 def _current(at: Mapping[str, int]) -> Callable[[Sequence[str]], bool]:
-    """Whether a row is about an object that a GET of its key returns."""
+    """Return a function that is True for rows of objects that a GET of the key returns."""
     if "IsLatest" not in at:
-        # An inventory of the current versions alone.
+        # The inventory has current versions only.
         return lambda line: True
     latest_at, marker_at = at["IsLatest"], at["IsDeleteMarker"]
     return lambda line: line[latest_at] == _TRUE and line[marker_at] != _TRUE
@@ -125,7 +125,7 @@ def _seconds(text: str) -> float:
 
 
 class _Body(io.RawIOBase):
-    """Chunks as a file, with the MD5 of all that went through."""
+    """Chunks as a binary file that computes its MD5 while it is read."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -148,7 +148,7 @@ class _Body(io.RawIOBase):
         return count
 
     def md5(self) -> str:
-        """In hexadecimal, of the whole."""
+        """Return the MD5 of the whole file in hexadecimal, reading what is left of it."""
         for chunk in self._chunks:
             self._digest.update(chunk)
         return self._digest.hexdigest()

@@ -1,4 +1,4 @@
-"""What an inventory is to its caller: files of rows, in an order that stays."""
+"""The Inventory protocol, files of rows in a fixed order, and S3's delivered inventories."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from compactor.settings.settings import Settings
 
 
 class Inventory(Protocol):
-    """An inventory of a source's bucket, as it was at one time."""
+    """An inventory of a source's bucket at one time."""
 
     @property
     def uri(self) -> str:
-        """Names it for people, and for the calls that continue it."""
+        """Name of the inventory, for messages and for the calls that continue with it."""
         ...
 
     @property
     def md5(self) -> str:
-        """Names it for certain, in hexadecimal."""
+        """Digest that identifies the inventory, in hexadecimal."""
         ...
 
     @property
     def created_at(self) -> float:
-        """What is newer is not in it, UNIX seconds."""
+        """Time of the inventory, UNIX seconds; newer objects are not in it."""
         ...
 
     @property
     def files(self) -> int:
-        """How many files it has."""
+        """Number of files."""
         ...
 
     def rows(self, number: int, prefix: str) -> Iterator[Row]:
-        """What one file, counted from 0, says of keys below a prefix; in any order."""
+        """Yield the rows of one file, numbered from 0, for keys below a prefix, in any order."""
         ...
 
 
-#: Opens the inventory that settings name: the very one that an earlier call began to take, by its
-#: ``uri``, or, where that is empty, the newest.
+#: Opens the inventory of the settings: the one with the given ``uri``, which an earlier call began
+#: to sort, or the newest if ``uri`` is empty.
 Opens = Callable[[Settings, ObjectStore, str], Inventory]
 
 
 class DeliveredInventory:
-    """One that S3 delivers as files, with a manifest.
+    """An inventory that S3 delivered as files with a manifest.
 
     Args:
-        manifest: what S3 says of it.
+        manifest: its manifest.
         store: where the files are.
     """
 
@@ -60,20 +60,20 @@ class DeliveredInventory:
         self.files = len(manifest.files)
 
     def rows(self, number: int, prefix: str) -> Iterator[Row]:
-        """The current objects below a prefix, in the order of the file.
+        """Yield the current objects below a prefix, in the order of the file.
 
         Raises:
-            IntegrityError: as :func:`rows_of` does.
+            IntegrityError: see :func:`rows_of`.
         """
         return rows_of(self._manifest.files[number], self._manifest, self._store, prefix)
 
 
 def open_delivered(settings: Settings, store: ObjectStore, begun: str) -> DeliveredInventory:
-    """The inventory that a manifest describes.
+    """Open the delivered inventory at ``begun``, or the one that the settings name.
 
     Raises:
-        InvalidInput: there is none, it is of another bucket, or leaves out what is needed.
-        IntegrityError: its manifest is not what its checksum says.
+        InvalidInput: there is no inventory, it is of another bucket, or it lacks a required field.
+        IntegrityError: its manifest does not match its checksum.
     """
     bucket = settings.source.root.bucket
     uri = begun or manifest_uri(settings.listing_source.manifest_uri or "", store)

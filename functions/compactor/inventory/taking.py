@@ -1,9 +1,9 @@
-"""Take an inventory: read each of its files once, and write pages in the order of keys.
+"""Sorts an inventory: reads each of its files once, and writes pages in key order.
 
-Memory is bounded however many objects there are: as many rows as are held together are sorted and,
-where there are more, laid aside as a sorted part; then the parts are merged. So is the time of a
-call: when it runs out, what was read is laid aside, too, and the next call goes on after that
-file, or after the last page that was merged.
+This is an external merge sort, so memory is bounded: rows are sorted in memory up to a limit and
+stored as sorted parts, which are then merged. The time of a call is bounded, too: when it runs out,
+the rows in memory are stored as a part, and the next call resumes after the last file that was
+read, or after the last page that was merged.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from compactor.inventory.source import Inventory, Opens, open_delivered
 from compactor.ports import Deadline, ObjectStore
 from compactor.settings.settings import Settings
 
-#: Some 300 bytes each, and 150 more where rows have a sequence.
+#: Maximum rows in memory; about 300 bytes each, and 150 more for rows with a sequence.
 HELD_ROWS = 500_000
-#: Of a listing, and of a sorted part: when merged, a page of each part is held.
+#: Rows per page of the listing, and of a sorted part. The merge holds a page of each part.
 PAGE_ROWS, SORTED_ROWS = 10_000, 5_000
-# Kept of a call for laying aside what is held, and for what follows.
+# Kept at a call's end for storing the rows in memory, and for what follows.
 RESERVE_SECONDS = 60.0
 
 
@@ -51,7 +51,7 @@ def take_inventory(
     opens: Opens = open_delivered,
     held_rows: int = HELD_ROWS,
 ) -> InventoryListing:
-    """The listing of a source as its inventory has it, in one go; as :func:`take_on` otherwise."""
+    """Sort an inventory in one call and return its listing; see :func:`take_on`."""
     listing = take_on(settings, store, shelf, NoDeadline(), opens=opens, held_rows=held_rows)
     if listing is None:
         raise AssertionError("a deadline that never comes has come")
@@ -67,27 +67,27 @@ def take_on(
     opens: Opens = open_delivered,
     held_rows: int = HELD_ROWS,
 ) -> InventoryListing | None:
-    """Take an inventory as far as the deadline allows. Safe to run again, and concurrently.
+    """Sort an inventory as far as the deadline allows. Safe to repeat and to run concurrently.
 
-    What lies on the shelf already is used again, whatever was delivered since: a run has one
-    listing.
+    A run has one listing: what is on the shelf is used again, even if a newer inventory was
+    delivered since.
 
     Args:
         settings: names the inventory.
         store: where it is.
-        shelf: where the pages go.
-        deadline: of this call, which reads one file or writes one page in any case.
-        opens: finds the inventory.
-        held_rows: how many rows are held together.
+        shelf: where the pages are written.
+        deadline: deadline of this call, which reads at least one file or writes one page.
+        opens: opens the inventory.
+        held_rows: maximum number of rows in memory.
 
     Returns:
-        The listing; None where time ran out, and another call is to go on.
+        The listing; None if time ran out and another call must continue.
 
     Raises:
-        InvalidInput: there is no such inventory, it is of another bucket, or leaves out what is
-            needed.
-        IntegrityError: a checksum of the inventory does not fit, or it is another one than the
-            calls before have begun to take.
+        InvalidInput: there is no such inventory, it is of another bucket, or it lacks a required
+            field.
+        IntegrityError: a checksum does not match, or the inventory is not the one with which
+            earlier calls began.
     """
     root = settings.source.root
     known = read_index(shelf)
@@ -110,34 +110,36 @@ def take_on(
 
 
 class _Time:
-    """Says when a call stops; each does at least one thing."""
+    """Decides when a call stops, after at least one step of work."""
 
     def __init__(self, deadline: Deadline) -> None:
         self._deadline = deadline
         self._worked = False
 
     def left(self) -> float:
-        """Seconds."""
+        """Return the seconds left."""
         return self._deadline.remaining_seconds()
 
     def worked(self) -> None:
-        """Something is done."""
+        """Record that a step of work is done."""
         self._worked = True
 
     def is_up(self, next_seconds: float = 0.0) -> bool:
-        """Whether no time is left for work of this length."""
+        """Return whether there is no time left for a step of ``next_seconds``."""
         return self._worked and self.left() < RESERVE_SECONDS + next_seconds
 
 
 @dataclass(slots=True)
 class _Taking:
-    """One call's part in taking an inventory.
+    """The work of one call.
 
     Attributes:
-        prefix: of the source.
-        before: what the calls before this one took.
-        files: how many are read.
-        pages: of the listing, as far as it is written.
+        prefix: prefix of the source.
+        before: pieces of the earlier calls.
+        files: number of files read so far.
+        parts: sorted parts stored so far.
+        pages: pages of the listing written so far.
+        held: rows in memory.
     """
 
     inventory: Inventory
@@ -158,7 +160,7 @@ class _Taking:
             self.pages += piece.pages
 
     def read(self) -> bool:
-        """Read the files that are left; False when time ran out."""
+        """Read the remaining files; return False if time ran out."""
         longest = 0.0
         for number in range(self.files, self.inventory.files):
             if self.time.is_up(1.5 * longest):
@@ -172,7 +174,7 @@ class _Taking:
         return True
 
     def merge(self) -> bool:
-        """Write the pages that are left; False when time ran out."""
+        """Write the remaining pages; return False if time ran out."""
         after = self.pages[-1].last if self.pages else ""
         self.held.sort()
         rows = merge(*(self._rows(part, after) for part in self.parts), self.held)
@@ -186,9 +188,9 @@ class _Taking:
         return True
 
     def leave(self) -> None:
-        """Store what this call did, for the next one."""
+        """Store the progress of this call for the next one."""
         if self.held:
-            # Two concurrent calls may stop after different files.
+            # The suffix is needed because two concurrent calls may stop after different files.
             self._lay_aside(f"-{self.files:06d}")
         parts = self.parts[sum(len(piece.parts) for piece in self.before) :]
         pages = self.pages[sum(len(piece.pages) for piece in self.before) :]
@@ -214,16 +216,16 @@ class _Taking:
         self.held = []
 
     def _rows(self, part: SortedPart, after: str) -> Iterator[Row]:
-        """The rows of a part after a key."""
+        """Yield the rows of a part after a key."""
         for number in range(bisect_right(part.last, after), len(part.last)):
             page = read_page(self.shelf, sorted_name(self.inventory.md5, part.name, number))
             yield from page[bisect_right(page, after, key=lambda row: row.key) :]
 
 
 def _newest(rows: Iterable[Row]) -> Iterator[Row]:
-    """The last row of each key, unless it says that there is nothing to list.
+    """Yield the last row of each key, unless it is unlisted.
 
-    An object that was written over meanwhile may be listed twice.
+    An object that was overwritten while it was listed may be listed twice.
     """
     last: Row | None = None
     for row in rows:

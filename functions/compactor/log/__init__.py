@@ -2,19 +2,19 @@
 
 log             CommitLog: reads a partition's log, commits by one create-if-absent PUT
 entries         Commit and the Output it names
-state           what a log says: a pure fold over its entries
-encoding        entries and checkpoints as they lie on S3
-log_reader      the logs of a destination, found without knowing its partitions
-log_search      the log, and the commit, that a key belongs to
-log_objects     the objects of one log, by one LIST
-identity        which log a state is
-completeness    whether a log has every entry it ever had
-witness         keeps the number of an entry taken if the entry is deleted
-process_cache   what a process has read of a state, so that it need not ask again
-manifest        where each source lies in its output; slice_facts: how its bytes come back
-columnar        what a commit keeps of an output of rows; rejects: records that fit no column
-content_index   which contents a log has of which keys; digests: the sources it names
+state           the state of a log: a pure fold over its entries
+encoding        entries and checkpoints as stored on S3
+log_reader      finds the logs of a destination without knowing its partitions
+log_search      finds the log and the commit of a key
+log_objects     the objects of one log, from one LIST
+identity        the id of a state, named by its log entries and outputs
+completeness    checks that a log still has every entry
+witness         keeps an entry's number taken even if the entry is deleted
+process_cache   what a process has read of a state, to avoid reading it again
+manifest        maps sources to places in the output; slice_facts: restores their bytes
+columnar        what a commit keeps of a Parquet output; rejects: records that fit no schema
+content_index   which contents of which keys a log has; digests: compact sets of identities
 schemes         how a destination's sources are divided into partitions
 left_alone      sources left alone, counted by reason; size_counts: objects by size
-resting         partitions in which nothing was left to do
+resting         partitions with nothing left to do
 """

@@ -8,10 +8,10 @@ import msgspec
 
 
 class Rejects(msgspec.Struct, frozen=True):
-    """Where the records that do not fit the schema lie, one JSON object a line.
+    """Location of the records that do not fit the schema, one JSON object per line.
 
-    They are the only copy of these records beside their sources, and outside what query
-    engines read. ``size`` and ``crc32`` are those of the object as stored.
+    Besides the sources, this is the only copy of these records, and query engines do not read it.
+    ``size`` and ``crc32`` are those of the object as stored.
     """
 
     bucket: str
@@ -23,17 +23,17 @@ class Rejects(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Columnar:
-    """The account of one Parquet output.
+    """Row counts and hashes of one Parquet output.
 
     Attributes:
         rows_in: rows, or records, counted in the sources.
         rows_out: rows counted in the output, read back as it was stored.
         hash_in: 16 hex digits, the sum of a 64-bit hash over the rows before they were written;
-            rows in another order give the same.
+            independent of row order.
         hash_out: the same over the rows read back.
         codec: compression inside the output, such as ``snappy``.
-        schema: columns of the output, as Spark writes a schema in JSON.
-        rejects: the records that did not fit; None when all did.
+        schema: columns of the output, in Spark's JSON form of a schema.
+        rejects: the records that did not fit; None if all did.
     """
 
     rows_in: int
@@ -46,12 +46,12 @@ class Columnar:
 
     @property
     def rejected(self) -> int:
-        """Records that are in the rejects instead of the output."""
+        """Number of records in the rejects instead of the output."""
         return self.rejects.records if self.rejects is not None else 0
 
     @property
     def fault(self) -> str:
-        """Why the output cannot stand for its sources, in one line; empty when it can."""
+        """Why the output cannot replace its sources, in one line; empty if it can."""
         if self.rows_in != self.rows_out + self.rejected:
             return f"{self.rows_in} rows in, {self.rows_out} out and {self.rejected} rejected"
         if self.hash_in != self.hash_out:

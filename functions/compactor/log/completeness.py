@@ -1,8 +1,8 @@
-"""Whether a partition's log has all that was ever written to it.
+"""Checks that a partition's log still has every entry ever written to it.
 
-Entries are numbered from 1 and none is ever deleted, so a gap shows by itself. What is missing at
-the end shows by what is there without it: a checkpoint that sums up more entries, or an output,
-which is published only after its entry was written.
+Entries are numbered from 1 and never deleted, so a missing entry leaves a gap. Entries missing from
+the end are detected by what remains: a checkpoint that covers more entries, or an output, which is
+published only after its entry was written.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from compactor.log.identity import WAY_OUT, is_output_of_a_run
 from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 
-# Of a destination that others write to as well, each stem of theirs takes two HEADs.
+# In a destination that others also write to, each foreign stem costs two HEADs.
 _MOST_STEMS = 100
 
 
 def require_unbroken(where: str, entries: Collection[int], known: Collection[int]) -> None:
-    """Make sure that no entry is missing below the last one that is known.
+    """Check that no entry is missing up to the last known one.
 
     Args:
-        where: the log, for a person.
-        entries: sequences of those that are there.
+        where: the log's location, for messages.
+        entries: sequences of the existing entries.
         known: sequences that checkpoints and witnesses name.
 
     Raises:
-        IntegrityError: names the first that is missing.
+        IntegrityError: names the first missing entry.
     """
     last = max((*entries, *known), default=0)
     missing = [number for number in range(1, last + 1) if number not in entries]
@@ -44,12 +44,12 @@ def require_unbroken(where: str, entries: Collection[int], known: Collection[int
 def unnamed_outputs(
     store: ObjectStore, destination: Destination, is_named: Callable[[SourceObject], bool]
 ) -> list[SourceObject]:
-    """The outputs of a partition that can be read, and that its log does not name.
+    """Return the readable outputs of a partition that its log does not name.
 
-    One LIST for a thousand objects of its level, and what :func:`outputs_among` asks.
+    Costs one LIST per thousand objects of its level, and the HEADs of :func:`outputs_among`.
 
     Raises:
-        InvalidInput: as there.
+        InvalidInput: as :func:`outputs_among`.
     """
 
     def listed() -> Iterator[SourceObject]:
@@ -62,17 +62,18 @@ def unnamed_outputs(
 def outputs_among(
     listed: Callable[[], Iterable[SourceObject]], store: ObjectStore
 ) -> list[SourceObject]:
-    """The objects that are outputs of a run: by their names those of the usual stem.
+    """Return the listed objects that are outputs of a run.
 
-    Others, which were renamed, are outputs by their metadata. Of each other stem the first and
-    the last are looked at, and the rest only where one of these is an output.
+    Names with the usual stem are accepted as they are. Objects with another stem were renamed, or
+    are not outputs; their metadata decides. The first and last of each stem are checked, and the
+    rest only if one of these is an output.
 
     Args:
-        listed: gives the objects, a second time where some of another stem are outputs.
-        store: where they are.
+        listed: returns the objects; called again if some with another stem are outputs.
+        store: the store that holds them.
 
     Raises:
-        InvalidInput: too many stems for a look at each.
+        InvalidInput: there are too many stems to check each.
     """
     own: list[SourceObject] = []
     ends: dict[str, tuple[SourceObject, SourceObject]] = {}
@@ -103,7 +104,7 @@ def _names(listed: Iterable[SourceObject]) -> Iterator[tuple[SourceObject, Outpu
 
 
 def not_whole(where: str, entries: int, unnamed: Sequence[SourceObject]) -> IntegrityError:
-    """What to raise where outputs are there that no entry of their partition's log names."""
+    """Return the error for outputs that no entry of their partition's log names."""
     first = unnamed[0]
     rest = len(unnamed) - 1
     more, them = (f" and {rest:,} more outputs", "them") if rest else ("", "it")

@@ -1,9 +1,9 @@
-"""Which contents a log has of which keys, in eight bytes for each source.
+"""Which contents of which keys a log has, in eight bytes for each source.
 
-A value is 48 bits of a digest of bucket and key, and 16 bits, the mark, that follow from size and
-CRC32 of the plain bytes. The key is as good as certain (a million sources beside a log of a hundred
-million: another key is taken for one of them with a probability of 0.3). The mark is a hint: what
-has it is looked up in the manifests.
+A value is 48 bits of a digest of bucket and key, followed by a 16-bit mark derived from the size
+and CRC32 of the plain bytes. The key bits are nearly unique: among a million new sources next to a
+log of a hundred million, some key is mistaken for a logged one with a probability of 0.3. The mark
+is only a hint: matches are looked up in the manifests.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from compactor.model import ObjectGroup, Skipped, SourceObject
 _MARK_BITS = 16
 _MASK = (1 << _MARK_BITS) - 1
 _VALUE_BYTES = 8
-# Of what S3 copied, and of rows: the bytes were not read, or the manifest does not say.
+# For copies by S3 and for rows: the bytes were not read, or the manifest does not have their CRC32.
 UNREAD_MARK = 0
 UNCOMPARED: frozenset[int] = frozenset()
-# Sorted arrays beside the first, each of one commit, before they are merged.
+# Sorted arrays, one per commit, kept besides the first before they are merged.
 _MOST_LEVELS = 16
 
 
 def mark_of(plain_bytes: int | None, crc32: int | None) -> int:
-    """Sixteen bits that equal contents have in common."""
+    """Return a 16-bit mark that is the same for equal contents."""
     if plain_bytes is None or crc32 is None:
         return UNREAD_MARK
     return (crc32 ^ crc32 >> _MARK_BITS ^ plain_bytes) & _MASK or 1
 
 
 class Contents:
-    """The contents that the commits of a log have; sorted arrays, searched by halves."""
+    """The contents that a log's commits hold, as sorted arrays searched by bisection."""
 
     def __init__(self) -> None:
         self._levels: list[array[int]] = []
@@ -49,7 +49,7 @@ class Contents:
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def add(self, rows: Iterable[ManifestRow]) -> None:
-        """Take the sources of a commit."""
+        """Add the sources of a commit."""
         values = array("Q", sorted(_value(row) for row in rows))
         if values:
             self._levels.append(values)
@@ -57,7 +57,7 @@ class Contents:
             self._levels[1:] = [_merged(self._levels[1:])]
 
     def discard(self, rows: Iterable[ManifestRow]) -> None:
-        """Forget the sources of a commit that became void."""
+        """Remove the sources of a commit that became void."""
         self._discard({_value(row) for row in rows})
 
     def _discard(self, gone: Container[int]) -> None:
@@ -65,28 +65,28 @@ class Contents:
         self._levels = [level for level in kept if level]
 
     def marks(self, source: SourceObject) -> frozenset[int]:
-        """The marks of everything that was compacted of this key; empty for a new key."""
+        """Return the marks of all contents compacted for this key; empty for a new key."""
         first = _key_bits(source) << _MARK_BITS
         last = first | _MASK
         found: frozenset[int] = frozenset()
         for level in self._levels:
             at = bisect_left(level, first)
-            # As good as always it ends here: the key is new.
+            # For a new key, the usual case, the loop ends here.
             while at < len(level) and level[at] <= last:
                 found |= {level[at] & _MASK}
                 at += 1
         return found
 
     def has_key_of(self, rows: Iterable[ManifestRow]) -> bool:
-        """True when anything was compacted of one of these keys."""
+        """Return True if any content was compacted for one of these keys."""
         return bool(self._levels) and any(self.marks(row.source) for row in rows)
 
     def held_by(self, group: ObjectGroup, unlike: Container[bytes]) -> ObjectGroup:
-        """The group with the marks of what was compacted of its keys.
+        """Return the group with the marks of what was compacted for its keys.
 
         Args:
-            group: as it was planned.
-            unlike: identities of sources that are known to be no content of a commit.
+            group: the group as planned.
+            unlike: identities of sources known to match no committed content.
         """
         if not self._levels:
             return group
@@ -99,15 +99,15 @@ class Contents:
         return replace(group, held=held) if held else group
 
     def to_bytes(self) -> bytes:
-        """All values in order, eight bytes each, the lowest byte first."""
+        """Return all values in order, eight bytes each, little-endian."""
         return _swapped(array("Q", merge(*self._levels))).tobytes()
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Contents:
-        """What :meth:`to_bytes` gave.
+        """Rebuild the contents from the result of :meth:`to_bytes`.
 
         Raises:
-            ValueError: no whole number of values.
+            ValueError: the length is not a multiple of the value size.
         """
         contents = cls()
         if raw:
@@ -116,10 +116,10 @@ class Contents:
 
 
 def values_in(raw: bytes) -> array[int]:
-    """The values that :meth:`Contents.to_bytes` gave.
+    """Return the values in a result of :meth:`Contents.to_bytes`.
 
     Raises:
-        ValueError: no whole number of values.
+        ValueError: the length is not a multiple of the value size.
     """
     if len(raw) % _VALUE_BYTES:
         raise ValueError("a content is cut")
@@ -127,7 +127,7 @@ def values_in(raw: bytes) -> array[int]:
 
 
 def overwritten(group: ObjectGroup, rows: Sequence[ManifestRow]) -> Skipped:
-    """The compacted sources at whose key other content was compacted before."""
+    """Return the compacted sources whose key had other content compacted before."""
     if not group.held:
         return Skipped(0, 0)
     over = [row.source for row in rows if row.source.identity in group.held]

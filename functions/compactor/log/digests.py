@@ -1,4 +1,4 @@
-"""Many 16-byte digests, in little more than 16 bytes each.
+"""A set of 16-byte digests that takes little more than 16 bytes for each.
 
 A Python set takes over 90 bytes for each: half a gigabyte for a partition of five million sources.
 """
@@ -12,16 +12,16 @@ from operator import lt
 from struct import iter_unpack
 
 DIGEST_BYTES = 16
-# So many stay a set, which is quicker; and so do those that came since they were put in order,
-# until they are so many and so large a share of all.
+# Up to _FEW digests stay in a set, which is faster. Later additions stay in it too, until they
+# exceed both _FEW and 1/_SHARE of all.
 _FEW = 1 << 16
 _SHARE = 16
-# Digests in order are found by their first two bytes.
+# Sorted digests are found by their first two bytes.
 _BLOCKS = 1 << 16
 
 
 class Digests(Set[bytes]):
-    """A set of digests: most of them in order in one block of bytes, the latest in a set.
+    """A set of digests: most of them sorted in one block of bytes, the latest in a set.
 
     Args:
         digests: 16 bytes each.
@@ -35,10 +35,10 @@ class Digests(Set[bytes]):
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Digests:
-        """What :meth:`to_bytes` gave.
+        """Rebuild the set from the result of :meth:`to_bytes`.
 
         Raises:
-            ValueError: no whole number of digests.
+            ValueError: the length is not a multiple of 16.
         """
         digests = split_digests(raw)
         if len(raw) <= _FEW * DIGEST_BYTES or not _is_ordered(raw):
@@ -48,7 +48,7 @@ class Digests(Set[bytes]):
         return found
 
     def to_bytes(self) -> bytes:
-        """All digests in order, concatenated."""
+        """Return all digests in order, concatenated."""
         if not self._ordered:
             return b"".join(sorted(self._recent))
         self._merge()
@@ -67,37 +67,37 @@ class Digests(Set[bytes]):
         yield from self._recent
 
     def __and__(self, other: Iterable[object]) -> set[bytes]:
-        """What is in both; looks up each of the others, so let these be the fewer."""
+        """Return the intersection; looks up each element of ``other``, so let it be the smaller."""
         return {one for one in other if isinstance(one, bytes) and one in self}
 
     __rand__ = __and__
 
     def update(self, digests: Iterable[bytes]) -> None:
-        """Take these, too."""
+        """Add these digests."""
         recent, ordered = self._recent, self._ordered
         recent.update(one for one in digests if not ordered or self._place(one) < 0)
         if len(recent) > max(_FEW, len(self) // _SHARE):
             self._merge()
 
     def difference_update(self, digests: Iterable[bytes]) -> None:
-        """Drop these."""
+        """Remove these digests."""
         gone = set(digests)
         self._recent -= gone
         if self._ordered and any(self._place(one) >= 0 for one in gone):
             self._take(b"".join(one for one in split_digests(self._ordered) if one not in gone))
 
     def _place(self, digest: bytes) -> int:
-        """Where a digest stands among those in order; negative where it does not."""
+        """Return the offset of a digest in the sorted block; negative if it is not there."""
         block = digest[0] << 8 | digest[1]
         at, end = self._starts[block], self._starts[block + 1]
         at = self._ordered.find(digest, at, end)
         while at % DIGEST_BYTES and at >= 0:
-            # The end of one and the beginning of the next look like it.
+            # A match may span the end of one digest and the beginning of the next.
             at = self._ordered.find(digest, at + 1, end)
         return at
 
     def _merge(self) -> None:
-        """Put in order what came since."""
+        """Merge the recent digests into the sorted block."""
         recent: dict[int, list[bytes]] = {}
         for one in self._recent:
             recent.setdefault(one[0] << 8 | one[1], []).append(one)
@@ -127,7 +127,7 @@ class Digests(Set[bytes]):
 
 
 def split_digests(raw: bytes) -> Iterator[bytes]:
-    """Digests that were written one after the other.
+    """Split concatenated digests.
 
     Raises:
         ValueError: the last one is cut.
@@ -138,5 +138,5 @@ def split_digests(raw: bytes) -> Iterator[bytes]:
 
 
 def _is_ordered(raw: bytes) -> bool:
-    """Also that none is there twice."""
+    """Return True if the digests are strictly increasing, so without duplicates."""
     return all(starmap(lt, pairwise(iter_unpack(f"{DIGEST_BYTES}s", raw))))

@@ -1,4 +1,4 @@
-"""The entries and checkpoints of a commit log as they lie on S3: gzipped JSON, and back."""
+"""Encodes and decodes the entries and checkpoints of a commit log: gzipped JSON on S3."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG_VERSION = 1
 
 
 class _Entry(msgspec.Struct):
-    """What :func:`encode_commit` packs, each value checked for its kind when it is decoded."""
+    """The document that :func:`encode_commit` packs; decoding checks each value's type."""
 
     sequence: int
     commit_id: str
@@ -41,7 +41,7 @@ class _Entry(msgspec.Struct):
     replays: bool
 
 
-# What an entry and a commit have in common, in the order in which it is written.
+# Fields that an entry and a commit share, in the order they are written.
 _SAME_FIELDS = _Entry.__struct_fields__[:7]
 
 
@@ -54,7 +54,7 @@ class _Checkpoint(msgspec.Struct):
     log_id: str
     path: str
     outputs: bytes
-    # Of the last entry.
+    # Commit id of the last entry.
     commit_id: str
     undecided: dict[str, bytes]
     contents: bytes
@@ -66,7 +66,7 @@ _decode_entry, _decode_checkpoint = decoder(_Entry), decoder(_Checkpoint)
 
 
 def encode_commit(commit: Commit) -> bytes:
-    """Gzipped JSON of one entry."""
+    """Return one entry as gzipped JSON."""
     output = commit.output
     document = {
         "version": LOG_VERSION,
@@ -90,7 +90,7 @@ def encode_commit(commit: Commit) -> bytes:
 
 
 def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Commit:
-    """The entry again; where the bytes are not those of one, whatever their decoders raise.
+    """Return the decoded entry; for damaged bytes, raises whatever the decoders raise.
 
     Raises:
         IntegrityError: a later version of this program wrote it, in a version not known here.
@@ -118,7 +118,7 @@ def decode_commit(body: bytes, where: str = "an entry of the commit log") -> Com
 
 
 def encode_checkpoint(state: LogState) -> bytes:
-    """Gzipped JSON for every entry through ``state.last``: the same whichever run writes it."""
+    """Return a checkpoint through ``state.last`` as gzipped JSON; identical for every writer."""
     document = {
         "version": LOG_VERSION,
         "through": state.last,
@@ -143,7 +143,7 @@ def encode_checkpoint(state: LogState) -> bytes:
 
 
 def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log") -> LogState:
-    """State as of the checkpoint; raises as :func:`decode_commit` does."""
+    """Return the state as of the checkpoint; raises as :func:`decode_commit` does."""
     document = _decode_checkpoint(_unpack(body, where))
     return LogState(
         last=document.through,
@@ -164,7 +164,7 @@ def decode_checkpoint(body: bytes, where: str = "a checkpoint of the commit log"
 
 
 def _pack(document: dict[str, Any]) -> bytes:
-    # 8 times as fast as zlib at a like size.
+    # 8 times as fast as zlib at a similar size.
     return igzip.compress(msgspec.json.encode(document), compresslevel=2, mtime=0)
 
 

@@ -22,22 +22,21 @@ from compactor.model import (
 )
 
 NOTHING = Skipped(0, 0)
-# Runs that may still be under way when a checkpoint is written.
+# Runs that may still be in progress when a checkpoint is written.
 KEPT_RUNS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output a commit names, with all that is needed to publish it.
+    """The output that a commit names, with everything needed to publish it.
 
-    ``crc32`` is that of the whole object as stored, None where S3 copied any part of it.
-    ``size`` is the stored size and ``plain_bytes`` the decompressed size, in bytes. ``records``
-    leaves out those of copied slices; None when all of the output is one copied source.
-    ``columnar`` is set where the output holds rows: its manifest then has no slices, and its
-    sources cannot be restored from it. ``points`` are places in the stored bytes at which decoding
-    can begin, beside the first, each with the plain bytes before it, in order. ``table``
-    is how CSV and TSV are
-    written, as it was decided for their data set or declared.
+    ``crc32`` covers the whole object as stored; None if S3 copied any part of it. ``size`` is the
+    stored size and ``plain_bytes`` the decompressed size, in bytes. ``records`` excludes copied
+    slices; None if the output is one copied source. ``columnar`` is set if the output holds rows:
+    its manifest then has no slices, and its sources cannot be restored from it. ``points`` are
+    offsets in the stored bytes, besides the start, at which decoding can begin, each with the
+    number of plain bytes before it, in order. ``table`` is the CSV or TSV dialect, as declared or
+    as decided for the data set.
     """
 
     bucket: str
@@ -62,17 +61,17 @@ class Commit:
 
     Attributes:
         sequence: place in the log, from 1.
-        commit_id: by which a writer recognises its own entry after a lost answer.
+        commit_id: lets a writer recognise its own entry after a lost response.
         replaces: sequence of an earlier commit that this one makes void.
         decided_by: names the settings under which sources were left alone, as
-            :func:`compactor.outputs.detection.decided_by` does; empty where none were.
+            :func:`compactor.outputs.detection.decided_by` does; empty if none were.
         output: None when the entry only quarantines sources or voids a commit.
         log_id: identity of the log it was written for; empty in a draft.
-        again: sources whose content an earlier commit has, and that this one has not compacted.
-        overwritten: of the sources of this commit those at whose key other content was compacted
-            before.
-        replays: its sources are rejects of earlier entries, of which it holds those records that
-            fit a later schema.
+        again: sources whose content an earlier commit holds, and which this one therefore does not
+            compact.
+        overwritten: the sources of this commit whose key had other content compacted before.
+        replays: its sources are rejects of earlier entries; it holds their records that fit a later
+            schema.
     """
 
     sequence: int
@@ -93,28 +92,28 @@ class Commit:
 
     @classmethod
     def of_returned(cls, again: tuple[Again, ...], run_id: str, now: float, bucket: str) -> Commit:
-        """The entry that says of sources of commits that they were put again; UNIX seconds."""
+        """Return an entry that records rewrites of committed sources; ``now`` in UNIX seconds."""
         return cls(0, uuid.uuid4().hex, run_id, now, bucket, group_id="", again=again)
 
     @property
     def rejects(self) -> Rejects | None:
-        """The records of its sources that fit no row of its output; None where there are none."""
+        """The records of its sources that fit no row of its output, or None."""
         columnar = self.output.columnar if self.output is not None else None
         return columnar.rejects if columnar is not None else None
 
     @property
     def empty(self) -> bool:
-        """True when there is nothing in it that a log need say."""
+        """True if the commit holds nothing worth an entry."""
         named = self.rows or self.quarantined or self.again
         return not named and self.replaces is None
 
     @property
     def sources(self) -> tuple[SourceObject, ...]:
-        """Everything whose content an output holds: what is compacted, and what came again."""
+        """All sources whose content an output holds: compacted here, or written again."""
         return (*(row.source for row in self.rows), *(one.source for one in self.again))
 
     def voided(self, run_id: str) -> Commit:
-        """The entry that makes this commit void without a successor."""
+        """Return an entry that voids this commit without a successor."""
         return replace(
             self,
             commit_id=uuid.uuid4().hex,
@@ -131,10 +130,10 @@ class Commit:
 
 
 def require_each_once(draft: Commit) -> None:
-    """Make sure that an entry names each key once.
+    """Check that an entry names each key only once.
 
     Raises:
-        IntegrityError: it names one twice, whose records would be readable twice.
+        IntegrityError: it names a key twice, whose records would be readable twice.
     """
     sources = (*draft.sources, *(one.source for one in draft.quarantined))
     named = Counter((one.bucket, one.key) for one in sources)
@@ -144,20 +143,20 @@ def require_each_once(draft: Commit) -> None:
 
 
 def output_digest(bucket: str, key: str) -> bytes:
-    """16-byte digest of an output's place: what checkpoints remember of it."""
+    """Return a 16-byte digest of an output's location, as checkpoints keep it."""
     text = f"{bucket}\0{key}".encode("utf-8", "surrogatepass")
     return hashlib.blake2b(text, digest_size=16).digest()
 
 
 def same_log(log_id: str, commit: Commit) -> str:
-    """The identity that a log's entries name, up to this one.
+    """Return the identity that a log's entries name, through this one.
 
     Args:
-        log_id: what the entries before it name; empty where there are none.
+        log_id: what the earlier entries name; empty if there are none.
         commit: the next entry.
 
     Raises:
-        IntegrityError: they name another one.
+        IntegrityError: the entry names another one.
     """
     if log_id and commit.log_id != log_id:
         raise IntegrityError(

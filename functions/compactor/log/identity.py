@@ -1,11 +1,11 @@
-"""Which log a state is: a random identity, kept beside the commit logs and named by every entry.
+"""The identity of a state: a random id stored next to the commit logs and named by every entry.
 
-A log that is gone looks like a log that never was. So the first run that stores anything leaves
-a marker, ``identity.json``, and each entry and each output names it. A marker that is missing
-beside entries that name it, or that is another one, means that the state is not what it was.
+A deleted log looks like a log that never existed. So the first run that stores anything writes a
+marker, ``identity.json``, and each entry and each output names its id. If the marker is missing
+although entries name it, or holds another id, the state was deleted or replaced.
 
-State prefixes may not contain each other either: the logs of one would be listed as those of the
-other, whose clean-up would delete sources by them.
+State prefixes must not contain each other either: the logs of one would be listed as logs of the
+other, whose clean-up would delete sources based on them.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.settings import STATE_ROOT, Settings
 
-#: What to do about a log that is not whole; ends the errors that say so.
+#: Advice at the end of errors about an incomplete log.
 WAY_OUT = (
     "bring the state back from a backup or its earlier versions, or rebuild the log from the"
     " outputs with compactor adopt"
 )
 _VERSION = 1
-# What another state has below a state that is not in use yet.
+# Matches the identity marker of another state below a state that is not in use yet.
 _OTHER_STATE = re.compile(r"(.+/)identity\.json", re.DOTALL)
-# Enough to meet one: a new state holds the records of few runs.
+# Enough to find one marker: a new state holds the records of few runs.
 _PAGES_LOOKED_AT = 10
 _OUTPUTS_LOOKED_AT = 20
-# A role need not be allowed to look at the places of others, some of which are in other hands.
+# A role may lack access to other states' locations, some of which belong to other accounts.
 _NOT_FOR_US = frozenset({"permission", "bucket", "region"})
 
 
 class LogIdentity(msgspec.Struct, frozen=True):
-    """Which log it is, and the URI of the destination that it is about."""
+    """The id of a log and the URI of the destination it describes."""
 
     log_id: str
     destination: str
 
 
 def read_identity(settings: Settings, store: ObjectStore) -> LogIdentity | None:
-    """The identity of a run's state; None where it has none yet.
+    """Return the identity of a run's state, or None if it has none yet.
 
     Raises:
         IntegrityError: the marker is damaged, or of a later version.
-        InvalidInput: the state is that of another destination.
+        InvalidInput: the state belongs to another destination.
     """
     bucket, key = identity_key(settings)
     try:
@@ -69,10 +69,10 @@ def read_identity(settings: Settings, store: ObjectStore) -> LogIdentity | None:
 
 
 def require_identity(settings: Settings, store: ObjectStore, log_id: str) -> None:
-    """Make sure that the state is the one that entries of a log name.
+    """Check that the state has the identity that a log's entries name.
 
     Raises:
-        IntegrityError: it is not, or its marker is missing.
+        IntegrityError: it has another one, or its marker is missing.
     """
     found = read_identity(settings, store)
     if found is None or found.log_id != log_id:
@@ -82,11 +82,11 @@ def require_identity(settings: Settings, store: ObjectStore, log_id: str) -> Non
 
 
 def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
-    """The identity of a run's state, made where it has none yet.
+    """Return the identity of a run's state, creating it if there is none yet.
 
     Raises:
-        IntegrityError: there is none, and yet there are entries, which name one.
-        InvalidInput: the state is that of another destination.
+        IntegrityError: the marker is missing, but there are entries, which name an identity.
+        InvalidInput: the state belongs to another destination.
     """
     found = read_identity(settings, store)
     if found is not None:
@@ -98,16 +98,16 @@ def claim_identity(settings: Settings, store: ObjectStore) -> LogIdentity:
 def restore_identity(
     settings: Settings, store: ObjectStore, outputs: Sequence[SourceObject]
 ) -> LogIdentity:
-    """Give a state that lost its marker the identity that its entries and outputs name.
+    """Restore the identity of a state that lost its marker, as its entries and outputs name it.
 
     Args:
-        settings: of the run.
-        store: where the state is.
-        outputs: some of its outputs; the first are looked at.
+        settings: the run's settings.
+        store: the store that holds the state.
+        outputs: some of its outputs; only the first ones are examined.
 
     Raises:
-        IntegrityError: they name more than one.
-        InvalidInput: the state is that of another destination.
+        IntegrityError: they name more than one identity.
+        InvalidInput: the state belongs to another destination.
     """
     found = read_identity(settings, store)
     if found is not None:
@@ -130,17 +130,17 @@ def _make(settings: Settings, store: ObjectStore, log_id: str = "") -> LogIdenti
     try:
         store.create(bucket, key, _encode(made), content_type="application/json")
     except AlreadyExists:
-        # Another first worker was faster, or a first try of this one was.
+        # Another worker created it first, or an earlier attempt of this PUT did.
         return read_identity(settings, store) or made
     return made
 
 
 def check_new_state(settings: Settings, store: ObjectStore) -> None:
-    """Look around before a run works with a state that has no identity yet.
+    """Check the surroundings of a state that has no identity yet before a run uses it.
 
     Raises:
-        IntegrityError: entries name an identity already, so that the marker was lost.
-        InvalidInput: the state contains another one, or lies in it.
+        IntegrityError: entries already name an identity, so the marker was lost.
+        InvalidInput: the state contains another one, or lies in one.
     """
     refuse_states_around(settings, store, logs_only=False)
     _refuse_states_below(settings, store)
@@ -151,12 +151,12 @@ def refuse_states_around(settings: Settings, store: ObjectStore, *, logs_only: b
     """Refuse a state that lies in another one.
 
     Args:
-        settings: of the run.
-        store: where the state is.
-        logs_only: only where its logs would be taken for those of the other.
+        settings: the run's settings.
+        store: the store that holds the state.
+        logs_only: refuse only if its logs would be mistaken for the other state's.
 
     Raises:
-        InvalidInput: it does.
+        InvalidInput: the state lies in another one.
     """
     state = settings.state
     for place in states_around(state.prefix):
@@ -166,28 +166,28 @@ def refuse_states_around(settings: Settings, store: ObjectStore, *, logs_only: b
 
 
 def marker_keys(prefixes: Iterable[str]) -> list[str]:
-    """Keys by which a state below one of these prefixes is known."""
+    """Return the keys of the markers of states at these prefixes."""
     return [prefix + IDENTITY_NAME for prefix in prefixes]
 
 
 def states_of_source(prefix: str) -> list[str]:
-    """Where the state of a destination lies by default that a source with this prefix lies in."""
+    """Return the default state prefixes of all destinations that contain this source prefix."""
     return [STATE_ROOT + one for one in (*states_around(prefix), prefix) if one]
 
 
 def states_around(prefix: str) -> list[str]:
-    """Where states would lie that contain a state with this prefix; the whole bucket first."""
+    """Return the prefixes of all states that would contain this one, the bucket's root first."""
     segments = prefix.split("/")[:-1]
     return ["".join(f"{one}/" for one in segments[:count]) for count in range(len(segments))]
 
 
 def is_state(store: ObjectStore, bucket: str, prefix: str) -> bool:
-    """True when the logs of some destination are known to lie below this prefix."""
+    """Return True if this prefix is known to hold a state."""
     return exists(store, bucket, prefix + IDENTITY_NAME)
 
 
 def exists(store: ObjectStore, bucket: str, key: str) -> bool:
-    """True for an object that is there and may be looked at."""
+    """Return True if the object exists and the role may access it."""
     try:
         return store.head(bucket, key) is not None
     except InvalidInput as error:
@@ -197,9 +197,9 @@ def exists(store: ObjectStore, bucket: str, key: str) -> bool:
 
 
 def refuse_outputs_as_sources(settings: Settings, store: ObjectStore) -> None:
-    """Refuse to compact what a compaction wrote, as when source and destination are swapped.
+    """Refuse to compact earlier outputs, as when source and destination are swapped.
 
-    Looks where the state of a destination lies unless settings say otherwise.
+    Only looks at the default location of a destination's state.
 
     Raises:
         InvalidInput: the source is, or lies in, the destination of another run.
@@ -215,11 +215,11 @@ def refuse_outputs_as_sources(settings: Settings, store: ObjectStore) -> None:
 
 
 def is_output_of_a_run(store: ObjectStore, source: SourceObject) -> bool:
-    """True for a source that says of itself that it is an output."""
+    """Return True if the source's own metadata marks it as an output."""
     try:
         head = store.head(source.bucket, source.key)
     except InvalidInput:
-        # One object that may not be looked at stops no run.
+        # A single inaccessible object must not stop the run.
         return False
     return head is not None and LOG_METADATA in head.metadata
 
@@ -227,15 +227,14 @@ def is_output_of_a_run(store: ObjectStore, source: SourceObject) -> bool:
 def outputs_among(
     sources: Sequence[SourceObject], store: ObjectStore, no_outputs: set[bytes]
 ) -> list[SourceObject]:
-    """Sources of a group that are outputs of some run, by their own metadata.
+    """Return the sources of a group that are outputs of some run, by their own metadata.
 
-    Of those that are called like outputs the first is looked at, and the others only where it is
-    one.
+    Of the sources named like outputs the first is checked, and the others only if it is an output.
 
     Args:
-        sources: of the group.
-        store: where they are.
-        no_outputs: identities of such first ones that are no outputs; added to.
+        sources: the group's sources.
+        store: the store that holds them.
+        no_outputs: identities of first sources already found not to be outputs; updated.
     """
     named = [one for one in sources if output_name(one.key)]
     if not named or named[0].identity in no_outputs:

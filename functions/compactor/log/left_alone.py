@@ -1,4 +1,4 @@
-"""Sources left alone for what they hold: how many for which reason, and what would decide it."""
+"""Sources left alone because of their content: counts by reason, and the setting that may help."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from compactor.model import Quarantined, QuarantineReason, Skipped, SkipReason
 
-#: Reasons that depend on the settings: under other ones such a source is tried again.
+#: Reasons that depend on settings: under different settings such a source is tried again.
 BY_SETTINGS = frozenset(
     {
         QuarantineReason.UNKNOWN_FORMAT,
@@ -21,7 +21,7 @@ BY_SETTINGS = frozenset(
         QuarantineReason.RECORDS_DIFFER,
     }
 )
-#: What a person sets to have such sources joined; nothing where no setting can.
+#: The setting that gets such sources compacted; no entry if no setting can.
 REMEDIES: Mapping[str, str] = MappingProxyType(
     {
         QuarantineReason.UNKNOWN_FORMAT: 'format: "text", if its lines are records',
@@ -32,8 +32,8 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         QuarantineReason.RECORDS_DIFFER: "format or csv_header to what they are",
     }
 )
-#: In the name of what decided formats: after it stands what was pinned for the data set, for which
-#: some of these sources wait.
+#: Separator in the name of what decided formats: what follows names the decisions pinned for the
+#: data set, which some of these sources wait for.
 WAITS = "."
 _WORTH_A_HEADLINE = 1 / 2
 
@@ -45,7 +45,7 @@ class LeftAlone:
     Attributes:
         example: key of the first.
         detail: what was seen of it, its first bytes escaped.
-        setting: what would decide it; empty where no setting would.
+        setting: the setting that would change it; empty if none would.
     """
 
     objects: int = 0
@@ -55,13 +55,13 @@ class LeftAlone:
     setting: str = ""
 
     def plus(self, other: LeftAlone) -> LeftAlone:
-        """Both together, with the example of the first that has one."""
+        """Return the sum of both, with the example of the first that has one."""
         named = self if self.example else other
         return replace(named, objects=self.objects + other.objects, bytes=self.bytes + other.bytes)
 
 
 def count(counts: dict[str, LeftAlone], sources: Iterable[Quarantined], sign: int = 1) -> None:
-    """Add sources that were left alone, by reason; or with -1 take them away."""
+    """Add sources that were left alone, by reason; with a sign of -1, subtract them."""
     for one in sources:
         found = counts.get(one.reason)
         if found is None:
@@ -73,11 +73,11 @@ def count(counts: dict[str, LeftAlone], sources: Iterable[Quarantined], sign: in
 
 
 def added_up(found: Iterable[Mapping[str, LeftAlone]]) -> dict[str, LeftAlone]:
-    """The sums by reason, the most frequent first."""
+    """Return the sums by reason, the most frequent first."""
     result: dict[str, LeftAlone] = {}
     for one in found:
         for reason, left in one.items():
-            # None are left of those whose commit was replaced.
+            # The count is zero if the commits were replaced.
             if not left.objects:
                 continue
             result[reason] = result.get(reason, LeftAlone()).plus(left)
@@ -85,12 +85,12 @@ def added_up(found: Iterable[Mapping[str, LeftAlone]]) -> dict[str, LeftAlone]:
 
 
 def headline(compacted: int, left: Mapping[str, LeftAlone], skipped: Mapping[str, Skipped]) -> str:
-    """One line where at least half of the sources were left alone for what they hold.
+    """Return one line if at least half of the sources were left alone for their content, else "".
 
     Args:
-        compacted: sources that this run compacted.
+        compacted: number of sources that this run compacted.
         left: what it left alone, the most frequent reason first.
-        skipped: what it did not look at; those that earlier runs left alone count as well.
+        skipped: what it did not examine; sources that earlier runs left alone count as well.
     """
     now = sum(one.objects for one in left.values())
     earlier = skipped.get(SkipReason.QUARANTINED, Skipped(0, 0)).objects

@@ -1,4 +1,4 @@
-"""Commit: one create-if-absent PUT into the partition's commit log."""
+"""The commit log of one partition: every commit is one create-if-absent PUT."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class CommitLog:
     """One partition's commit log on a store.
 
     Args:
-        store: where it is.
-        settings: of the run.
-        partition: whose it is.
-        seen: what this process knows of the state already; added to. None for nothing.
+        store: the store that holds the log.
+        settings: the run's settings.
+        partition: the partition.
+        seen: what this process already knows about the state; updated. None for nothing.
     """
 
     def __init__(
@@ -49,16 +49,18 @@ class CommitLog:
         self._bucket, self._prefix = layout.commits_prefix(settings, partition)
 
     def load(self, *, lost: bool = False) -> LogState:
-        """The newest checkpoint and every entry after it: one LIST and few GETs.
+        """Return the log's state: the newest checkpoint and every entry after it.
+
+        Costs one LIST and a few GETs.
 
         Args:
-            lost: the last entries may be gone, and their numbers are free again, whatever
-                witnesses say: for a rebuild of the log while no other writer is at work.
+            lost: the last entries may be missing and their numbers may be reused, whatever
+                witnesses say. For rebuilding the log while no other writer is active.
 
         Raises:
-            IntegrityError: one of them cannot be decoded, an entry is missing, also of those that
-                the checkpoint covers, or there is something to publish and the state is not the
-                one that they name.
+            IntegrityError: an entry cannot be decoded; an entry is missing, including one that the
+                checkpoint covers; or there is something to publish and the state's identity differs
+                from the one its entries name.
         """
         listed = self._list("")
         state = LogState(path=self._partition.path)
@@ -74,17 +76,17 @@ class CommitLog:
         state.lost = gone
         self._take(state, listed)
         if state.log_id and state.unpublished:
-            # Otherwise there is time until something is to be stored: see claim.
+            # With nothing to publish, the check can wait until something is written: see claim.
             require_identity(self._settings, self._store, state.log_id)
             state.claimed = True
         return state
 
     def claim(self, state: LogState) -> str:
-        """Identity of the log that entries and outputs name; made where the state has none yet.
+        """Return the log's identity, which entries and outputs name, creating it if needed.
 
         Raises:
-            IntegrityError: the state is not the one that the log's entries name.
-            InvalidInput: the state is that of another destination.
+            IntegrityError: the log's entries name a different identity.
+            InvalidInput: the state belongs to another destination.
         """
         if not state.claimed:
             if state.log_id:
@@ -95,14 +97,14 @@ class CommitLog:
         return state.log_id
 
     def require_whole(self, state: LogState) -> None:
-        """Make sure that the log names every output that is there: otherwise entries are gone.
+        """Check that the log names every existing output; otherwise entries were lost.
 
-        A record of theirs would be compacted again. One GET where there is a checkpoint, one LIST
-        of the outputs, and nothing more where all of them are named.
+        The sources of a lost entry would be compacted again. Costs one GET if there is a checkpoint
+        and one LIST of the outputs; more only if an output is not named.
 
         Raises:
-            IntegrityError: an output is there that no entry names, or the checkpoint sums up
-                another last entry than there is.
+            IntegrityError: no entry names an existing output, or the checkpoint names a different
+                last entry than the log has.
         """
         if state.checkpoint:
             bucket, key = layout.witness_key(self._settings, self._partition, state.checkpoint)
@@ -112,23 +114,23 @@ class CommitLog:
         unnamed = self.unnamed(state)
         if not unnamed:
             return
-        # Another run that published them meanwhile has committed them before.
+        # Outputs that another run published in the meantime were committed first.
         self.refresh(state)
         unnamed = [one for one in unnamed if not _names_output(state, one)]
         if unnamed:
             raise not_whole(f"s3://{self._bucket}/{self._prefix}", state.last, unnamed)
 
     def unnamed(self, state: LogState) -> list[SourceObject]:
-        """The outputs that are there, and that no entry names as far as ``state`` knows."""
+        """Return the existing outputs that no entry known to ``state`` names."""
         bucket, prefix = layout.output_prefix(self._settings, self._partition)
         place = Destination(bucket, prefix)
         return unnamed_outputs(self._store, place, partial(_names_output, state))
 
     def refresh(self, state: LogState) -> None:
-        """Take the entries that were written since ``state`` was loaded.
+        """Read the entries written since ``state`` was loaded.
 
         Raises:
-            IntegrityError: one of them cannot be decoded, or one is missing.
+            IntegrityError: an entry cannot be decoded, or is missing.
         """
         after = layout.commit_key(self._settings, self._partition, state.last)[1]
         listed = self._list(after)
@@ -137,27 +139,31 @@ class CommitLog:
         self._take(state, listed)
 
     def prepare(self, state: LogState) -> str:
-        """What is to be asked and kept before an entry is written; returns the log's identity.
+        """Check identity and scheme, storing them if needed, before an entry is written.
+
+        Returns:
+            The log's identity.
 
         Raises:
-            IntegrityError: the log is not what it was.
-            InvalidInput: the destination was made of other partitions.
+            IntegrityError: the log's identity or scheme was lost or changed.
+            InvalidInput: the destination was built from differently divided partitions.
         """
         log_id = self.claim(state)
         if not state.scheme_kept:
             if self._seen.scheme_of != log_id:
-                # Before the first commit of a run, so that of two that contradict one has none.
+                # Stored before a run's first commit, so of two runs with contradicting schemes only
+                # one can commit.
                 remember_scheme(self._settings, self._store, number=state.scheme_number)
                 self._seen.scheme_of = log_id
             state.scheme_kept = True
         return log_id
 
     def look_at_scheme(self, state: LogState) -> None:
-        """Ask what :meth:`prepare` would have to ask, and write nothing; after :meth:`claim`.
+        """Make the scheme check of :meth:`prepare` without writing; call :meth:`claim` first.
 
         Raises:
-            IntegrityError: the log is not what it was.
-            InvalidInput: the destination was made of other partitions.
+            IntegrityError: the log's scheme was lost or changed.
+            InvalidInput: the destination was built from differently divided partitions.
         """
         if state.scheme_kept or self._seen.scheme_of == state.log_id:
             return
@@ -166,21 +172,22 @@ class CommitLog:
             self._seen.scheme_of = state.log_id
 
     def append(self, state: LogState, draft: Commit) -> Commit:
-        """Write ``draft`` as the next entry.
+        """Write ``draft`` as the next entry and return the commit.
 
         Raises:
-            CommitConflict: an entry written meanwhile names one of its sources, or replaces
-                the commit it wants to replace. The log state is up to date then.
-            IntegrityError: the draft names a key twice, or the log is not what it was, or an entry
-                found meanwhile is not the one that had its number first; nothing is written.
-            InvalidInput: the destination was made of other partitions.
-            TransientStoreError: others were first a thousand times.
+            CommitConflict: an entry written in the meantime names one of its sources, or replaces
+                the same commit. ``state`` is then up to date.
+            IntegrityError: nothing is written because the draft names a key twice, the log's
+                identity or scheme was lost or changed, or an entry found in the meantime is not
+                the first one that had its number.
+            InvalidInput: the destination was built from differently divided partitions.
+            TransientStoreError: other writers won the race a thousand times in a row.
         """
         require_each_once(draft)
         log_id = self.prepare(state)
         most_races = self._settings.limits.races
         for _ in range(most_races):
-            # Also before the first try: the log may have been re-read, for another group,
+            # Checked before the first attempt too: the log may have been re-read for another group
             # after this one was planned.
             self._refuse_conflict(state, draft)
             commit = replace(draft, sequence=state.last + 1, log_id=log_id)
@@ -189,10 +196,10 @@ class CommitLog:
                 self._store.create(bucket, key, encode_commit(commit))
             except AlreadyExists:
                 self.refresh(state)
-                # A retried PUT may meet the entry that its own first try wrote.
+                # A retried PUT may find the entry that its own first attempt wrote.
                 if state.commit_ids.get(commit.sequence) != commit.commit_id:
-                    # Else their numbers are given again where another process deletes one of them
-                    # now.
+                    # Without a witness, an entry's number could be reused if another process
+                    # deletes the entry now.
                     self.settle_numbers(state)
                     continue
             else:
@@ -204,7 +211,7 @@ class CommitLog:
         )
 
     def outline(self) -> Outline | None:
-        """What one LIST shows of the log; None where it is not summed up, or not whole."""
+        """Return the log's outline from one LIST; None if it has gaps or uncovered entries."""
         listed = self._list("")
         try:
             self._require_unbroken(listed)
@@ -213,10 +220,11 @@ class CommitLog:
         return listed.outline
 
     def checkpoint(self, state: LogState) -> None:
-        """Sum up the log once every commit in it is published; otherwise do nothing.
+        """Write a checkpoint, unless one is current or a commit is unpublished or unwitnessed.
 
         Raises:
-            IntegrityError: it is summed up with another commit as its last entry.
+            IntegrityError: there is a checkpoint at this number with another commit as its last
+                entry.
         """
         if state.last == state.checkpoint or state.unpublished or state.unwitnessed:
             return
@@ -224,12 +232,12 @@ class CommitLog:
         try:
             self._store.create(bucket, key, encode_checkpoint(state))
         except AlreadyExists:
-            # Another run summed up the same entries, or an entry was deleted since.
+            # Another run wrote the same checkpoint, or an entry was deleted since.
             found = read_checkpoint(self._store, bucket, key, self._partition.path)
             self._require_checkpoint(found, state.commit_ids[state.last])
 
     def _require_checkpoint(self, state: LogState, commit_id: str) -> None:
-        """Make sure that a checkpoint's last entry is this commit."""
+        """Check that the last entry a checkpoint covers is this commit."""
         summed_up = state.commit_ids[state.checkpoint]
         if summed_up != commit_id:
             bucket, key = layout.checkpoint_key(self._settings, self._partition, state.checkpoint)
@@ -240,15 +248,15 @@ class CommitLog:
             )
 
     def every_commit(self, through: int = 0, *, valid_only: bool = True) -> Iterator[Commit]:
-        """All valid entries, checkpoints aside, newest first.
+        """Yield all valid entries, newest first, without using checkpoints.
 
         Args:
-            through: sequence of an entry that was there before.
-            valid_only: leave out those that a later one replaces.
+            through: sequence of an entry known to have existed.
+            valid_only: skip entries that a later one replaces.
 
         Raises:
-            IntegrityError: an entry is missing, also of those that a checkpoint covers; or one
-                cannot be decoded, and nothing older is given.
+            IntegrityError: an entry is missing, including one that a checkpoint covers; or one
+                cannot be decoded, in which case nothing older is yielded.
         """
         listed = self._list("")
         self._require_unbroken(listed, through)
@@ -262,24 +270,24 @@ class CommitLog:
                 yield commit
 
     def settle_numbers(self, state: LogState) -> None:
-        """Leave the witness of every entry that others wrote, or find that it is that entry's.
+        """Write or compare the witness of every entry that other runs wrote.
 
-        To be done before anything is published or planned by what these entries say.
+        Must run before anything is published or planned based on these entries.
 
         Raises:
-            IntegrityError: an entry is not the one that had its number first.
+            IntegrityError: an entry is not the first one that had its number.
         """
         for sequence in sorted(state.unwitnessed):
             self._leave_witness(state, sequence)
 
     def note_publication(self, commit: Commit) -> None:
-        """Leave, right before it is published, when a later run publishes a commit."""
+        """Record the publication time of a commit that a later run is about to publish."""
         bucket, key = layout.publication_key(self._settings, self._partition, commit.sequence)
         witness = Witness(commit_id=commit.commit_id, log_id=commit.log_id)
         leave_witness(self._store, bucket, key, witness, again=True)
 
     def is_disputed(self, state: LogState, sequence: int) -> bool:
-        """True when an entry that was read is not the one that had its number first."""
+        """Return True if an entry is not the first one that had its number, by its witness."""
         bucket, key = layout.witness_key(self._settings, self._partition, sequence)
         witness = read_witness(self._store, bucket, key)
         return witness is not None and witness.commit_id != state.commit_ids[sequence]
@@ -304,7 +312,7 @@ class CommitLog:
         require_unbroken(f"s3://{self._bucket}/{self._prefix}", listed.commits, known)
 
     def _take(self, state: LogState, listed: LogObjects) -> None:
-        """Take the entries that are new to ``state``."""
+        """Apply the listed entries that ``state`` does not have yet."""
         commits = {n: key for n, key in listed.commits.items() if n > state.last}
         for sequence in sorted({*commits, *(n for n in listed.witnesses if n > state.last)}):
             if sequence != state.last + 1 or sequence not in commits:
@@ -331,7 +339,8 @@ class CommitLog:
     def _refuse_conflict(self, state: LogState, draft: Commit) -> None:
         wanted = identities(draft.rows) | {q.source.identity for q in draft.quarantined}
         if draft.group_id:
-            # Otherwise they were put again after the commit that names them.
+            # A draft without a group only records sources that were written again after their
+            # commit.
             wanted |= {one.source.identity for one in draft.again}
         if draft.replaces is not None:
             if draft.replaces not in state.unpublished:
@@ -340,7 +349,7 @@ class CommitLog:
         taken = wanted & state.committed
         if taken:
             raise CommitConflict(f"{len(taken)} of {len(wanted)} sources were committed meanwhile")
-        # The same content may have come under two ETags, one for either run.
+        # Two runs may have seen the same key with two ETags, hence two identities.
         if draft.replaces is None and state.foreign.has_key_of(draft.rows):
             raise CommitConflict("other content of the same keys was committed meanwhile")
 

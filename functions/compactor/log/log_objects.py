@@ -1,4 +1,4 @@
-"""The objects of one commit log, as one LIST shows them."""
+"""The objects of one commit log, as shown by one LIST."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _NAME = re.compile(r"/(\d{20})\.(?:(json\.gz)|(checkpoint\.json\.gz)|witness\.js
 
 
 class LogObjects(msgspec.Struct):
-    """Keys of entries and checkpoints by sequence, and which entries have a witness.
+    """The keys of entries and checkpoints by sequence, and which entries have a witness.
 
     Attributes:
         written_at: when the newest entry was written, by the store's clock; UNIX seconds.
-        objects: all of these.
+        objects: all of these objects.
     """
 
     commits: dict[int, str] = msgspec.field(default_factory=dict)
@@ -30,7 +30,7 @@ class LogObjects(msgspec.Struct):
 
     @classmethod
     def of(cls, pages: Iterable[Iterable[SourceObject]], prefix: str) -> LogObjects:
-        """The objects that are listed below the log's prefix."""
+        """Return the objects listed below the log's prefix."""
         listed = cls()
         written: dict[int, float] = {}
         for page in pages:
@@ -52,24 +52,25 @@ class LogObjects(msgspec.Struct):
 
     @property
     def outline(self) -> Outline | None:
-        """What it comes to where the newest checkpoint sums up the newest entry; None elsewhere."""
+        """The outline, if the newest checkpoint covers the newest entry; otherwise None."""
         last = max(self.commits, default=0)
         if max(self.checkpoints, default=0) != last:
             return None
         seen = Fingerprint()
         newest = self.checkpoints.get(last)
-        # Older checkpoints expire.
+        # Older checkpoints expire, so they must not change the digest.
         old = {key for key in self.checkpoints.values() if key != newest}
         seen.add([one for one in self.objects if one.key not in old])
         return Outline(last, self.written_at, seen.seen.digest)
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """A log as listed, summed up by a checkpoint.
+    """A log as listed that a checkpoint sums up completely.
 
     Attributes:
         last: sequence of its newest entry; 0 for an empty log.
-        written_at: when that was written, by the store's clock; UNIX seconds, infinite for none.
+        written_at: when that entry was written, by the store's clock; UNIX seconds, infinite if
+            there is none.
         digest: of the names, times and ETags of all entries, all witnesses and the newest
             checkpoint.
     """

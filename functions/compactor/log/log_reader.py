@@ -1,4 +1,4 @@
-"""The commit logs of a destination as they lie on S3, found without knowing its partitions."""
+"""Reads a destination's commit logs from S3 without knowing its partitions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from compactor.model import SourceObject
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 
-# The rest of a key below "partitions/", as layout.entry_name and layout.record_name make it. The
-# last segments decide: what stands before them is the path, whatever a partition is called.
+# The part of a key below "partitions/", as layout.entry_name and layout.record_name build it. Only
+# the last segments are matched, so a partition may have any name.
 _NAME = re.compile(
     r"((?:.*/)?)(?:commits/(\d{20})\.(?:(checkpoint)\.json\.gz|(witness|published)\.json|json\.gz)"
     r"|cleaned/(\d{20})\.json)",
@@ -27,7 +27,7 @@ _NAME = re.compile(
 )
 _LOGS_LOOKED_AT = 3
 _OF_A_STATE = f"/{layout.IDENTITY_NAME}"
-# What decoding raises when the bytes are not those that were written.
+# What decoding raises for bytes that differ from what was written.
 DAMAGE = (
     ValueError,
     KeyError,
@@ -47,12 +47,13 @@ class StoredLog(msgspec.Struct):
 
     Attributes:
         path: the partition's path.
-        state: where all state lies.
+        state: location of the whole state.
         entries: when each entry was written, by sequence; UNIX seconds of the store's clock.
-        cleaned: sequences of the entries that clean-up is done with.
-        checkpoints: sequences up to which a checkpoint sums the log up.
-        witnesses: sequences of the entries that a witness names.
-        published: when a later run published entries, by sequence; as in ``entries``.
+        cleaned: sequences of the entries that clean-up has finished.
+        checkpoints: sequences through which a checkpoint sums up the log.
+        witnesses: sequences of the entries that have a witness.
+        published: when a later run published entries, by sequence; UNIX seconds of the store's
+            clock.
     """
 
     path: str
@@ -65,43 +66,43 @@ class StoredLog(msgspec.Struct):
 
     @property
     def where(self) -> str:
-        """Where it lies, for a person."""
+        """The log's location, for display."""
         return f"s3://{self.state.bucket}/{self.state.prefix}{layout.PARTITIONS}{self.path}commits/"
 
     @property
     def keys(self) -> dict[int, str]:
-        """Key of every entry by sequence."""
+        """Key of every entry, by sequence."""
         return {sequence: self.key_of(sequence) for sequence in self.entries}
 
     @property
     def missing(self) -> list[int]:
-        """Sequence numbers that have no entry, up to the last that is known."""
+        """Sequence numbers without an entry, up to the last known one."""
         last = max((*self.entries, *self.witnesses), default=0)
         return sorted(set(range(1, last + 1)) - set(self.entries))
 
     @property
     def uncleaned(self) -> list[int]:
-        """Sequences of the entries that clean-up is not done with, in order."""
+        """Sequences of the entries that clean-up has not finished, in order."""
         return sorted(set(self.entries) - self.cleaned)
 
     def kept_since(self, sequence: int) -> float:
-        """When the retention of an entry's sources began, by the store's clock; UNIX seconds."""
+        """Return when retention of an entry's sources began; UNIX seconds of the store's clock."""
         return max(self.entries[sequence], self.published.get(sequence, 0.0))
 
     def key_of(self, sequence: int) -> str:
-        """Key of one entry."""
+        """Return the key of one entry."""
         return self.state.prefix + layout.entry_name(self.path, sequence)
 
     def record_key_of(self, sequence: int) -> str:
-        """Key of what clean-up leaves once it is done with an entry."""
+        """Return the key of the record that clean-up writes once it has finished an entry."""
         return self.state.prefix + layout.record_name(self.path, sequence)
 
     def checkpoint_key_of(self, sequence: int) -> str:
-        """Key of the checkpoint that sums up all entries through one."""
+        """Return the key of the checkpoint through this sequence."""
         return self.state.prefix + layout.checkpoint_name(self.path, sequence)
 
     def newest_first(self, store: ObjectStore) -> Iterator[Commit]:
-        """The valid entries: those that no later one replaces.
+        """Yield the valid entries, which no later one replaces, newest first.
 
         Raises:
             IntegrityError: an entry cannot be read.
@@ -110,17 +111,17 @@ class StoredLog(msgspec.Struct):
 
 
 def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:
-    """Every log, in the order of paths.
+    """Return every log, ordered by path.
 
     Raises:
-        InvalidInput: another state lies among them, whose logs would be taken for these.
+        InvalidInput: another state lies among them, whose logs would be mistaken for these.
     """
     logs = _collect(state, store.list_objects(state.bucket, state.prefix + layout.PARTITIONS))
     return [logs[path] for path in sorted(logs)]
 
 
 def few_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog] | None:
-    """Every log, where a page of a listing holds them all; None where it does not.
+    """Return every log if they all fit on one page of a listing, else None.
 
     Raises:
         InvalidInput: as :func:`all_logs`.
@@ -133,10 +134,11 @@ def few_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog] | None:
 
 
 def each_log(state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
-    """Every log, as soon as all of it is listed; few are held at a time.
+    """Yield each log as soon as all its keys are listed; few are held in memory.
 
-    Keys come in order, and the path of a log is the beginning of all its keys: after them it is
-    complete. Open meanwhile are the logs of the levels above, where partitions lie in each other.
+    Keys are listed in order, and a log's path is a prefix of all its keys, so the log is complete
+    at the first key without that prefix. If partitions are nested, the logs of the outer levels
+    stay open meanwhile.
 
     Raises:
         InvalidInput: as :func:`all_logs`.
@@ -152,9 +154,9 @@ def each_log(state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
 
 
 def some_entries(state: S3Uri, store: ObjectStore) -> Iterator[Commit]:
-    """The newest entries of the first few logs that can be read; none where there is no log.
+    """Yield the newest entry of each of the first few logs that can be read.
 
-    A log that is damaged stops its own partition, and is passed over here.
+    A damaged log stops its own partition and is skipped here.
     """
     pages = store.list_objects(state.bucket, state.prefix + layout.PARTITIONS)
     logs = [log for log in _collect(state, islice(pages, 1)).values() if log.entries]
@@ -169,18 +171,19 @@ def some_entries(state: S3Uri, store: ObjectStore) -> Iterator[Commit]:
 def replaced_checkpoints(
     state: S3Uri, store: ObjectStore, before: float
 ) -> Iterator[list[SourceObject]]:
-    """The checkpoints that no reader looks for since ``before``: a newer one was there then.
+    """Yield, by page, the checkpoints that a newer one has replaced since ``before`` or longer.
 
-    The newest of a log is never among them, whatever its age: it is given only once another of
-    the same log, with a higher number, has been seen.
+    Never includes the newest checkpoint of a log, whatever its age: a checkpoint is yielded only
+    once one of the same log with a higher number has been seen.
 
     Args:
-        state: where all state lies.
-        store: where it is.
+        state: location of the whole state.
+        store: the store that holds it.
         before: UNIX seconds; both checkpoints were written by then.
 
     Raises:
-        InvalidInput: another state lies among the logs, whose checkpoints would be taken for these.
+        InvalidInput: another state lies among the logs, whose checkpoints would be mistaken for
+            these.
     """
     start = len(state.prefix + layout.PARTITIONS)
     path, number = "", 0
@@ -194,8 +197,8 @@ def replaced_checkpoints(
                 continue
             if not match[3]:
                 continue
-            # Keys of one log lie together, but for partitions that are called like parts of it: of
-            # such a log some stay.
+            # Keys of one log are adjacent unless a partition is named like a part of it; then some
+            # replaced checkpoints are kept.
             newer = path == match[1] and number < int(match[2])
             if newer and last is not None and max(one.last_modified, last.last_modified) <= before:
                 found.append(last)
@@ -204,7 +207,7 @@ def replaced_checkpoints(
 
 
 def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
-    """One partition's log; without entries where there is none."""
+    """Return one partition's log; without entries if there is no log."""
     log = StoredLog(path, state)
     for name in ("commits/", "cleaned/"):
         prefix = f"{state.prefix}{layout.PARTITIONS}{path}{name}"
@@ -221,43 +224,43 @@ def one_log(state: S3Uri, path: str, store: ObjectStore) -> StoredLog:
 def every_entry(
     store: ObjectStore, bucket: str, keys: Mapping[int, str]
 ) -> Iterator[tuple[Commit, bool]]:
-    """The entries of a log, newest first, each read once, and whether it is valid.
+    """Yield each entry of a log, newest first, with whether it is valid.
 
-    An entry is valid when no later one replaces it. That depends on later entries alone, so each
-    can be relied on as soon as it is given, and only one is held at a time.
+    An entry is valid if no later one replaces it. That depends on later entries alone, so each
+    result is final when yielded. Each entry is read once, and only one is held in memory.
 
     Args:
-        store: where the log is.
-        bucket: where its entries are.
-        keys: key of every entry by sequence.
+        store: the store that holds the log.
+        bucket: bucket of its entries.
+        keys: key of every entry, by sequence.
 
     Raises:
-        IntegrityError: an entry cannot be decoded; nothing older is given.
+        IntegrityError: an entry cannot be decoded; nothing older is yielded.
     """
     void: set[int] = set()
     for sequence in sorted(keys, reverse=True):
         commit = read_entry(store, bucket, keys[sequence], sequence)
-        # What a replacement has made void stays void when it is replaced itself.
+        # A voided commit stays void even if its replacement is replaced.
         if commit.replaces is not None:
             void.add(commit.replaces)
         yield commit, sequence not in void
 
 
 def newest_first(store: ObjectStore, bucket: str, keys: Mapping[int, str]) -> Iterator[Commit]:
-    """The valid ones of :func:`every_entry`.
+    """Yield the valid entries of :func:`every_entry`.
 
     Raises:
-        IntegrityError: an entry cannot be decoded; nothing older is given.
+        IntegrityError: an entry cannot be decoded; nothing older is yielded.
     """
     return (commit for commit, valid in every_entry(store, bucket, keys) if valid)
 
 
 def read_entry(store: ObjectStore, bucket: str, key: str, sequence: int) -> Commit:
-    """One entry of a log.
+    """Read one entry of a log.
 
     Raises:
         IntegrityError: it cannot be decoded, was written under another number or by a later
-            version, or is gone since it was listed.
+            version, or was deleted since it was listed.
     """
     body = _get(store, bucket, key)
     try:
@@ -270,11 +273,11 @@ def read_entry(store: ObjectStore, bucket: str, key: str, sequence: int) -> Comm
 
 
 def read_checkpoint(store: ObjectStore, bucket: str, key: str, path: str) -> LogState:
-    """The state of a partition's log as of a checkpoint.
+    """Read a checkpoint and return the state of its partition's log.
 
     Raises:
-        IntegrityError: it cannot be decoded, was written elsewhere, or is gone since it was
-            listed.
+        IntegrityError: it cannot be decoded, was written for another partition or number, or was
+            deleted since it was listed.
     """
     body = _get(store, bucket, key)
     try:
@@ -299,7 +302,7 @@ def _damaged(bucket: str, key: str, why: object) -> IntegrityError:
 
 
 def _refuse_other_state(state: S3Uri, key: str) -> None:
-    """Refuse a key that is the marker of another state."""
+    """Raise InvalidInput for a key that is the marker of another state."""
     if key.endswith(_OF_A_STATE):
         accepted = f"a prefix without another state in it, as s3://{state.bucket}/{key} is of one"
         raise InvalidInput("s3_state_uri", state.uri, accepted)

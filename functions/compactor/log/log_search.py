@@ -1,4 +1,4 @@
-"""Finds the log, and the commit, that a key belongs to, without knowing the partitions."""
+"""Finds the log and the commit that a key belongs to, without knowing the partitions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from compactor.settings.uris import S3Uri
 
 
 def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredLog]:
-    """The logs of the partitions a source key may belong to, the longest path first.
+    """Yield the logs of the partitions a source key may belong to, the longest path first.
 
-    A partition's path is made of successive segments of its sources' keys, so that only a few
-    prefixes are listed, however many partitions there are; where there are few, one LIST is enough.
+    A partition's path is made of successive segments of its sources' keys, so only a few prefixes
+    are listed, however many partitions there are; if there are few, one LIST suffices.
     """
     few = few_logs(state, store)
     if few is not None:
@@ -32,13 +32,13 @@ def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredL
 def commit_of_output(
     key: str, destination: S3Uri, state: S3Uri, store: ObjectStore
 ) -> tuple[StoredLog, Commit, Output] | None:
-    """The log and the valid commit that name an output, and the output; None where none does.
+    """Return the log and valid commit that name an output, and the output; None if there is none.
 
     Args:
-        key: of the output, which lies directly below its partition.
-        destination: of the runs.
-        state: of the runs.
-        store: where both are.
+        key: key of the output, which lies directly below its partition.
+        destination: the runs' destination.
+        state: the runs' state.
+        store: the store that holds both.
 
     Raises:
         IntegrityError: an entry of the log is damaged.

@@ -1,7 +1,7 @@
 """The part of a commit that maps every source to its place in the output.
 
-Stored column by column with repeated envelopes in a table of their own, so that a manifest
-of 100,000 sources packs into a few megabytes.
+Stored by column, with repeated envelopes in a separate table, so that a manifest of 100,000 sources
+takes a few megabytes.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Json = dict[str, Any]
 
 
 class ManifestRow(NamedTuple):
-    """One source's place in the output; made for each, so of a kind that is made quickly.
+    """One source's place in the output; a NamedTuple because one is created per source.
 
     Attributes:
-        source: what was read.
-        offset: first byte of the slice in the plain (decompressed) output. For a copied
-            output, in the output as stored.
-        length: bytes of the slice.
-        plain_bytes: size of the source once decompressed, bytes; None for a copied output.
-        crc32: of those bytes; None where S3 copied them and they were not read.
+        source: the source that was read.
+        offset: first byte of the slice in the plain (decompressed) output. For a copied output, in
+            the output as stored.
+        length: length of the slice in bytes.
+        plain_bytes: decompressed size of the source in bytes; None for a copied output.
+        crc32: of those bytes; None if S3 copied them and they were not read.
         facts: how to undo the framing; None for a copied output, which is the source itself.
-        attributes: what S3 kept beside its bytes; None for nothing.
+        attributes: what S3 stored with the source besides its bytes; None for nothing.
     """
 
     source: SourceObject
@@ -43,7 +43,7 @@ class ManifestRow(NamedTuple):
 
 
 class _Table:
-    """Byte strings, each stored once and named by its position."""
+    """Byte strings, each stored once and referenced by index."""
 
     def __init__(self) -> None:
         self._index: dict[bytes, int] = {}
@@ -56,7 +56,7 @@ class _Table:
 
 
 def to_json(rows: Sequence[ManifestRow]) -> Json:
-    """Columns of equal length, one entry a source."""
+    """Return the manifest as columns of equal length, one value per source."""
     table = _Table()
     facts = [row.facts for row in rows]
     document: Json = {
@@ -88,7 +88,7 @@ def to_json(rows: Sequence[ManifestRow]) -> Json:
 
 
 def _attributes_json(rows: Sequence[ManifestRow]) -> Json:
-    """Each set once; and for every source which is its own."""
+    """Return each distinct attribute set once, and each source's index into them."""
     sets: dict[Attributes, int] = {}
     refs = [
         None if (a := row.attributes) is None else sets.setdefault(a, len(sets)) for row in rows
@@ -100,7 +100,7 @@ _Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Columns(msgspec.Struct):
-    """What :func:`to_json` gives, each value checked for its kind when it is decoded."""
+    """The document that :func:`to_json` returns; decoding checks each value's type."""
 
     key: list[str]
     etag: list[str]
@@ -116,7 +116,7 @@ class Columns(msgspec.Struct):
     newlines: list[_Count | None]
     edits: dict[str, list[tuple[_Count, _Count, _Count]]]
     table: list[bytes] = msgspec.field(name="bytes")
-    # Only where there are any.
+    # Present only if some source has attributes.
     attributes: list[_Count | None] | None = None
     attribute_sets: list[Attributes] = []
 
@@ -125,7 +125,7 @@ _OF_EACH = Columns.__struct_fields__[: Columns.__struct_fields__.index("edits")]
 
 
 def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
-    """The rows again; ``last_modified`` of the sources is not kept and reads 0.0.
+    """Rebuild the rows; ``last_modified`` of the sources is not stored and reads 0.0.
 
     Raises:
         ValueError, IndexError: the columns do not belong together.
@@ -167,5 +167,5 @@ def _facts(columns: Columns, n: int) -> SliceFacts | None:
 
 
 def identities(rows: Iterable[ManifestRow]) -> set[bytes]:
-    """What the commit log remembers of these sources."""
+    """Return the identities of these sources, as the commit log keeps them."""
     return {row.source.identity for row in rows}

@@ -1,4 +1,4 @@
-"""What a process has seen of a run's state, so that it need not ask for it at each partition."""
+"""What a process has seen of a run's state, so that it need not read it for each partition."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from compactor.model import SkipReason
 
 @dataclass(slots=True)
 class SeenState:
-    """What the partitions that one process works on have in common.
+    """Facts shared by all partitions that one process works on.
 
-    It replaces no look at the marker: each partition still reads ``identity.json`` before it
-    stores anything, and what is known here counts only as long as that says the same.
+    They do not replace reading the marker: each partition still reads ``identity.json`` before it
+    stores anything, and these facts are valid only while the marker is the same.
 
     Attributes:
-        scheme_of: identity of the log beside which the run's scheme was seen or written.
-            Schemes are only ever added, by a writer that has read those before.
-        has_no_table: nothing of the destination was given to a table when a clean-up of this run
-            looked. Of one that was begun since, an output that is gone makes it look again.
+        scheme_of: identity of the log whose stored schemes include the run's. Schemes are only ever
+            added, by writers that have read the earlier ones.
+        has_no_table: no output of the destination had been added to a table when a clean-up of this
+            run looked. If a table was begun since, a missing output makes clean-up look again.
         contents: what clean-up has read of the table's metadata, by version, as
             :func:`compactor.sinks.table_proof.look_at_table` keeps it.
-        has_no_readers: no table of query engines shows the destination, as a clean-up of this run
-            saw. One that is made since shows nothing that clean-up may delete.
+        has_no_readers: a clean-up of this run saw that no query engine's table shows the
+            destination. A table created since shows nothing that clean-up may delete.
         levels: which levels of the source's bucket a table or registry owns, as
             :class:`compactor.planning.surroundings.Surroundings` keeps it.
     """

@@ -1,7 +1,7 @@
 """Which rejects of a partition wait for a schema that their records fit.
 
-A later entry that names the rejects among its sources has taken them over: its output holds the
-records that fit by then, and its own rejects the others.
+A later entry that names the rejects among its sources takes them over: its output holds the records
+that fit by then, and its own rejects hold the others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Waiting(msgspec.Struct, frozen=True):
     """The rejects of one entry.
 
     Attributes:
-        sequence: of the entry.
+        sequence: sequence of the entry.
         schema: digest of the columns that the records did not fit.
     """
 
@@ -34,19 +34,19 @@ class Waiting(msgspec.Struct, frozen=True):
     def source(self) -> SourceObject:
         """The rejects as the source of another entry.
 
-        By their checksum, not their ETag: a run that is late may store the same object again, and
-        with KMS that is another ETag.
+        Identified by checksum, not ETag: a late run may store the same object again, which with KMS
+        gets another ETag.
         """
         one = self.rejects
         return SourceObject(one.bucket, one.key, f"{one.crc32:08x}", one.size, 0.0)
 
 
 class WaitingRejects(msgspec.Struct):
-    """The rejects that no valid entry has taken over, as a fold over the entries of a log.
+    """The rejects that no valid entry has taken over, as a fold over a log's entries.
 
     Attributes:
-        waiting: by their key.
-        taken: by the sequence of the entry that took them over, while its output may be lost.
+        waiting: waiting rejects by key.
+        taken: by the sequence of the entry that took them over, as long as its output may be lost.
     """
 
     waiting: dict[str, Waiting] = msgspec.field(default_factory=dict)
@@ -54,21 +54,21 @@ class WaitingRejects(msgspec.Struct):
 
     @classmethod
     def of(cls, waiting: Iterable[Waiting]) -> Self:
-        """What a checkpoint remembers."""
+        """Rebuild the state that a checkpoint holds."""
         return cls({one.rejects.key: one for one in waiting})
 
     @property
     def in_order(self) -> list[Waiting]:
-        """All that wait, the oldest entry first."""
+        """All waiting rejects, the oldest entry first."""
         return sorted(self.waiting.values(), key=lambda one: one.sequence)
 
     @property
     def records(self) -> int:
-        """How many records wait."""
+        """Number of records that wait."""
         return sum(one.rejects.records for one in self.waiting.values())
 
     def add(self, commit: Commit) -> None:
-        """Take the next entry of the log, after :meth:`replaced` where it replaces one."""
+        """Apply the next entry of the log; if it replaces one, call :meth:`replaced` first."""
         if commit.replays:
             named = (self.waiting.pop(row.source.key, None) for row in commit.rows)
             self.taken[commit.sequence] = [one for one in named if one is not None]
@@ -78,25 +78,25 @@ class WaitingRejects(msgspec.Struct):
             self.waiting[one.rejects.key] = one
 
     def replaced(self, sequence: int) -> None:
-        """An entry is void: what it took over waits again, and what it rejected does not."""
+        """Void an entry: the rejects it took over wait again, and its own rejects no longer do."""
         kept = [one for one in self.waiting.values() if one.sequence != sequence]
         again = [*kept, *self.taken.pop(sequence, ())]
         self.waiting = {one.rejects.key: one for one in again}
 
     def published(self, sequence: int) -> None:
-        """An entry's output is readable, and its entry stays valid."""
+        """Record that an entry's output is readable, so the entry stays valid."""
         self.taken.pop(sequence, None)
 
 
 class RejectsSeen:
-    """The same for who reads the valid entries of a log, newest first."""
+    """Collects the waiting rejects from a log's valid entries, read newest first."""
 
     def __init__(self) -> None:
         self.waiting: list[Rejects] = []
         self._taken: set[str] = set()
 
     def add(self, commit: Commit) -> None:
-        """Take the entry before."""
+        """Apply the next older entry."""
         if commit.replays:
             self._taken |= {row.source.key for row in commit.rows}
         if commit.rejects is not None and commit.rejects.key not in self._taken:
@@ -104,12 +104,12 @@ class RejectsSeen:
 
 
 def schema_digest(schema: str) -> str:
-    """Names the columns of an output, as its commit has them."""
+    """Return a short digest of an output's columns as its commit has them."""
     return hashlib.blake2b(schema.encode(), digest_size=8).hexdigest()
 
 
 def describe(waiting: Iterable[Rejects]) -> str:
-    """How many records wait and where, for a person; empty for none."""
+    """Return how many records wait and where, for display; empty for none."""
     every = list(waiting)
     if not every:
         return ""

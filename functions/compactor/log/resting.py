@@ -1,9 +1,9 @@
-"""Partitions at rest: what a worker remembers of one in which nothing was left to be done.
+"""Partitions at rest: records of partitions in which a worker found nothing to do.
 
-The record says: a worker that sees this listing, log and settings before that time has nothing
-to do. That follows from those alone, so a record may be old, or late, and is true all the same;
-of a partition that has changed it says nothing. It saves work, and
-is no part of the log: where it is missing, damaged or of another version, a worker looks.
+A record says that a worker which sees the same listing, log and settings before a given time has
+nothing to do. That depends on those alone, so an old or late record is still valid; once the
+partition changes, the record no longer applies. It only saves work and is no part of the log: if it
+is missing, damaged or of another version, the worker examines the partition.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from compactor.prices import prices_digest
 from compactor.settings.settings import Settings
 
 RECORD_VERSION = 1
-#: Of the program: to be raised by any change to which sources a plan leaves alone.
+#: Version of the planning rules: increment on any change to which sources a plan leaves alone.
 PLAN_RULES = 1
-# Which partitions a run takes, and who else works for it; not what is done in a partition.
+# Settings that select partitions or name another engine, and do not affect the work in a partition.
 _BESIDE = frozenset({"start", "end", "duration", "spark_engine"})
 
 
@@ -36,11 +36,12 @@ class RestRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What was seen of a partition at rest.
 
     Attributes:
-        run_id: of the run that looked. For that run itself the partition is one that it worked on.
-        by: the settings and rules that it depends on, see :func:`looked_by`.
+        run_id: the run that looked. That run itself ignores the record and counts the partition as
+            worked on.
+        by: the settings and rules that the record depends on, see :func:`looked_by`.
         at: when a worker looked; UNIX seconds.
-        until: from then on there is something to do, because of the age of objects alone; None for
-            never.
+        until: when there will be something to do because of the age of objects alone, UNIX seconds;
+            None for never.
         sources: what was listed.
         log: digest of the log as listed, see :meth:`compactor.log.log.CommitLog.outline`.
         skipped: the objects left alone, by reason.
@@ -56,7 +57,7 @@ class RestRecord(msgspec.Struct, frozen=True, kw_only=True):
     skipped: dict[str, Skipped]
 
     def is_of(self, by: str, now: float) -> bool:
-        """True while it may be believed of what it saw, by these settings."""
+        """Return True if the record applies to these settings and is valid at this time."""
         if self.version != RECORD_VERSION or self.by != by or now < self.at:
             return False
         return self.until is None or now < self.until
@@ -70,10 +71,10 @@ class Resting:
     """Partitions that were found at rest.
 
     Attributes:
-        partitions: how many.
-        objects: in them, as listed.
-        bytes: of these.
-        skipped: of these, by the reason for which they are left alone.
+        partitions: number of partitions.
+        objects: number of objects in them, as listed.
+        bytes: total size of these objects.
+        skipped: those left alone, by reason.
     """
 
     partitions: int = 0
@@ -83,13 +84,13 @@ class Resting:
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """One line for display."""
         partitions = f"{self.partitions:,} partition{'s' if self.partitions != 1 else ''}"
         objects = f"{self.objects:,} object{'s' if self.objects != 1 else ''}"
         return f"at rest: {partitions} ({objects}), not looked at further"
 
     def plus(self, other: Resting) -> Resting:
-        """Both together."""
+        """Return the sum of both."""
         skipped = dict(self.skipped)
         for reason, one in other.skipped.items():
             skipped[reason] = skipped[reason].plus(one) if reason in skipped else one
@@ -105,7 +106,10 @@ NONE_AT_REST = Resting()
 
 
 def looked_by(settings: Settings) -> str:
-    """Names everything but time, listing and log that decides what is to be done; 32 hex digits."""
+    """Return 32 hex digits that identify the settings and rules which decide what is to be done.
+
+    Excludes time, listing and log, which also decide it.
+    """
     asked = {name: one for name, one in settings.to_dict().items() if name not in _BESIDE}
     judged = () if settings.pays_back_within_days is None else (prices_digest(),)
     text = json.dumps([PLAN_RULES, asdict(settings.limits), asked, *judged], sort_keys=True)
@@ -113,7 +117,7 @@ def looked_by(settings: Settings) -> str:
 
 
 def read_rest(settings: Settings, partition: Partition, store: ObjectStore) -> RestRecord | None:
-    """The record of a partition; None where there is none that can be understood."""
+    """Return a partition's record, or None if there is no readable one."""
     try:
         return _decode(store.get(*layout.rest_key(settings, partition)))
     except (ObjectMissing, msgspec.MsgspecError, ValueError):
@@ -123,7 +127,7 @@ def read_rest(settings: Settings, partition: Partition, store: ObjectStore) -> R
 def write_rest(
     settings: Settings, partition: Partition, record: RestRecord, store: ObjectStore
 ) -> None:
-    """Write the record, over an earlier one."""
+    """Write the record, replacing any earlier one."""
     place = layout.rest_key(settings, partition)
     store.put(*place, msgspec.json.encode(record), content_type="application/json")
 
@@ -132,11 +136,11 @@ class Rests(msgspec.Struct, frozen=True):
     """Finds which partitions are at rest.
 
     Args:
-        settings: of the run.
-        store: where the state is.
+        settings: the run's settings.
+        store: the store that holds the state.
         now: UNIX seconds.
-        run_id: of the run; empty for none.
-        by: what :func:`looked_by` says of the settings.
+        run_id: id of the run; empty for none.
+        by: the digest of the settings by :func:`looked_by`.
     """
 
     settings: Settings
@@ -147,11 +151,11 @@ class Rests(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, settings: Settings, store: ObjectStore, now: float, run_id: str) -> Rests:
-        """For a run with these settings."""
+        """Build the finder for a run with these settings."""
         return cls(settings, store, now, run_id, looked_by(settings))
 
     def record(self, partition: Partition) -> RestRecord | None:
-        """What is to be compared with the partition's listing; None for a partition to work on."""
+        """Return the record to compare with the partition's listing, or None if none applies."""
         try:
             found = read_rest(self.settings, partition, self.store)
         except TransientStoreError:
@@ -161,7 +165,7 @@ class Rests(msgspec.Struct, frozen=True):
         return found
 
     def confirmed(self, record: RestRecord, partition: Partition, seen: Seen) -> Resting | None:
-        """The partition, where listing and log are those of the record; None where they are not."""
+        """Return the partition's counts if listing and log match the record, else None."""
         if seen != record.sources:
             return None
         try:

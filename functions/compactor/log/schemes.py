@@ -1,10 +1,10 @@
-"""How sources are divided into partitions, remembered per destination.
+"""How a destination's sources are divided into partitions, stored with its logs.
 
-Each partition has its own commit log. If a later run divided the same source differently
-(by the hour instead of by the day, one level deeper, from another root), it would look into
-other logs, find no commits there and compact every object a second time. So the first run
-that commits something writes its scheme beside the logs, before its commit, and discovery
-refuses a run whose scheme contradicts it.
+Each partition has its own commit log. If a later run divided the same source differently (by hour
+instead of by day, one level deeper, or from another root), it would look into other logs, find no
+commits there and compact every object a second time. So the first run that commits anything writes
+its scheme next to the logs, before its commit, and discovery refuses a run whose scheme contradicts
+it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from compactor.settings.uris import S3Uri
 from compactor.settings.windows import matches, wildcards_of
 
 _VERSION = 1
-# Each lost race brings a scheme of another run; a destination has one or two.
+# Each lost race means that another run added a scheme; a destination has one or two.
 _MOST_RACES = 100
 
 
 class Scheme(msgspec.Struct, frozen=True):
-    """What decides into which partition a key falls.
+    """The rule that decides which partition a key belongs to.
 
     Attributes:
         root: source root; paths of partitions are relative to it.
-        segments: what the segments of a partition's path look like, ``*`` for the varying
-            parts. The partition of a key is its first ``len(segments)`` segments.
-        destination: URI where the outputs go.
+        segments: patterns of a partition path's segments, with ``*`` for the varying parts. The
+            partition of a key is its first ``len(segments)`` segments.
+        destination: URI that outputs are written to.
     """
 
     root: S3Uri
@@ -51,7 +51,7 @@ class Scheme(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, settings: Settings) -> Scheme:
-        """The scheme a run follows."""
+        """Return the scheme of a run with these settings."""
         source = settings.source
         if settings.date_format is not None:
             below = wildcards_of(settings.date_format)
@@ -61,11 +61,11 @@ class Scheme(msgspec.Struct, frozen=True):
 
     @property
     def pattern(self) -> str:
-        """The partitions' prefixes as a person writes them."""
+        """The partitions' prefixes as a pattern, for display."""
         return self.root.uri + "".join(f"{segment}/" for segment in self.segments)
 
     def contradicts(self, other: Scheme) -> bool:
-        """True when a key can fall into a partition of each, and these have different paths."""
+        """Return True if a key can fall into partitions of both schemes, with different paths."""
         same_paths = self.root == other.root and len(self.segments) == len(other.segments)
         return not same_paths and self._meets(other)
 
@@ -87,10 +87,10 @@ def _may_be_equal(one: str, two: str) -> bool:
 
 
 def check_scheme(settings: Settings, store: ObjectStore) -> bool:
-    """Compare a run's scheme with those that the state prefix remembers.
+    """Compare a run's scheme with those stored under the state prefix.
 
     Returns:
-        True when the scheme is remembered already.
+        True if the scheme is already stored.
 
     Raises:
         InvalidInput: it contradicts one of them.
@@ -108,19 +108,19 @@ def remember_scheme(
     paths: Sequence[str] | None = None,
     number: int | None = None,
 ) -> None:
-    """Write a run's scheme beside the commit logs, unless it is there already.
+    """Write a run's scheme next to the commit logs, unless it is stored already.
 
     Args:
-        settings: of the run.
-        store: where the state is.
-        paths: of all partitions that have a log or outputs, to restore the scheme of a log that
-            lost it; None where the log is believed to be whole.
-        number: what :func:`number_of_scheme` gave a moment ago; None to ask it.
+        settings: the run's settings.
+        store: the store that holds the state.
+        paths: paths of all partitions that have a log or outputs, to restore a lost scheme; None if
+            the log is believed to be complete.
+        number: a recent result of :func:`number_of_scheme`; None to look it up.
 
     Raises:
-        InvalidInput: it contradicts one that is there, perhaps written a moment ago.
-        IntegrityError: there are commits, and the scheme of their partitions is gone.
-        TransientStoreError: the store says that there is a scheme, and shows none.
+        InvalidInput: it contradicts a stored scheme, which may have been written a moment ago.
+        IntegrityError: there are commits, but the scheme of their partitions is missing.
+        TransientStoreError: the store reports that a scheme exists, but does not list it.
     """
     scheme = Scheme.of(settings)
     for _ in range(_MOST_RACES):
@@ -128,7 +128,7 @@ def remember_scheme(
             number = number_of_scheme(settings, store, paths=paths)
         if number is None or _add(settings, store, number, scheme) == scheme:
             return
-        # Another run was first.
+        # Another run took the number.
         number = None
     prefix = schemes_prefix(settings)[1]
     raise TransientStoreError(f"{_MOST_RACES} other schemes came first below {prefix}")
@@ -137,23 +137,24 @@ def remember_scheme(
 def number_of_scheme(
     settings: Settings, store: ObjectStore, *, paths: Sequence[str] | None = None
 ) -> int | None:
-    """The number that a run's scheme would be written under; None where it is there already.
+    """Return the number a run's scheme would be written under, or None if it is stored already.
 
-    Whatever is written there meanwhile takes that number.
+    A scheme that another run writes in the meantime takes that number.
 
     Args:
-        settings: of the run.
-        store: where the state is.
-        paths: as of :func:`remember_scheme`.
+        settings: the run's settings.
+        store: the store that holds the state.
+        paths: as for :func:`remember_scheme`.
 
     Raises:
-        InvalidInput: it contradicts one that is there.
-        IntegrityError: there are commits, and the scheme of their partitions is gone.
+        InvalidInput: it contradicts a stored scheme.
+        IntegrityError: there are commits, but the scheme of their partitions is missing.
     """
     scheme = Scheme.of(settings)
     known = _load(settings, store)
     if paths is None and not known and any(some_entries(settings.state, store)):
-        # A first worker may have come in between: it writes its scheme before its commit.
+        # Another run's first worker may have started in between; it writes its scheme before its
+        # commit.
         known = _load(settings, store)
         if not known:
             raise _lost(settings, 1)
@@ -166,7 +167,7 @@ def number_of_scheme(
 
 
 def source_roots(state: S3Uri, store: ObjectStore) -> tuple[S3Uri, ...]:
-    """Roots of the sources that are compacted to the destination of a state, each once.
+    """Return the distinct roots of all sources compacted to a state's destination.
 
     Raises:
         IntegrityError: a scheme is damaged.
@@ -178,15 +179,15 @@ def source_roots(state: S3Uri, store: ObjectStore) -> tuple[S3Uri, ...]:
 
 
 def _add(settings: Settings, store: ObjectStore, number: int, scheme: Scheme) -> Scheme | None:
-    """Write the next scheme, or the one that has its number already.
+    """Write the next scheme, or complete one whose copy has that number already.
 
-    Numbered and create-if-absent: of two concurrent first runs, one must read the other's scheme
-    before it may add its own. That the last of several is gone would show nowhere, so each but
-    the first, which entries name, has a copy that comes before it: a writer that adds a
-    scheme where a copy lies brings that one back first.
+    Schemes are numbered and created only if absent: of two concurrent first runs, one must read the
+    other's scheme before it may add its own. The loss of the last scheme would go unnoticed, so
+    each but the first (whose loss the log entries reveal) has a copy that is written before it. A
+    writer that finds such a copy restores that scheme first.
 
     Returns:
-        What was written; None where another run was first.
+        The scheme written, or None if another run took the number.
     """
     if number > 1:
         bucket, key = scheme_copy_key(settings, number)

@@ -1,8 +1,7 @@
-"""How many objects there are of which size, as a report draws it.
+"""Counts of objects by size, as drawn in a report.
 
-Sizes fall into buckets that are the same everywhere and for ever, so that counts of different
-calls, runs and versions add up: bucket 0 has the empty objects, bucket n those of at least
-2^(n-1) bytes and fewer than 2^n.
+The size buckets are fixed, so that counts of different calls, runs and versions add up: bucket 0
+holds empty objects, bucket n those of at least 2^(n-1) and fewer than 2^n bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from itertools import zip_longest
 
 @dataclass(slots=True)
 class SizeCounts:
-    """Objects by size, before and after; a list ends with its last bucket that has any.
+    """Objects by size, before and after; each list ends with its last non-empty bucket.
 
     Attributes:
         before: compacted sources in each bucket, by their listed size.
@@ -26,17 +25,17 @@ class SizeCounts:
     after: list[int] = field(default_factory=list)
 
     def count(self, sources: Iterable[int], outputs: Iterable[int], sign: int = 1) -> None:
-        """Add objects of so many bytes each; or with -1 take them away."""
+        """Add objects with these sizes in bytes; with a sign of -1, subtract them."""
         self.before = _added(self.before, _counted(sources), sign)
         self.after = _added(self.after, _counted(outputs), sign)
 
     def plus(self, other: SizeCounts) -> SizeCounts:
-        """Both together."""
+        """Return the sum of both."""
         return SizeCounts(_added(self.before, other.before), _added(self.after, other.after))
 
 
 def least_bytes(bucket: int) -> int:
-    """The smallest size that falls into a bucket, in bytes."""
+    """Return the smallest size that falls into a bucket, in bytes."""
     return 1 << bucket - 1 if bucket else 0
 
 

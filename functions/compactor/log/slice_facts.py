@@ -1,4 +1,4 @@
-"""The undo of framing: a source's slice of an output becomes the source's plain bytes again."""
+"""Undoes framing: turns a source's slice of an output back into the source's plain bytes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from compactor.formats.framing import Edit, Framed
 
 __all__ = ["Edit", "Kept", "SliceFacts", "facts_of", "restore_slice"]
 
-# A tuple of three, one of its numbers and its place in a list; its bytes are counted apart.
+# A tuple of three, one of its numbers, and its list slot; its bytes are counted separately.
 _EDIT_BYTES = 104
 
 
 class SliceFacts(NamedTuple):
     """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings.
 
-    ``records`` is None for a slice that S3 copied: they were not counted.
+    ``records`` is None for a slice that S3 copied, whose records were not counted.
     """
 
     records: int | None
@@ -27,29 +27,29 @@ class SliceFacts(NamedTuple):
 
 
 class Kept:
-    """What the manifest of one output keeps to give its sources back; equal bytes only once.
+    """What one output's manifest keeps to restore its sources, with equal bytes stored once.
 
     Args:
-        most_bytes: of memory that it may take, about; the first source may take more.
+        most_bytes: approximate memory limit; the first source may exceed it.
     """
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._bytes = 0
         self._shared: dict[bytes, bytes] = {}
-        # Facts without edits: of many sources they are the same.
+        # Facts without edits, which many sources share.
         self._facts: dict[tuple[object, ...], SliceFacts] = {}
 
     def has_room(self, framed: Framed) -> bool:
-        """True when a source that is not known may be kept, too."""
+        """Return True if a source with new facts may still be kept."""
         return not self._bytes or self._bytes + self._cost(framed) <= self._most_bytes
 
     def known(self, framed: Framed) -> SliceFacts | None:
-        """What must be remembered of one source, where it is the same of one before."""
+        """Return the facts of a source if an earlier one had the same, else None."""
         return self._facts.get(framed[2:])
 
     def take(self, framed: Framed) -> SliceFacts:
-        """What must be remembered to undo the framing of one source."""
+        """Return the facts needed to undo the framing of one source, and keep them."""
         found = self.known(framed)
         if found is not None:
             return found
@@ -63,7 +63,7 @@ class Kept:
         return facts
 
     def _cost(self, framed: Framed) -> int:
-        """How many bytes more it would be with this source."""
+        """Return how many bytes the source would add."""
         cost = 0
         for part in (framed.dropped_prefix, framed.dropped_suffix):
             if part and part not in self._shared:
@@ -74,13 +74,13 @@ class Kept:
 
 
 def facts_of(framed: Framed) -> SliceFacts:
-    """What must be remembered to undo the framing of one source."""
-    # All but the first two, the bytes themselves.
+    """Return the facts needed to undo the framing of one source."""
+    # All but the first two, which are the bytes themselves.
     return SliceFacts(*framed[2:])
 
 
 def restore_slice(slice_bytes: bytes | memoryview, facts: SliceFacts) -> bytes:
-    """The plain bytes of the source whose slice of the output this is."""
+    """Return the plain bytes of a source from its slice of the output."""
     body = memoryview(slice_bytes)[: len(slice_bytes) - facts.appended]
     pieces: list[bytes | memoryview] = [facts.dropped_prefix]
     if facts.edits:

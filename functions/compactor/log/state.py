@@ -1,10 +1,9 @@
-"""What a partition's commit log says, as a pure fold over its entries.
+"""The state of a partition's commit log, as a pure fold over its entries.
 
 The log is the sequence of objects ``commits/<seq>.json.gz``, each written once with
-``If-None-Match: *``, so that there is one order of commits that every run sees. A commit may
-replace an earlier one whose output was lost before it was published; the replaced commit
-then counts for nothing. A checkpoint sums up all commits through one sequence number, every
-one of them published.
+``If-None-Match: *``, so every run sees the same order of commits. A commit may replace an earlier
+one whose output was lost before it was published; the replaced commit is then void. A checkpoint
+sums up all commits through one sequence number, all of them published.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ SHOWN_QUARANTINED = 100
 
 
 class QuarantineLine(msgspec.Struct, frozen=True):
-    """One source left alone."""
+    """One source that was left alone."""
 
     key: str
     reason: str
@@ -35,13 +34,13 @@ class QuarantineLine(msgspec.Struct, frozen=True):
 
 
 class RunTotals(msgspec.Struct):
-    """What one run's valid commits add up to, in one partition.
+    """The totals of one run's valid commits in one partition.
 
-    ``records`` leaves out those of server-side copies, which were never counted, and the
-    ``rejected`` ones; those that were rejected by an earlier commit, and fit by now, are
-    ``replayed``, and no sources. Of the quarantined sources the first ``SHOWN_QUARANTINED`` are
-    shown, all are counted, by reason, too; but for those whose reason may pass, which each call
-    meets again.
+    ``records`` excludes records in server-side copies, which are never counted, and ``rejected``
+    ones. Records that an earlier commit rejected and that now fit count as ``replayed``; their
+    rejects do not count as sources. All quarantined sources are counted, in total and by reason,
+    and the first ``SHOWN_QUARANTINED`` are shown; excluded are those whose reason may pass, which
+    every call finds again.
     """
 
     sources: int = 0
@@ -61,7 +60,7 @@ class RunTotals(msgspec.Struct):
     sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
 
     def count(self, commit: Commit, sign: int = 1) -> None:
-        """Add a commit, or with -1 take one away that was replaced."""
+        """Add a commit, or with a sign of -1 subtract one that was replaced."""
         rows = () if commit.replays else commit.rows
         self.sources += sign * len(rows)
         self.source_bytes += sign * sum(row.source.size for row in rows)
@@ -95,7 +94,7 @@ def _skipped(again: Sequence[Again]) -> Skipped:
 
 
 class _StillLeftAlone(Container[bytes]):
-    """Identities left alone, but for those that other settings may decide otherwise."""
+    """Identities left alone, except those that other settings may decide differently."""
 
     def __init__(self, every: Container[bytes], reopened: tuple[Container[bytes], ...]) -> None:
         self._every = every
@@ -110,33 +109,33 @@ class LogState(msgspec.Struct):
 
     Attributes:
         last: sequence of the newest entry seen; 0 for an empty log.
-        checkpoint: sequence the newest checkpoint covers; 0 when there is none.
+        checkpoint: sequence that the newest checkpoint covers; 0 if there is none.
         committed: identities of the sources that valid commits name.
         quarantined: identities of the sources left alone for good.
         passing: identities of the sources left alone for a reason that may pass, such as access
-            denied: every run tries them again, and none writes them down a second time.
-        undecided: those of the quarantined that depend on the settings, by the settings in force.
-        contents: what was compacted of which key.
-        foreign: what entries name that others wrote since the last plan, or since before it.
-        written_at: when the newest entry was written, by the store's clock; UNIX seconds. What
-            arrived later, and is committed, was put again after its commit. Infinite where there
-            is no entry, or it is not known.
-        buckets: from which entries name compacted sources.
-        unpublished: valid commits after the checkpoint whose output this run has neither
-            completed nor seen, by sequence.
-        commit_ids: of the checkpoint's last entry and of those after it, by sequence.
-        path: of its partition.
-        log_id: the identity that its entries name; empty before the first.
-        outputs: digests of the outputs that entries name, void ones too.
-        claimed: this run has seen that the state is this log's.
-        scheme_kept: this run has seen that the scheme of its partitions is remembered.
-        scheme_number: under which it would be written, as far as this run has looked.
-        runs: totals of the latest runs by run id, the latest last. They are part of the
-            checkpoint, because a run may reach over several.
+            denied: every run tries them again, and none records them a second time.
+        undecided: the quarantined identities that depend on settings, by the settings that decided.
+        contents: which contents of which keys were compacted.
+        foreign: contents of entries by other writers that were read since the last plan.
+        written_at: when the newest entry was written, by the store's clock; UNIX seconds. A
+            committed source with a later time was written again after its commit. Infinite if there
+            is no entry, or the time is not known.
+        buckets: source buckets that entries name.
+        unpublished: valid commits after the checkpoint whose output this run has neither completed
+            nor seen, by sequence.
+        commit_ids: of the checkpoint's last entry and of all later ones, by sequence.
+        path: path of the partition.
+        log_id: the identity that the entries name; empty before the first.
+        outputs: digests of the outputs that entries name, including void ones.
+        claimed: this run has verified the identity of the state.
+        scheme_kept: this run has verified that the partition scheme is stored.
+        scheme_number: number the scheme would be written under, if this run has looked that up.
+        runs: totals of the latest runs by run id, the latest last. Part of the checkpoint, because
+            one run may span several.
         replaced: sequences that entries after the checkpoint make void.
         unwitnessed: sequences of valid entries after the checkpoint whose witness this run has
-            neither left nor compared, and whether there is one.
-        lost: sequences whose witness is that of an entry that is gone, and that are given again.
+            neither written nor compared; the value says whether one was listed.
+        lost: sequences that are reused although the witness of a lost entry exists.
     """
 
     last: int = 0
@@ -164,7 +163,7 @@ class LogState(msgspec.Struct):
     rejects: WaitingRejects = msgspec.field(default_factory=WaitingRejects)
 
     def add(self, commit: Commit) -> None:
-        """Take the next entry of the log.
+        """Apply the next entry of the log.
 
         Raises:
             IntegrityError: it was written for another log.
@@ -198,20 +197,21 @@ class LogState(msgspec.Struct):
 
     @property
     def published(self) -> Collection[int]:
-        """Sequences of the commits whose output is readable, or that have none."""
+        """Sequences of the commits whose output is readable, or that have no output."""
         return set(range(1, self.last + 1)).difference(self.unpublished)
 
     def mark_published(self, commit: Commit) -> None:
-        """The output is readable; the rows are not needed any more."""
+        """Record that the commit's output is readable; its rows are no longer needed."""
         self.unpublished.pop(commit.sequence, None)
         self.rejects.published(commit.sequence)
 
     def left_alone(self, decided_by: str, dialects: Callable[[], str]) -> Container[bytes]:
-        """Identities of the sources that these settings leave alone again.
+        """Return the identities of the sources that these settings leave alone again.
 
         Args:
             decided_by: the settings, named by :func:`compactor.outputs.detection.decided_by`.
-            dialects: what is pinned for the data set now; asked where sources wait for that.
+            dialects: returns what is pinned for the data set now; called only if sources wait for
+                that.
         """
         names = {decided_by}
         if any(name.startswith(decided_by + WAITS) for name in self.undecided):
@@ -220,7 +220,7 @@ class LogState(msgspec.Struct):
         return _StillLeftAlone(self.quarantined, others) if others else self.quarantined
 
     def waits(self, identity: bytes) -> bool:
-        """Whether a source was left alone until more of its data set is known."""
+        """Return True if a source was left alone until more of its data set is known."""
         return any(identity in one for name, one in self.undecided.items() if WAITS in name)
 
     def _note_undecided(self, commit: Commit) -> None:
@@ -232,7 +232,7 @@ class LogState(msgspec.Struct):
         self.undecided.setdefault(commit.decided_by, set()).update(found)
 
     def totals(self, run_id: str) -> RunTotals:
-        """What a run committed here so far."""
+        """Return the totals of what a run has committed here so far."""
         return self.runs.get(run_id, RunTotals())
 
     def _take_back(self, replaced: Commit | None) -> None:

@@ -1,9 +1,8 @@
-"""Witness: the object beside an entry that keeps its number taken, should the entry be deleted.
+"""Witness: the object next to an entry that keeps its number taken if the entry is deleted.
 
-It is created after the entry and before the output is published. A writer that gets a number that
-an entry had before finds its witness, which names another commit, and publishes nothing. So of two
-workers that both believe to have committed as number n, because an entry of
-the log was deleted between them, one alone publishes.
+It is created after the entry and before the output is published. A writer that reuses the number of
+a deleted entry finds its witness, which names another commit, and publishes nothing. So if an entry
+is deleted and two workers both believe they committed it as number n, only one publishes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _JSON = "application/json"
 
 
 class Witness(msgspec.Struct, frozen=True, kw_only=True):
-    """Which commit the entry of its number is.
+    """The commit that owns a sequence number.
 
     Attributes:
         log_id: identity of the log.
@@ -37,17 +36,17 @@ _decode = decoder(Witness)
 def leave_witness(
     store: ObjectStore, bucket: str, key: str, witness: Witness, *, again: bool = False
 ) -> None:
-    """Write the witness of an entry that is there; safe to run twice, also concurrently.
+    """Write the witness of an existing entry; safe to run twice, also concurrently.
 
     Args:
-        store: where it is.
-        bucket: in which bucket.
-        key: and under which key.
-        witness: of that entry.
-        again: write over what is there, such as that of an entry that is gone.
+        store: the store that holds the log.
+        bucket: bucket of the witness.
+        key: key of the witness.
+        witness: the entry's witness.
+        again: overwrite an existing witness, such as that of a lost entry.
 
     Raises:
-        IntegrityError: there is one already, of another commit.
+        IntegrityError: there is already one, of another commit.
     """
     body = msgspec.json.encode(witness)
     if again:
@@ -60,7 +59,7 @@ def leave_witness(
 
 
 def read_witness(store: ObjectStore, bucket: str, key: str) -> Witness | None:
-    """The witness of an entry; None where there is none.
+    """Return the witness of an entry, or None if there is none.
 
     Raises:
         IntegrityError: it is damaged, or of a later version.
@@ -74,11 +73,11 @@ def read_witness(store: ObjectStore, bucket: str, key: str) -> Witness | None:
 
 
 def require_witness(store: ObjectStore, bucket: str, key: str, commit_id: str) -> None:
-    """Make sure that a witness is that of the entry with this commit id.
+    """Check that a witness names this commit.
 
     Raises:
-        IntegrityError: it is another commit's, damaged, of a later version, or gone since it was
-            listed.
+        IntegrityError: it names another commit, is damaged or of a later version, or was deleted
+            since it was listed.
     """
     found = read_witness(store, bucket, key)
     where = f"s3://{bucket}/{key}"

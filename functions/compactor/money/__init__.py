@@ -1,6 +1,6 @@
-"""Money: what a run costs, and what it saves. Pure; every figure can be followed.
+"""What a run costs, and what it saves. Pure; every figure can be explained.
 
-A verdict needs the sources and the outputs as numbers, what the run asks of AWS, and prices:
+A verdict needs the shapes of sources and outputs, the run's use of AWS, and prices:
 
     >>> from compactor.money import RunWork, Shape, verdict
     >>> from compactor.prices import prices_for
@@ -11,11 +11,10 @@ A verdict needs the sources and the outputs as numbers, what the run asks of AWS
     >>> print(found.lines()[0])
     the run costs $4.11 once (GET $4.00, LIST $0.10, PUT $0.01)
 
-``found.lines()`` are sentences for a person, ``found.rows()`` a table of four columns,
+``found.lines()`` are sentences for display, ``found.rows()`` a table of four columns,
 ``found.explain()`` every formula with its numbers and the source of its prices, and
-``found.to_dict()`` all of it for JSON. Objects that are not alike: ``Shape.of(sizes)``; of several
-storage classes: one shape plus another. ``retention_days=None`` says that sources are never
-deleted.
+``found.to_dict()`` all of it for JSON. For objects of different sizes, use ``Shape.of(sizes)``; for
+several storage classes, add shapes. ``retention_days=None`` means that sources are never deleted.
 """
 
 from compactor.money.figures import Figure, shown, total

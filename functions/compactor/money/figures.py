@@ -1,4 +1,4 @@
-"""An amount of dollars, and how it was computed: formula, numbers, and where each price is from."""
+"""Amounts of dollars that can be explained: formula, numbers, and the source of each price."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from compactor.prices import Price, Prices
 
 _LEAST = 1e-6
-# Below, cents hide the figure.
+# Below this amount, cents are too coarse.
 _EXACT = 0.0995
 
 
@@ -18,10 +18,10 @@ class Figure(msgspec.Struct, frozen=True):
 
     Attributes:
         name: what is paid for.
-        dollars: US dollars; negative for what comes back.
+        dollars: US dollars; negative for savings.
         formula: in words.
-        numbers: the same with its numbers.
-        prices: that it stands on.
+        numbers: the formula with its numbers.
+        prices: the prices it uses.
     """
 
     name: str
@@ -32,17 +32,17 @@ class Figure(msgspec.Struct, frozen=True):
 
     @property
     def explained(self) -> str:
-        """The formula and its numbers, for a person."""
+        """The formula and its numbers in one line."""
         return f"{self.name} = {self.formula} = {self.numbers} = {shown(self.dollars)}"
 
 
 def charged(name: str, count: float, what: str, price: Price) -> Figure:
-    """The cost of a number of units.
+    """Return the cost of a number of units.
 
     Args:
         name: what is paid for.
-        count: of the price's unit.
-        what: the count, in words.
+        count: in the price's unit.
+        what: the count in words.
         price: of one unit.
     """
     each = f"${price.dollars:g}" + (f" / {price.units:,}" if price.units != 1 else "")
@@ -51,12 +51,12 @@ def charged(name: str, count: float, what: str, price: Price) -> Figure:
 
 
 def total(figures: Iterable[Figure]) -> float:
-    """Dollars of all of them."""
+    """Return the sum in dollars."""
     return sum(one.dollars for one in figures)
 
 
 def price_text(price: Price) -> str:
-    """A price with its source, for a person."""
+    """Return a price with its source, for display."""
     amount = f"${price.dollars:g}" + (f" for {price.units:,}" if price.units != 1 else "")
     parts = [f"{price.source}, {price.date}", *((price.note,) if price.note else ())]
     parts += () if price.sure else ("not compared with the page",)
@@ -64,16 +64,16 @@ def price_text(price: Price) -> str:
 
 
 def price_of(prices: Prices, name: str) -> Price:
-    """The price of a name.
+    """Return the price with a name.
 
     Raises:
-        KeyError: there is none.
+        KeyError: there is no such price.
     """
     return prices.by_name[name]
 
 
 def shown(dollars: float) -> str:
-    """Dollars as a person reads them: to the cent from 10 cents on, below with two digits."""
+    """Format dollars: with cents from 10 cents up, with two significant digits below."""
     amount, sign = abs(dollars), "-" if dollars < 0 else ""
     if not amount:
         return "$0"

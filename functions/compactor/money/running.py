@@ -1,4 +1,4 @@
-"""What a run costs, by what it did or is expected to do."""
+"""What a run costs, from its actual or expected use of AWS."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import msgspec
 from compactor.money.figures import Figure, charged, price_of
 from compactor.prices import Prices
 
-#: Price of each kind of request, by the names under which a store counts them. HEAD is charged as
-#: GET is, and what is deleted or aborted is free.
+#: Price of each kind of request, by the names under which a store counts them. HEAD is charged like
+#: GET; deleting and aborting are free.
 PRICE_OF_REQUEST = {"GET": "s3.get", "HEAD": "s3.get", "LIST": "s3.list", "PUT": "s3.put"}
 
-#: Transitions of a child execution of either map: its start, the call, the choice, what it keeps
-#: of the state; and of a run: its own states, with those of a clean-up.
+#: State transitions of a child execution of either map: its start, the call, the choice, and the
+#: state it keeps. And of a run: its own states, including those of a clean-up.
 TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN = 4, 14
 
 
 class RunWork(msgspec.Struct, frozen=True):
-    """What a run asks of AWS.
+    """A run's use of AWS.
 
     Attributes:
         requests: to S3, by the names under which a store counts them.
         gb_seconds: of Lambda functions.
-        invocations: of them.
-        architecture: of them: ``arm64`` or ``x86_64``.
-        transitions: of Step Functions; each child execution of the Distributed Map is a Standard
-            one, and pays for its own.
+        invocations: of Lambda functions.
+        architecture: of Lambda functions: ``arm64`` or ``x86_64``.
+        transitions: of Step Functions. Each child execution of the Distributed Map is a Standard
+            workflow, and is charged for its own.
         vcpu_hours: of Spark on EMR Serverless.
-        gb_hours: likewise.
+        gb_hours: of Spark on EMR Serverless.
     """
 
     requests: Mapping[str, int] = msgspec.field(default_factory=dict)
@@ -42,7 +42,7 @@ class RunWork(msgspec.Struct, frozen=True):
     gb_hours: float = 0.0
 
     def __add__(self, other: RunWork) -> RunWork:
-        """Both together, on the architecture of the first."""
+        """Return the sum of both, with the architecture of the first."""
         names = self.requests.keys() | other.requests.keys()
         return RunWork(
             {name: self.requests.get(name, 0) + other.requests.get(name, 0) for name in names},
@@ -55,7 +55,7 @@ class RunWork(msgspec.Struct, frozen=True):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, without what costs nothing."""
+        """Return a JSON document, without requests that are free."""
         return {
             "requests": self.priced,
             "gb_seconds": round(self.gb_seconds, 3),
@@ -67,12 +67,12 @@ class RunWork(msgspec.Struct, frozen=True):
 
     @property
     def priced(self) -> dict[str, int]:
-        """The requests that cost something, by name."""
+        """The requests that are charged, by name."""
         return {name: self.requests.get(name, 0) for name in sorted(PRICE_OF_REQUEST)}
 
 
 def cost_of(work: RunWork, prices: Prices) -> tuple[Figure, ...]:
-    """What all of it costs, a figure for each kind; those of nothing are left out."""
+    """Return a figure for each kind of cost, without those that are zero."""
     return tuple(one for one in _figures(work, prices) if one.dollars)
 
 

@@ -1,4 +1,4 @@
-"""What is stored, in the numbers that costs depend on."""
+"""What is stored, as the numbers that costs depend on."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from compactor.model import SourceObject
 from compactor.planning.query_seconds import Stored
 from compactor.settings.storage_classes import STANDARD
 
-#: Of what is smaller, IA and Glacier IR bill so many bytes; Intelligent-Tiering lets it stay in its
-#: tier of frequent access, without its fee.
+#: Smaller objects are billed at this size in IA and Glacier IR. Intelligent-Tiering keeps them in
+#: its frequent access tier, without the monitoring fee.
 SMALL_BYTES = 128 * 1024
 
 
@@ -19,11 +19,11 @@ class Holding:
     """The objects of one storage class.
 
     Attributes:
-        storage_class: as S3 names it.
-        objects: how many.
+        storage_class: S3's name for it.
+        objects: their number.
         bytes: as stored.
-        small_objects: those below 128 KB.
-        small_bytes: of these.
+        small_objects: number of objects below 128 KB.
+        small_bytes: bytes of these.
     """
 
     storage_class: str
@@ -33,7 +33,7 @@ class Holding:
     small_bytes: int = 0
 
     def __add__(self, other: Holding) -> Holding:
-        """Both together, in the class of the first."""
+        """Return the sum of both, in the class of the first."""
         return Holding(
             self.storage_class,
             self.objects + other.objects,
@@ -48,8 +48,8 @@ class Shape:
     """Objects, before or after a run.
 
     Attributes:
-        holdings: by storage class, in the order of their names.
-        parts: so many readers of a query can share them; a GET each at least.
+        holdings: sorted by the name of the storage class.
+        parts: how many readers of a query can share them; each part takes at least one GET.
     """
 
     holdings: tuple[Holding, ...] = ()
@@ -59,7 +59,7 @@ class Shape:
     def of(
         cls, sizes: Iterable[int], *, storage_class: str = STANDARD, parts: int | None = None
     ) -> Shape:
-        """Objects of these sizes in bytes; by default each is one part."""
+        """Return objects of these sizes in bytes; by default each is one part."""
         listed = list(sizes)
         small = [size for size in listed if size < SMALL_BYTES]
         one = Holding(storage_class, len(listed), sum(listed), len(small), sum(small))
@@ -67,7 +67,7 @@ class Shape:
 
     @classmethod
     def of_sources(cls, sources: Iterable[SourceObject]) -> Shape:
-        """Objects as they were listed; each is one part."""
+        """Return the shape of listed objects; each is one part."""
         sizes: dict[str, list[int]] = {}
         for one in sources:
             sizes.setdefault(one.storage_class, []).append(one.size)
@@ -78,7 +78,7 @@ class Shape:
     def alike(
         cls, objects: int, size: int, *, storage_class: str = STANDARD, parts: int | None = None
     ) -> Shape:
-        """A number of objects of one size in bytes."""
+        """Return a number of objects of one size in bytes."""
         small = size < SMALL_BYTES
         every = objects * size
         one = Holding(storage_class, objects, every, objects * small, every * small)
@@ -86,21 +86,21 @@ class Shape:
 
     @property
     def objects(self) -> int:
-        """In all classes."""
+        """Number of objects in all classes."""
         return sum(one.objects for one in self.holdings)
 
     @property
     def bytes(self) -> int:
-        """In all classes."""
+        """Bytes in all classes."""
         return sum(one.bytes for one in self.holdings)
 
     @property
     def stored(self) -> Stored:
-        """What they are to a reader."""
+        """The same numbers as a query's model takes them."""
         return Stored(self.objects, self.bytes, self.parts)
 
     def moved(self, storage_class: str) -> Shape:
-        """The same objects, all in one class."""
+        """Return the same objects, all in one class."""
         if not self.holdings:
             return self
         whole = sum(
@@ -110,7 +110,7 @@ class Shape:
         return Shape((whole,), self.parts)
 
     def __add__(self, other: Shape) -> Shape:
-        """Both together."""
+        """Return the sum of both."""
         found = {one.storage_class: one for one in self.holdings}
         for one in other.holdings:
             before = found.get(one.storage_class)

@@ -1,4 +1,4 @@
-"""A verdict in words and as a table."""
+"""A verdict as sentences and as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs to keep objects for a month, to move them to another class, and to read them."""
+"""The cost of storing objects for a month, moving them to another class, and reading them."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from compactor.sizes import GIB
 
 _LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
 _ARCHIVED = frozenset({GLACIER, DEEP_ARCHIVE})
-# Of each archived object: its name and the like in Standard, an index in its own class.
+# For each archived object: metadata stored in Standard, and an index in its own class.
 _NAME_BYTES, _INDEX_BYTES = 8 * 1024, 32 * 1024
-#: Of one LIST, at most.
+#: Maximum number of keys that one LIST returns.
 KEYS_PER_LIST = 1_000
 
 
 def a_month(shape: Shape, prices: Prices, scans_per_month: float = 1) -> tuple[Figure, ...]:
-    """What it costs to keep these objects for a month.
+    """Return the cost of storing these objects for a month.
 
     Args:
-        shape: what is kept. A class without prices here costs what Standard does.
+        shape: of the objects. A class without a known price costs what Standard does.
         prices: of the region.
-        scans_per_month: how often all is read, on which the tier of Intelligent-Tiering hangs.
+        scans_per_month: how often everything is read, which decides Intelligent-Tiering's tier.
     """
     return tuple(figure for one in shape.holdings for figure in _kept(one, prices, scans_per_month))
 
@@ -73,10 +73,10 @@ def _tiered(one: Holding, prices: Prices, scans: float) -> Iterator[Figure]:
 
 
 def to_move(shape: Shape, to: str, prices: Prices) -> tuple[Figure, ...]:
-    """What lifecycle takes to bring objects into a class; nothing for those that are there.
+    """Return the cost of lifecycle transitions to a class; nothing for objects already in it.
 
     Args:
-        shape: objects, in the classes they are in.
+        shape: objects, in their present classes.
         to: one of :data:`compactor.settings.storage_classes.STORAGE_CLASSES`.
         prices: of the region.
     """
@@ -88,13 +88,13 @@ def to_move(shape: Shape, to: str, prices: Prices) -> tuple[Figure, ...]:
 
 
 def to_scan(shape: Shape, prices: Prices) -> tuple[Figure, ...]:
-    """What S3 takes to have all of it listed and read once."""
+    """Return S3's charges for listing and reading everything once."""
     if not shape.objects:
         return ()
     pages = -(-shape.objects // KEYS_PER_LIST)
     found = [charged("LIST", pages, "pages of 1,000 keys", price_of(prices, "s3.list"))]
     for one in shape.holdings:
-        # Parts of an object are ranges of it, each a request of its own.
+        # Each part of an object is a range, and takes a request of its own.
         gets = max(one.objects, round(shape.parts * one.objects / shape.objects))
         found.append(_gets(one, gets, prices))
         found.extend(_retrieved(one, prices))
@@ -102,7 +102,7 @@ def to_scan(shape: Shape, prices: Prices) -> tuple[Figure, ...]:
 
 
 def to_read_once(shape: Shape, prices: Prices) -> tuple[Figure, ...]:
-    """What the sources of a run cost beyond the GETs of Standard: what other classes charge."""
+    """Return what reading the sources costs in addition to Standard's GETs, in other classes."""
     found: list[Figure] = []
     for one in shape.holdings:
         if _get_name(one) != "s3.get":
@@ -135,7 +135,7 @@ def _retrieved(one: Holding, prices: Prices) -> Iterator[Figure]:
 
 
 def known(storage_class: str) -> str:
-    """The class whose prices count: Standard's for one that has none here."""
+    """Return the class whose prices apply: Standard if this one has no known price."""
     return storage_class if storage_class in STORAGE_CLASSES else STANDARD
 
 

@@ -1,7 +1,7 @@
-"""Whether a run pays: what it costs, what each scan and each month saves then, and since when.
+"""Whether a run pays: what it costs, what each scan and month saves afterwards, and when it pays.
 
-With compaction is compared the cheaper of what can be done without it: to leave the sources in
-their classes, or to have lifecycle move them as they are to the class the outputs go to.
+Compaction is compared with the cheaper alternative: leaving the sources in their classes, or having
+lifecycle move them, as they are, to the outputs' class.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from compactor.prices import Price, Prices
 from compactor.settings.storage_classes import STANDARD
 
 DAYS_PER_MONTH = 365 / 12
-# What is done without compaction is chosen by the costs of so long.
+# The alternatives are compared by their costs over this time.
 _COMPARED_MONTHS = 12
-# Where storage alone takes longer to pay, the verdict says that it never does.
+# If storage alone takes longer than this to pay, the verdict says never.
 _NEVER_DAYS = 3_650.0
 USUAL_SCANS_PER_MONTH = 30.0
 USUAL_RETENTION_DAYS = 30.0
 
 
 class Way(msgspec.Struct, frozen=True):
-    """One thing to do with the objects, as money.
+    """The cost of one alternative.
 
     Attributes:
-        once: dollars at its begin.
-        month: of storage.
-        scan: of one scan of all of it.
+        once: one-time costs.
+        month: storage for a month.
+        scan: one scan of everything.
     """
 
     once: tuple[Figure, ...]
@@ -45,7 +45,7 @@ class Way(msgspec.Struct, frozen=True):
     scan: tuple[Figure, ...]
 
     def over(self, months: float, scans_per_month: float) -> float:
-        """Dollars in so many months."""
+        """Return the cost in dollars over a number of months."""
         each = total(self.month) + scans_per_month * total(self.scan)
         return total(self.once) + months * each
 
@@ -55,16 +55,16 @@ class Verdict(msgspec.Struct, frozen=True):
 
     Attributes:
         before: the sources, in the class in which they would stay without compaction.
-        after: the outputs, in the class they go to.
-        left: without compaction.
-        compacted: with it; ``once`` is the run, what moves the outputs, and both copies.
-        work: what the run asks of AWS.
-        run: of what is spent once, the run alone.
+        after: the outputs, in their target class.
+        left: costs without compaction.
+        compacted: costs with it; ``once`` is the run, moving the outputs, and storing both copies.
+        work: the run's use of AWS.
+        run: the part of the one-time costs that is the run itself.
         prices: of the region.
-        scans_per_month: how often all of it is read.
+        scans_per_month: how often everything is read.
         target_class: of the outputs.
-        retention_days: how long the sources stay beside the outputs; None for ever.
-        seconds: of a scan of the sources, and of the outputs; a model.
+        retention_days: how long the sources are kept in addition to the outputs; None for ever.
+        seconds: modelled duration of a scan of the sources, and of the outputs.
     """
 
     before: Shape
@@ -81,7 +81,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def once(self) -> float:
-        """Dollars spent once, less what would be spent once without compaction."""
+        """One-time costs in dollars, in excess of those without compaction."""
         return total(self.compacted.once) - total(self.left.once)
 
     @property
@@ -91,47 +91,47 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def saved_by_storage(self) -> float:
-        """Dollars that each month saves by storage, once retention is over."""
+        """Dollars of storage saved each month, once retention is over."""
         return total(self.left.month) - total(self.compacted.month)
 
     @property
     def saved_by_month(self) -> float:
-        """Dollars that each month saves by storage and scans together."""
+        """Dollars of storage and scans saved each month."""
         return self.saved_by_storage + self.scans_per_month * self.saved_by_scan
 
     @property
     def payback_days(self) -> float | None:
-        """Days until what is saved is what was spent; None for never."""
+        """Days until savings equal the one-time costs; None for never."""
         return _days(self.once, self.saved_by_month)
 
     @property
     def payback_scans(self) -> int | None:
-        """Scans that save what was spent, storage left out; None for never."""
+        """Scans that save the one-time costs, without storage; None for never."""
         if self.once <= 0:
             return 0
         return math.ceil(self.once / self.saved_by_scan) if self.saved_by_scan > 0 else None
 
     @property
     def storage_days(self) -> float | None:
-        """Days until storage alone has saved what was spent; None for never, or ten years."""
+        """Days until storage alone saves the one-time costs; None if never, or after ten years."""
         found = _days(self.once, self.saved_by_storage)
         return found if found is not None and found <= _NEVER_DAYS else None
 
     def pays_within(self, days: float) -> bool:
-        """True where what was spent is saved by then."""
+        """Return True if the one-time costs are saved within ``days``."""
         found = self.payback_days
         return found is not None and found <= days
 
     def lines(self) -> tuple[str, ...]:
-        """A few sentences for a person, the last of them the payback."""
+        """Return a few sentences for display, the last of them about the payback."""
         return lines_of(self)
 
     def rows(self) -> tuple[tuple[str, str, str, str], ...]:
-        """A table: what is paid for, the sources, the outputs, and what is saved (- is spent)."""
+        """Return table rows: item, sources, outputs, and savings (negative if it costs more)."""
         return rows_of(self)
 
     def figures(self) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
-        """Every figure under its title."""
+        """Return all figures, grouped by title."""
         return (
             ("once, with compaction", self.compacted.once),
             ("once, without", self.left.once),
@@ -143,7 +143,7 @@ class Verdict(msgspec.Struct, frozen=True):
         )
 
     def explain(self) -> tuple[str, ...]:
-        """Every figure with its formula and its numbers, and each price with its source."""
+        """Return every figure with formula and numbers, and each price with its source."""
         lines: list[str] = []
         prices: dict[Price, None] = {}
         for title, figures in self.figures():
@@ -154,7 +154,7 @@ class Verdict(msgspec.Struct, frozen=True):
         return (*lines, "prices:", *(f"  {price_text(one)}" for one in prices))
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON: amounts in dollars, times in days and seconds."""
+        """Return a JSON document: amounts in dollars, times in days and seconds."""
         return {
             "region": self.prices.asked,
             "prices_of": self.prices.region,
@@ -215,18 +215,18 @@ def verdict(
     target_class: str = STANDARD,
     retention_days: float | None = USUAL_RETENTION_DAYS,
 ) -> Verdict:
-    """What a run costs, what it saves, and after how long it has paid for itself.
+    """Return what a run costs, what it saves, and how long it takes to pay for itself.
 
     Args:
-        shape_before: the sources, in the classes they are in.
+        shape_before: the sources, in their present classes.
         shape_after: the outputs, as the run writes them.
-        run: what it asks of AWS.
+        run: its use of AWS.
         prices: of the region.
-        scans_per_month: how often all of it is read.
-        target_class: to which lifecycle moves the outputs: one of
+        scans_per_month: how often everything is read.
+        target_class: class that lifecycle moves the outputs to: one of
             :data:`compactor.settings.storage_classes.STORAGE_CLASSES`.
-        retention_days: how long the sources stay beside the outputs; None where they are never
-            deleted, so that both are paid for month by month.
+        retention_days: how long the sources are kept in addition to the outputs; None if they are
+            never deleted, so that both are paid for every month.
     """
     as_read = (*cost_of(run, prices), *to_read_once(shape_before, prices))
     after = shape_after.moved(target_class)
@@ -255,7 +255,7 @@ def verdict(
 
 
 def _without(sources: Shape, target_class: str, prices: Prices, scans: float) -> tuple[Shape, Way]:
-    """The cheaper of what can be done without compaction."""
+    """Return the cheaper alternative without compaction."""
     stay = Way((), a_month(sources, prices, scans), to_scan(sources, prices))
     if known(target_class) == STANDARD:
         return sources, stay
@@ -268,7 +268,7 @@ def _without(sources: Shape, target_class: str, prices: Prices, scans: float) ->
 
 
 def _both_copies(kept: Sequence[Figure], retention_days: float | None) -> tuple[Figure, ...]:
-    """What the sources cost beside the outputs until retention ends."""
+    """Return the cost of storing the sources until retention ends."""
     if not retention_days:
         return ()
     month = total(kept)

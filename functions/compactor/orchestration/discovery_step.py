@@ -1,4 +1,4 @@
-"""The first step of every run: ask the store, find the partitions, write their lists."""
+"""The first step of every run: probe the store, find the partitions, write the work lists."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _Store = TypeVar("_Store", bound=ObjectStore)
 
 @dataclass(frozen=True, slots=True)
 class Begun(Generic[_Store]):
-    """A run that has begun: what there is to do, where that is written, and the store to use.
+    """A run that has begun: what was found, the work lists, and the store to use.
 
     Attributes:
-        found: in numbers alone where several invocations found it.
-        spark: there is something for the Spark job: partitions, or what its table lacks.
+        found: what discovery found; only counts if it took several invocations.
+        spark: True if the Spark job has work: oversized partitions, or a table that lags.
     """
 
     found: Discovery | Joined
@@ -54,7 +54,7 @@ class Begun(Generic[_Store]):
     spark: bool = False
 
     def in_full(self) -> Discovery:
-        """What was found, read from the lists where it has to be."""
+        """Return what was found in full, reading the work lists if necessary."""
         if isinstance(self.found, Discovery):
             return self.found
         bucket, lists = self.lists.bucket, (self.lists.items_key, self.lists.oversized_key)
@@ -72,24 +72,25 @@ def begin(
     deadline: Deadline | None = None,
     at: RegistryAt = registry_at,
 ) -> Begun[_Store] | Part:
-    """Find the partitions, make certain that the store can be trusted, and write the work lists.
+    """Find the partitions, probe the store's guarantees, and write the work lists.
 
     Args:
-        settings: of the run.
-        run_id: of the run.
-        store: where sources, destination and state are.
+        settings: the run's settings.
+        run_id: the run's id.
+        store: the store of sources, destination and state.
         now: UNIX seconds.
-        fleet: the workers; those that were measured by default.
-        deadline: of this call, which never comes by default; before it, a discovery that is not
-            at its end stores what it found.
-        at: finds the table of what events named.
+        fleet: the workers; by default those that were measured.
+        deadline: this call's deadline; none by default. A discovery that does not finish before it
+            stores what it has found.
+        at: returns the registry in the table of a name.
 
     Returns:
-        What is to be done; or a part of the discovery, after which this is to be called again.
+        The run that has begun; or a part of the discovery, if this must be called again.
 
     Raises:
-        InvalidInput: the input is at fault, or the store does not honour what a run stands on;
-            nothing was written but, perhaps, the record of the probe and parts of the discovery.
+        InvalidInput: the input is invalid, or the store does not give the guarantees that a run
+            needs. Nothing was written, except possibly the probe's record and parts of the
+            discovery.
         TransientStoreError: the store did not answer.
     """
     asked_before = Counter(store.requests.snapshot())
@@ -99,7 +100,7 @@ def begin(
     ask = Ask(settings, run_id, store, now, committed, until, fleet)
     found: Discovery | Joined | Part
     if settings.listing_kind == "inventory":
-        # Before the first pages are written.
+        # The probe must come before the first pages are written.
         store, warnings = asked_store(settings, store, now)
         shelf = RunShelf(settings, run_id, store)
         listing = take_on(settings, store, shelf, until, opens=open_inventory)
@@ -116,7 +117,7 @@ def begin(
         found = with_rejected(found, settings, store)
     warnings = (*warnings, *fleet.warnings(settings))
     asked = Counter(store.requests.snapshot()) - asked_before
-    # The lists that are written now: of work items both, of what is beside them both.
+    # The lists written next: two of work items, unless they exist already, and two others.
     asked["PUT"] += 2 if isinstance(found, Joined) else 4
     if isinstance(found, Joined):
         lists = write_rest(found, settings, run_id, store, warnings, requests=asked)
@@ -127,7 +128,7 @@ def begin(
 
 
 def _as_listed(ask: Ask, store: ObjectStore, listing: InventoryListing) -> Ask:
-    """The same of a source that is listed already; its time is that of the run."""
+    """Return the same request for an inventory's listing, with the inventory's time as now."""
     return replace(
         ask, store=cast(ObjectStore, InventoriedStore(store, listing)), now=listing.as_of
     )
@@ -136,11 +137,11 @@ def _as_listed(ask: Ask, store: ObjectStore, listing: InventoryListing) -> Ask:
 def find_listed(
     settings: Settings, store: ObjectStore, listing: InventoryListing, fleet: Fleet | None = None
 ) -> Discovery:
-    """Find the partitions as an inventory has them; its time is that of the run.
+    """Find the partitions in an inventory's listing, with the inventory's time as now.
 
     Raises:
-        InvalidInput: as :func:`discover` does.
-        IntegrityError: likewise, or a page of the listing is gone.
+        InvalidInput: see :func:`discover`.
+        IntegrityError: likewise, or a page of the listing is missing.
     """
     committed = committed_in(settings, store)
     listed = cast(ObjectStore, InventoriedStore(store, listing))
@@ -156,20 +157,20 @@ def find_pending(
     *,
     writes: bool = True,
 ) -> Discovery:
-    """The partitions that events named, with what is pending in each.
+    """Find the partitions that events named, with what is pending in each.
 
     Args:
-        settings: of the run.
-        store: where everything else is.
+        settings: the run's settings.
+        store: the store of sources, destination and state.
         now: UNIX seconds.
-        fleet: the workers; those that were measured by default.
-        at: finds the table of a name.
-        writes: a stream that is not known yet becomes that of this source.
+        fleet: the workers; by default those that were measured.
+        at: returns the registry in the table of a name.
+        writes: claim the stream for this source if it is new.
 
     Raises:
-        InvalidInput: as :func:`discover` does; or the stream is that of another source.
-        IntegrityError: likewise.
-        TransientStoreError: the table did not answer.
+        InvalidInput: see :func:`discover`; or the stream belongs to another source.
+        IntegrityError: see :func:`discover`.
+        TransientStoreError: the registry did not answer.
     """
     listing = open_pending(settings, now, at, left=False)
     if writes:
@@ -180,10 +181,10 @@ def find_pending(
 
 
 def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, tuple[str, ...]]:
-    """The store for a run that begins, and what its report must warn of.
+    """Probe the store; return it with what was found, and the warnings for the run's report.
 
     Raises:
-        InvalidInput: the store does not honour what the run stands on.
+        InvalidInput: the store does not give the guarantees that the run needs.
     """
     deletes = settings.clean_up is CleanUpMode.DELETE
     with blaming("s3_state_uri", settings):
@@ -192,7 +193,7 @@ def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, 
 
 
 def committed_in(settings: Settings, store: ObjectStore) -> Callable[[Partition], Container[bytes]]:
-    """What discovery asks of a partition: the identities of the sources that its log names."""
+    """Return a function that loads the identities of a partition's committed sources."""
 
     def committed(partition: Partition) -> Container[bytes]:
         return CommitLog(store, settings, partition).load().committed

@@ -1,4 +1,4 @@
-"""Workers without processes: one call at a time, here, within the time of the whole run."""
+"""Workers without processes of their own: one call at a time, within the time of the whole run."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from compactor.ports import Deadline
 
 
 class ThisProcess:
-    """Implements :class:`compactor.orchestration.workers.Workers` in the thread that asks.
+    """Implements :class:`compactor.orchestration.workers.Workers` in the calling thread.
 
     Args:
-        desk: where orders are carried out.
-        deadline: of the whole run.
-        on_error: called with what ended a call, where it is handled.
+        desk: carries out the orders.
+        deadline: the deadline of the whole run.
+        on_error: called from the exception handler with the error that ended a call.
     """
 
     slots = 1
@@ -31,13 +31,13 @@ class ThisProcess:
         self._on_error = on_error
 
     def carry_out(self, order: Order) -> Answer:
-        """Carry out one order; an error is its answer."""
+        """Carry out one order; return errors as its answer."""
         try:
             return self._desk.carry_out(order, self._deadline)
         except Exception as error:
-            # The other partitions are independent of it; the report counts it.
+            # A failed partition does not affect the others; the report counts it.
             self._on_error(order, error)
             return Answer.of(error)
 
     def stop(self) -> None:
-        """Do nothing: no work runs outside of the calling thread."""
+        """Do nothing, because no work runs outside the calling thread."""

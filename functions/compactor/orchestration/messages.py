@@ -1,4 +1,4 @@
-"""What is asked of a worker, and what it answers; both fit into a message between processes."""
+"""Orders to a worker and its answers, both serializable for messages between processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DONE, MORE, FAILED = "done", "more", "failed"
 
 
 class Task(StrEnum):
-    """What is to be done with a partition."""
+    """What a worker does with a partition."""
 
     COMPACT = "compact"
     CLEAN_UP = "clean_up"
@@ -37,7 +37,8 @@ class Order(msgspec.Struct, frozen=True):
     """One call of a worker.
 
     Attributes:
-        before: counts of the run's earlier calls for the partition; clean-up reads its own.
+        before: counts of the run's earlier calls for the partition; not used by clean-up, which
+            reads its own receipt.
     """
 
     task: Task
@@ -48,22 +49,22 @@ class Order(msgspec.Struct, frozen=True):
 
     @classmethod
     def to_compact(cls, item: WorkItem, before: Counts) -> Self:
-        """Compact the partition of a work item."""
+        """Return an order to compact the partition of a work item."""
         return cls(Task.COMPACT, item.path, item.bucket, item.prefix, before)
 
     @classmethod
     def to_clean_up(cls, path: str, settings: Settings) -> Self:
-        """Clean up the partition with this path."""
+        """Return an order to clean up the partition with this path."""
         partition = partition_at(settings, path)
         return cls(Task.CLEAN_UP, path, partition.bucket, partition.prefix)
 
     @property
     def partition(self) -> Partition:
-        """The partition it is about."""
+        """The partition to work on."""
         return Partition(self.bucket, self.prefix, self.path)
 
     def following(self, answer: Answer) -> Order:
-        """The next call for the partition."""
+        """Return the order for the next call, given the answer to this one."""
         counts = answer.compacted.counts if answer.compacted else self.before
         return msgspec.structs.replace(self, before=counts)
 
@@ -73,10 +74,10 @@ class Answer(msgspec.Struct, frozen=True):
 
     Attributes:
         status: ``done``, ``more`` (time ran out) or ``failed``.
-        error, cause: class name and text of what ended a failed call.
-        compacted: the receipt of a call that compacted, unless it failed.
-        cleaned: the receipt of a call that cleaned up, unless it failed.
-        cleaned_before: what that receipt said before the call.
+        error, cause: class name and text of the error that ended a failed call.
+        compacted: the receipt of a compaction call, unless it failed.
+        cleaned: the receipt of a clean-up call, unless it failed.
+        cleaned_before: the clean-up receipt as it was before the call.
     """
 
     status: str
@@ -88,17 +89,17 @@ class Answer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
-        """The answer of a call that ended so."""
+        """Return the answer for a call that ended with this error."""
         return cls(FAILED, type(error).__name__, str(error))
 
 
 @dataclass(frozen=True)
 class Desk:
-    """Where orders are carried out, one at a time: what a process has at hand for them.
+    """Carries out orders one at a time, with the store and caches of one process.
 
     Attributes:
-        seen: what the orders before have shown of the state.
-        at: finds the table of what events named.
+        seen: what earlier orders learned about the state.
+        at: returns the registry in the table of a name.
     """
 
     settings: Settings
@@ -110,22 +111,22 @@ class Desk:
 
     @cached_property
     def _inventory(self) -> EarlierListing | None:
-        """What discovery took from an inventory, for all orders of this process."""
+        """The inventory's listing that discovery took, opened once per process."""
         return self._open()
 
     @property
     def listing(self) -> EarlierListing | None:
-        """What an order takes its objects from; None for LIST."""
+        """The listing that an order takes its objects from; None for LIST."""
         return self._open() if self.settings.listing_kind == "events" else self._inventory
 
     def _open(self) -> EarlierListing | None:
         return open_earlier(self.settings, self.run_id, self.store, self.clock.now(), self.at)
 
     def carry_out(self, order: Order, deadline: Deadline) -> Answer:
-        """Do what is asked as far as time allows, and leave a receipt on S3.
+        """Carry out an order as far as time allows, and write a receipt to S3.
 
         Raises:
-            Exception: whatever ended it, after the receipt says so.
+            Exception: any error that ended the call, after it was recorded in the receipt.
         """
         if order.task is Task.COMPACT:
             return self._compact(order, deadline)
@@ -142,7 +143,7 @@ class Desk:
             seen=self.seen,
             listing=self.listing,
         )
-        # The verb adds to the counts it is given.
+        # record_partition modifies the counts it is given.
         before = msgspec.convert(msgspec.to_builtins(order.before), Counts)
         receipt = record_partition(run, before)
         return Answer(receipt.status, compacted=receipt)
@@ -157,7 +158,7 @@ class Desk:
             run_id=self.run_id,
             seen=self.seen,
         )
-        # From S3, because a call that failed half way answered nothing.
+        # Read from S3, because a call that failed half-way returned no receipt.
         before = clean_up_receipts.earlier(self.settings, self.run_id, run.partition, self.store)
         receipt = record_clean_up(run, before)
         return Answer(receipt.status, cleaned=receipt, cleaned_before=before)

@@ -1,4 +1,4 @@
-"""Which failures of a partition are worth another try, and when: as the state machine has it."""
+"""Which failures of a partition are retried, and when; the same policy as the state machine's."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from compactor.report.run_records import LOST
 
 __all__ = ["LOST", "RETRIES", "STOPPED", "Retry", "Tries"]
 
-#: The error of a call that was ended because the whole run is.
+#: The error of a call that was stopped because the whole run is being stopped.
 STOPPED = "RunStopped"
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """After the nth failure a wait of up to ``interval * 2 ** (n - 1)`` seconds, with full jitter.
+    """Exponential backoff with full jitter for one kind of error.
+
+    The wait after the nth failure is up to ``interval_seconds * 2 ** (n - 1)`` seconds, and never
+    more than ``longest_seconds``.
 
     Attributes:
-        attempts: tries after the first one.
+        attempts: retries after the first try.
     """
 
     attempts: int
@@ -27,7 +30,7 @@ class Retry:
     longest_seconds: float
 
 
-#: By the name of the error; whatever is not here is not tried again.
+#: Retries by the name of the error; other errors are not retried.
 RETRIES: Mapping[str, Retry] = {
     "SourceChanged": Retry(5, 1.0, 30.0),
     "TransientStoreError": Retry(8, 2.0, 60.0),
@@ -43,7 +46,7 @@ class Tries:
         self._failures: Counter[str] = Counter()
 
     def longest_wait(self, error: str) -> float | None:
-        """Count a failure; seconds to wait at most before the next try, None for no more tries."""
+        """Count a failure; return the longest wait before a retry in seconds, None for no retry."""
         retry = self._retries.get(error)
         if retry is None or self._failures[error] >= retry.attempts:
             return None

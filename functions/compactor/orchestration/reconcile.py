@@ -1,11 +1,11 @@
-"""Reconcile: register by LIST, or by an inventory, what no event named.
+"""Reconcile: registers objects that no event named, from LIST or an inventory.
 
-Events get lost: notifications that were switched off for an hour, messages that outlived their
-queue, objects from before the first notification. What is listed, and neither a commit log nor the
-table knows, is registered as if its event had come.
+Events get lost: notifications were switched off for an hour, messages exceeded the queue's
+retention, or objects existed before the first notification. A listed object that is neither in a
+commit log nor in the registry is registered as if its event had arrived.
 
-The source is gone through in the order of its keys. A call that has to stop says after which
-key the next one goes on.
+The source is compared in key order. A call that has to stop returns the key after which the next
+call resumes.
 """
 
 from __future__ import annotations
@@ -32,26 +32,25 @@ from compactor.runs.prior_listing import RegistryAt, open_pending, registry_at
 from compactor.settings.settings import Settings
 from compactor.settings.windows import matches
 
-#: The event of a younger object may still be on its way.
+#: The event of a younger object may still be in flight.
 GRACE_SECONDS = 900.0
-# Objects of a partition between two looks at the time.
+# Objects of a partition to compare between two checks of the time.
 _BATCH = 1_000
 
 
 @dataclass(slots=True)
 class Reconciled:
-    """What was found.
+    """What a reconciliation found.
 
     Attributes:
-        objects: that are listed, of partitions.
-        compacted: of these, that a commit names and that were not put again after the newest one,
+        objects: listed objects that belong to a partition.
+        compacted: those that a commit names and that were not put again after the newest commit,
             or that were left alone for good.
-        known: that the table has.
-        registered: that no event had named.
-        younger: left for the next time.
-        complete: False where the call had to stop.
-        start_after: the key after which the next call resumes; empty where this one came to the
-            end.
+        known: those already in the registry.
+        registered: those that no event had named, now registered.
+        younger: those too young, left for the next reconciliation.
+        complete: False if the call had to stop.
+        start_after: the key after which the next call resumes; empty if this one is complete.
     """
 
     objects: int = 0
@@ -63,9 +62,10 @@ class Reconciled:
     start_after: str = ""
 
     def add(self, other: Reconciled) -> None:
-        """Add up.
+        """Add the counts of a later part of the source.
 
-        What lies after a place that was not done is done again; it is registered by then.
+        After an incomplete part only ``registered`` is added: the next call compares the later
+        parts again, and then finds these objects in the registry.
         """
         self.registered += other.registered
         if not self.complete:
@@ -80,19 +80,19 @@ class Reconciled:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Everything that is needed.
+    """The input of one reconciliation.
 
     Attributes:
-        settings: of a run of the stream.
-        store: where the objects are; called from several threads concurrently.
+        settings: the settings of a run of the stream.
+        store: the store of the objects; called from several threads concurrently.
         now: UNIX seconds.
-        at: finds the table of a name.
-        workers: threads, each with one request at a time.
-        stop: true when time runs out; something is compared in any case.
-        grace_seconds: younger objects are left for the next time.
-        start_after: only keys after this one.
-        inventory: lists the source; None for LIST.
-        on_compared: called with how many objects more were compared, by any thread.
+        at: returns the registry in the table of a name.
+        workers: number of threads, each with one request at a time.
+        stop: returns True when time runs out; ignored until something has been compared.
+        grace_seconds: younger objects are left for the next reconciliation.
+        start_after: compare only keys after this one.
+        inventory: the inventory's listing of the source; None for LIST.
+        on_compared: called by any thread with the number of objects just compared.
     """
 
     settings: Settings
@@ -108,14 +108,14 @@ class Reconciliation:
 
     @property
     def lists(self) -> ObjectStore:
-        """What lists the objects."""
+        """The store that lists the objects."""
         if self.inventory is None:
             return self.store
         return cast(ObjectStore, InventoriedStore(self.store, self.inventory))
 
 
 class _Time:
-    """Runs out when a call has to stop, but not before something is compared."""
+    """The time of a call, which does not run out before something has been compared."""
 
     def __init__(self, given: Reconciliation) -> None:
         self._given = given
@@ -130,12 +130,12 @@ class _Time:
 
 
 def reconcile(given: Reconciliation) -> Reconciled:
-    """Register what is listed, and not known. Safe to run again, and beside runs.
+    """Register listed objects that are not known. Idempotent, and safe alongside runs.
 
     Raises:
-        InvalidInput: a bucket may not be read, or the stream is that of another source.
-        IntegrityError: a commit log, or a page of the inventory, is not what it was.
-        TransientStoreError: the store or the table did not answer.
+        InvalidInput: a bucket cannot be read, or the stream belongs to another source.
+        IntegrityError: a commit log, or a page of the inventory, is damaged or was altered.
+        TransientStoreError: the store or the registry did not answer.
     """
     time = _Time(given)
     given = replace(given, stop=time.is_up, on_compared=time.compared)
@@ -151,7 +151,7 @@ def reconcile(given: Reconciliation) -> Reconciled:
 
 
 def _units(given: Reconciliation) -> Iterator[str | None]:
-    """Prefixes in the order of keys, and None where they are not gone through to the end."""
+    """Yield prefixes in key order, then None if time ran out before the last one."""
     for prefix in _prefixes(given):
         if prefix <= given.start_after and not given.start_after.startswith(prefix):
             continue
@@ -162,7 +162,7 @@ def _units(given: Reconciliation) -> Iterator[str | None]:
 
 
 def _prefixes(given: Reconciliation) -> Iterator[str]:
-    """The prefixes one level below the source; itself where that is one partition."""
+    """Yield the prefixes one level below the source, or the source's if it is one partition."""
     source = given.settings.source
     if not PartitionScheme(given.settings).levels:
         yield source.root.prefix
@@ -176,7 +176,7 @@ def _prefixes(given: Reconciliation) -> Iterator[str]:
 
 
 def _below(given: Reconciliation, prefix: str | None) -> Reconciled:
-    """What is below a prefix, partition by partition: their keys lie together."""
+    """Reconcile the partitions below a prefix, one after the other; their keys are contiguous."""
     total = Reconciled()
     if prefix is None or given.stop():
         total.complete = False
@@ -206,7 +206,8 @@ class _OfPartition:
         self._partition = partition
         self._found = Reconciled()
         settings = given.settings
-        # Read before the objects are: what is committed meanwhile is only registered in vain.
+        # Loaded before the objects are listed: objects committed in between are registered
+        # needlessly, but none is missed.
         state = CommitLog(given.store, settings, partition).load()
         self._committed, self._written_at = state.committed, state.written_at
         version = partial(Dialects(settings, given.store).version, partition.prefix)
@@ -247,7 +248,7 @@ class _OfPartition:
         return self._rules(one) is None
 
     def _is_compacted(self, one: SourceObject) -> bool:
-        """Whether it is in an output; what was put again since is a run's to look at."""
+        """Return True if it is in an output; objects put again since are left to a run to check."""
         return one.identity in self._committed and one.last_modified <= self._written_at
 
     def _item(self, one: SourceObject) -> Item:
@@ -263,7 +264,10 @@ class _OfPartition:
         )
 
     def _wake(self, items: Sequence[Item], new: Sequence[Item]) -> None:
-        """Also for what was known: its registration may have died before doing so."""
+        """Touch the partition's head item, and count new objects as arrived.
+
+        Known objects need the touch, too, in case a crash prevented it after their registration.
+        """
         registry, stream = self._listing.registry, self._listing.stream
         registry.touch(stream, self._partition.path, max(one.time for one in items))
         if new:

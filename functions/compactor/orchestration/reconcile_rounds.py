@@ -1,15 +1,15 @@
-"""Rounds of reconciling: through a whole source, by as many calls as it takes.
+"""Rounds of reconciliation: each goes through a whole source, in as many calls as it takes.
 
-How far a round is lies beside the other state of the stream, ``reconcile/<stream>.json``:
+The progress of a round is stored in the stream's state, in ``reconcile/<stream>.json``:
 
-    start_after   after this key the next call resumes
-    busy_until    a call is at work until then, or died
+    start_after   the key after which the next call resumes
+    busy_until    until then a call is at work, unless it died
 
-The place is only ever moved on by who went through everything before it, from the place that an
-earlier call left: two concurrent calls go through some keys twice, and none is passed over.
+A call moves ``start_after`` forward only past keys that it has compared, beginning where an earlier
+call stopped. Two concurrent calls may compare some keys twice, but never skip one.
 
-A round by an inventory takes that first, below ``runs/reconcile-<stream>-<begun>/``, as a run does;
-all its calls compare the same one.
+A round from an inventory first takes the inventory, as a run does, and stores its listing below
+``runs/reconcile-<stream>-<begun>/``. All calls of the round compare the same listing.
 """
 
 from __future__ import annotations
@@ -30,22 +30,23 @@ from compactor.registry.streams import table_and_stream
 from compactor.settings.settings import Settings
 
 ROUND_VERSION = 1
-#: Continues taking the inventory of a round, by the id of a run that its listing lies below;
-#: None where time ran out before there was a listing.
+#: Continues to take the inventory of a round, given the id of the run that stores its listing;
+#: returns None if time ran out before the listing was complete.
 Take = Callable[[str], InventoryListing | None]
 
 
 class Round(msgspec.Struct, kw_only=True):
-    """How far a round is.
+    """The progress of a round.
 
     Attributes:
         begun_at: UNIX seconds.
-        ended_at: when the source was gone through; 0.0 while it is not.
-        busy_until: no other call resumes before, UNIX seconds.
+        ended_at: when the whole source had been compared, in UNIX seconds; 0.0 until then.
+        busy_until: no other call resumes before this time, in UNIX seconds.
         start_after: the key after which the next call resumes.
-        calls: that worked on it.
-        objects, compacted, known, registered, younger: as :class:`Reconciled` counts them.
-        cause: what ended the last call; then only who may begin a round goes on.
+        calls: how many calls worked on it.
+        objects, compacted, known, registered, younger: see :class:`Reconciled`.
+        cause: the error that ended the last call, if it failed. Such a round is continued only by
+            a call that may begin one.
     """
 
     begun_at: float
@@ -61,7 +62,7 @@ class Round(msgspec.Struct, kw_only=True):
     cause: str = ""
 
     def add(self, found: Reconciled) -> None:
-        """Note what a call found."""
+        """Add what a call found."""
         self.objects += found.objects
         self.compacted += found.compacted
         self.known += found.known
@@ -79,17 +80,17 @@ def go_on(
     """Continue the round of a stream, or begin one.
 
     Args:
-        given: of this call; the round says where it starts.
+        given: the input of this call, except for ``start_after``, which the round determines.
         busy_seconds: how long this call may take.
-        begin: a round, where the last one has ended or failed; otherwise only one that is under way
-            is continued.
-        take: of a round by an inventory.
+        begin: begin a round if the last one has ended, or continue it if it failed; otherwise only
+            a round under way is continued.
+        take: takes the inventory of a round; None for LIST.
 
     Returns:
-        What this call found; None where there was nothing to do.
+        What this call found; None if there was nothing to do.
 
     Raises:
-        IntegrityError: the state of the round is damaged; and as :func:`reconcile` and ``take``.
+        IntegrityError: the state of the round is damaged; also see :func:`reconcile` and ``take``.
     """
     one = read_round(given.settings, given.store)
     if one is not None and one.busy_until > given.now:
@@ -97,7 +98,7 @@ def go_on(
     if one is None or one.ended_at or one.cause:
         if not begin:
             return None
-        # One that failed before it compared anything takes what there is by now.
+        # A round that failed before it compared anything begins again, with a current listing.
         if one is None or one.ended_at or not one.start_after:
             one = Round(begun_at=given.now)
     one.busy_until, one.calls, one.cause = given.now + busy_seconds, one.calls + 1, ""
@@ -127,7 +128,7 @@ def _compared(one: Round, given: Reconciliation, take: Take | None) -> Reconcile
 
 
 def read_round(settings: Settings, store: ObjectStore) -> Round | None:
-    """The last round of a stream; None where there was none yet.
+    """Return the last round of a stream; None if there was no round yet.
 
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.

@@ -1,10 +1,10 @@
 """One run from discovery to its report, on workers that the caller provides.
 
-discover -> each partition: compact, beside them Spark -> the table, where there is one
--> each partition with old commits: clean up -> report
+discover -> compact each partition, with the Spark job in parallel -> publish to the table, if any
+-> clean up each partition with commits past retention -> report
 
-The receipts say what is done. So a run goes on where an earlier invocation of it stopped, and a
-worker that was killed leaves nothing that its successor, or the next run, does not repair.
+The receipts record what is done, so that a run resumes where an earlier invocation stopped. What a
+killed worker leaves unfinished is repaired by the next call, or by the next run.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ from compactor.sinks.table_publisher import Publishing, check_table, record_publ
 from compactor.sinks.table_receipts import TableReceipt, read_receipt
 
 SPARK_RESULT_NAME = "spark-result.json"
-# A partition that is begun should come to a committed group.
+# A partition is begun only with this much time left, so that it can commit a group.
 PARTITION_SECONDS = 60.0
-# S3 takes 3,500 deletes a second below one prefix, and each request has a thousand.
+# S3 allows 3,500 deletes a second per prefix, and each request deletes up to 1,000 objects.
 _CONCURRENT_CLEAN_UPS = 10
 
 
@@ -59,7 +59,7 @@ class _SparkCounts(msgspec.Struct):
 
 
 class _SparkOutcome(msgspec.Struct):
-    """What the job wrote of its partitions, as far as progress shows it."""
+    """The part of the Spark job's result that progress shows."""
 
     partitions: _SparkCounts
 
@@ -73,18 +73,17 @@ def _wait(stopped: threading.Event, longest: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Everything a whole run needs.
+    """The input of a whole run.
 
     Attributes:
-        run_id: a run that an earlier call began goes on.
-        started_at: ISO 8601, of the run's first call.
-        deadline: of this call; partitions for which there is no time are left.
-        workers: makes the workers, once the store to use is known.
-        spark: None where there is none; then ``spark_engine`` must be ``none``.
-        retries: by the name of the error.
-        pause: waits up to so many seconds before a failed partition is tried again; less when
-            the event is set.
-        open_catalog: opens the table that the settings name.
+        run_id: the run's id; a run that an earlier call began is resumed.
+        started_at: when the run's first call started, ISO 8601.
+        deadline: this call's deadline; partitions that do not fit are left to the next call.
+        workers: makes the workers, given the probed store.
+        spark: runs the Spark job; if None, ``spark_engine`` must be ``none``.
+        retries: retries by the name of the error.
+        pause: waits up to this many seconds before a retry; ends early when the event is set.
+        open_catalog: opens the catalog of the table that the settings name.
     """
 
     settings: Settings
@@ -106,11 +105,11 @@ class Ended:
     """How this call of a run ended.
 
     Attributes:
-        report: None when time ran out: another call is needed then, for the partitions that are
-            left, or, where none is named, for discovery.
+        report: None if time ran out. Another call is needed then, for the partitions left, or for
+            discovery if no partition is named.
         left: paths of partitions that need another call, to be compacted or cleaned up.
-        failed: paths of partitions that failed.
-        oversized: partitions that discovery found to be too large for one worker.
+        failed: paths of partitions whose compaction failed.
+        oversized: partitions that are too large for one worker.
     """
 
     report: RunReport | None
@@ -120,13 +119,13 @@ class Ended:
 
 
 def run_whole(given: Given) -> Ended:
-    """Carry out a run as far as the deadline allows. Safe to run again, and beside others.
+    """Carry out a run as far as the deadline allows. Idempotent, and safe alongside other runs.
 
     Raises:
-        InvalidInput: the input is at fault; nothing was done.
+        InvalidInput: the input is invalid; nothing was done.
         TransientStoreError: the store did not answer for discovery or the report.
-        BaseException: whatever interrupts this thread, an interrupt of the terminal included,
-            after what is under way has ended between two requests.
+        BaseException: any interruption of this thread, including Ctrl-C, after work under way was
+            stopped between two requests.
     """
     if given.settings.table is not None:
         catalog = given.open_catalog(given.settings, given.store)
@@ -196,7 +195,7 @@ class _Whole:
                 self._left.append(order.path)
 
     def _to_compact(self, items: Iterable[WorkItem]) -> Iterator[Order]:
-        """One order for each partition that this run is not done with yet."""
+        """Yield an order for each partition that this run has not finished."""
         for item in items:
             earlier = self._earlier(item)
             if earlier is None:
@@ -205,7 +204,7 @@ class _Whole:
                 yield Order.to_compact(item, earlier)
 
     def _earlier(self, item: WorkItem) -> Counts | None:
-        """Counts of the run's earlier calls for a partition; None when it is done."""
+        """Return the counts of the run's earlier calls for a partition; None if it is done."""
         if not self._goes_on:
             return Counts()
         given = self._given
@@ -217,7 +216,7 @@ class _Whole:
         return None if receipt.status == DONE else receipt.counts
 
     def _publish_table(self) -> str:
-        """Bring what is committed into the table; returns why that failed."""
+        """Add committed outputs to the table; return the failure, or an empty string."""
         given, store = self._given, self._begun.store
         tries = Tries(given.retries)
         while True:
@@ -225,7 +224,8 @@ class _Whole:
                 receipt = self._published(store)
                 given.observer.published(receipt)
             except Exception as error:
-                # Compaction stands, the report says so, and the next run brings in what is left.
+                # Compaction is not affected: the failure is reported, and the next run adds the
+                # rest.
                 longest = tries.longest_wait(type(error).__name__)
                 if longest is None:
                     given.observer.not_published(error)
@@ -250,11 +250,14 @@ class _Whole:
         return record_publish(work, read_receipt(given.settings, given.run_id, store))
 
     def _clean_up(self) -> str:
-        """Delete what is past retention, wherever it lies; returns what ended this early."""
+        """Clean up all partitions with commits past retention; return why planning failed, if so.
+
+        The failures of single partitions are not returned: their receipts record them.
+        """
         try:
             due = self._due()
         except Exception as error:
-            # Compaction stands, and the report says so.
+            # Compaction is not affected, and the failure is reported.
             self._given.observer.clean_up_not_planned(error)
             return f"{type(error).__name__}: {error}"
         self._tally.set(clean_ups_total=len(due))
@@ -273,7 +276,7 @@ class _Whole:
         given.observer.expired(found)
 
     def _due(self) -> Sequence[str]:
-        """The partitions to clean up, as this run's first call that came so far found them."""
+        """Return the partitions to clean up, as found by this run's first call that planned it."""
         given, store = self._given, self._begun.store
         try:
             due = read_due(store.get(*layout.clean_up_list_key(given.settings, given.run_id)))
@@ -295,7 +298,7 @@ class _Whole:
             yield Order.to_clean_up(path, settings)
 
     def _each(self, orders: Iterable[Order], concurrent: int) -> list[tuple[Order, Answer]]:
-        """See all orders through, so many concurrently."""
+        """Carry all orders to their end, up to ``concurrent`` of them at a time."""
         try:
             if not self._workers.own_time:
                 return [(order, self._see_through(order)) for order in orders]
@@ -312,13 +315,13 @@ class _Whole:
             raise
 
     def _stop(self) -> None:
-        """What is under way ends between two requests; nothing else is begun."""
+        """Stop work under way between two requests, and begin nothing else."""
         if not self._stopped.is_set():
             self._stopped.set()
             self._workers.stop()
 
     def _see_through(self, order: Order) -> Answer:
-        """Call for a partition until it is done, has failed for good, or no time is left."""
+        """Call workers for a partition until it is done, has failed for good, or time runs out."""
         answer = self._last_answer(order)
         if answer.error != STOPPED:
             self._tally.ended(order.task, answer.status)
@@ -347,7 +350,7 @@ class _Whole:
 
     @contextmanager
     def _spark_beside(self) -> Iterator[Future[str] | None]:
-        """The Spark job under way, if there is anything for it; its result is why it failed."""
+        """Run the Spark job during the block, if it has work; the future returns its failure."""
         spark = self._given.spark
         wanted = self._begun.spark and self._given.settings.spark_engine != "none"
         if not wanted or spark is None:
@@ -363,9 +366,9 @@ class _Whole:
             pool.shutdown(cancel_futures=True)
 
     def _spark_ended(self, spark: Future[str], wanted: Sequence[WorkItem]) -> str:
-        """Why the job failed; one for which there is no time left is killed.
+        """Wait for the job and return its failure; kill it if time runs out.
 
-        What it committed stands, and what it did not is left.
+        The commits of a killed job stand, and its partitions are left to the next call.
         """
         remaining = self._given.deadline.remaining_seconds()
         done, _ = wait([spark], None if remaining == inf else max(0.0, remaining))

@@ -12,18 +12,18 @@ from compactor.orchestration.messages import DONE, FAILED, Answer, Order, Task
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Where a run stands.
+    """How far a run has come.
 
     Attributes:
-        partitions_total: partitions to be compacted; 0 until discovery has ended. Oversized ones
-            count unless they are left.
-        partitions_done: of those, the ones that are done.
-        partitions_failed: of those, the ones that failed for good.
+        partitions_total: partitions to compact; 0 until discovery has ended. Includes oversized
+            ones if the run has a Spark engine.
+        partitions_done: partitions compacted.
+        partitions_failed: partitions that failed for good.
         objects_done: sources compacted so far.
-        spark: the last line of the Spark job; empty while there is none.
-        clean_ups_total: partitions that clean-up goes through; 0 until that is known.
-        clean_ups_done: of those, the ones that are done.
-        clean_ups_failed: of those, the ones that failed for good.
+        spark: the last line of the Spark job; empty while no job is running.
+        clean_ups_total: partitions to clean up; 0 until that is known.
+        clean_ups_done: partitions cleaned up.
+        clean_ups_failed: partitions whose clean-up failed for good.
         deleted: sources that clean-up has deleted so far.
     """
 
@@ -39,13 +39,13 @@ class RunProgress:
 
 
 class Tally:
-    """Adds up the answers of workers; any thread may add.
+    """Adds up the answers of workers. Thread-safe.
 
     Args:
-        on_change: called with every change, one call at a time.
+        on_change: called with the progress after every change, by one thread at a time.
 
     Attributes:
-        lock: held during that call.
+        lock: held during calls of ``on_change``.
     """
 
     def __init__(self, on_change: Callable[[RunProgress], None]) -> None:
@@ -54,7 +54,7 @@ class Tally:
         self.lock = threading.RLock()
 
     def set(self, **values: Any) -> None:
-        """These numbers are known now."""
+        """Set these values."""
         with self.lock:
             self._publish(replace(self.now, **values))
 
@@ -64,7 +64,7 @@ class Tally:
             self.set(**{name: getattr(self.now, name) + n for name, n in more.items()})
 
     def answered(self, order: Order, answer: Answer) -> None:
-        """A call has ended: what it did beyond the calls before."""
+        """Add what a call did in addition to the calls before it."""
         if answer.compacted is not None:
             counts = answer.compacted.counts
             self.add(objects_done=counts.objects_in - order.before.objects_in)
@@ -73,7 +73,7 @@ class Tally:
             self.add(deleted=answer.cleaned.counts.deleted - before)
 
     def ended(self, task: Task, status: str) -> None:
-        """A partition is done, or has failed for good; anything else is left."""
+        """Count a partition that is done or has failed for good; ignore any other status."""
         if status in (DONE, FAILED):
             of_what = "partitions" if task is Task.COMPACT else "clean_ups"
             self.add(**{f"{of_what}_{status}": 1})

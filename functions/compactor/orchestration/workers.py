@@ -1,4 +1,4 @@
-"""Who does the work of a whole run, and who looks on."""
+"""Ports of a whole run: its workers, the Spark job, and an observer."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from compactor.sinks.table_receipts import TableReceipt
 
 
 class Workers(Protocol):
-    """Carries out orders, as many at a time as there are slots."""
+    """Carries out orders, up to ``slots`` at a time."""
 
     @property
     def slots(self) -> int:
-        """How many orders may be under way concurrently."""
+        """How many orders may be in flight concurrently."""
         ...
 
     @property
     def own_time(self) -> bool:
-        """True where each call has a process, and so a time, of its own: ``more`` is called again.
+        """True if each call has a process and a time limit of its own.
 
-        Calls that share this thread share the time of the whole run: ``more`` says that no
-        time is left.
+        The answer ``more`` then leads to another call. Otherwise calls share the time of the whole
+        run, and ``more`` means that no time is left.
         """
         ...
 
     def carry_out(self, order: Order) -> Answer:
-        """Carry out one order to its end, whatever that is; called by ``slots`` threads at most.
+        """Carry out one order and return how it ended; called by up to ``slots`` threads.
 
-        A worker that died, or did not answer in time, is answered for with an error of
+        If the worker died or did not answer in time, the answer's error is
         :data:`compactor.orchestration.partition_retry.LOST`.
         """
         ...
 
     def stop(self) -> None:
-        """End what is under way between two requests; later orders are not begun."""
+        """Stop work under way between two requests; later orders are not begun."""
         ...
 
 
@@ -47,46 +47,46 @@ class Spark(Protocol):
     """Runs the Spark job over the oversized partitions of a run."""
 
     def run(self, run_id: str, run_uri: str, on_line: Callable[[str], None]) -> str:
-        """Run the job to its end; returns why it failed, empty when it did not.
+        """Run the job to its end; return why it failed, or an empty string.
 
         Args:
-            run_id: of the run.
-            run_uri: the prefix below which everything of the run lies.
-            on_line: called with each line the job has for a person.
+            run_id: the run's id.
+            run_uri: the prefix of the run's lists and receipts.
+            on_line: called with each line of the job's human-readable progress.
         """
         ...
 
     def stop(self) -> None:
-        """Kill the job, if one is running; no other is begun."""
+        """Kill the job if it is running, and begin no other."""
         ...
 
 
 class Observer:
-    """Looks on; called by one thread at a time."""
+    """Receives the events of a run; called by one thread at a time."""
 
     def discovering(self, part: Part) -> None:
-        """Time ran out before discovery had found everything."""
+        """Time ran out before discovery was complete."""
 
     def discovered(self, found: Discovery) -> None:
-        """Discovery has ended, and the lists are written."""
+        """Discovery is complete, and the work lists are written."""
 
     def published(self, receipt: TableReceipt) -> None:
-        """What is committed was brought into the table."""
+        """Committed outputs were added to the table."""
 
     def not_published(self, error: Exception) -> None:
-        """It was not, or not all; called where the error is handled."""
+        """Some or all outputs were not added to the table; called from the exception handler."""
 
     def planned_clean_up(self, partitions: int) -> None:
-        """Take the number of partitions with commits past retention."""
+        """Clean-up found this many partitions with commits past retention."""
 
     def expired(self, expiry: Expiry) -> None:
-        """Old files of the state were dropped."""
+        """Old files of the state were deleted."""
 
     def clean_up_not_planned(self, error: Exception) -> None:
-        """Clean-up ended before its first partition; called where the error is handled."""
+        """Clean-up failed before its first partition; called from the exception handler."""
 
     def answered(self, order: Order, answer: Answer) -> None:
-        """A call has ended."""
+        """A worker's call has ended."""
 
     def progressed(self, progress: RunProgress) -> None:
-        """The run has come further."""
+        """The run made progress."""

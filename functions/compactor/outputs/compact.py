@@ -1,4 +1,4 @@
-"""Compact: read one group of sources and store one output that no reader sees yet."""
+"""Compact: reads one group of sources and stores one output, which is not readable yet."""
 
 from __future__ import annotations
 
@@ -56,39 +56,39 @@ def compact(
     *,
     decide: Decide,
 ) -> PendingOutput:
-    """Store the output of a group as multipart parts.
+    """Store the output of a group as the parts of a multipart upload.
 
-    The bytes depend on the sources in it and the settings alone. A source whose content cannot
-    be read is left out and reported; one of which it shows only after some of its bytes went into
-    the output makes the group start again without it.
+    The bytes depend only on the sources in it and the settings. A source whose content cannot be
+    read is left out and reported. If this turns out only after some of its bytes were written, the
+    group starts again without it.
 
     Args:
-        group: what to read.
-        settings: of the run.
-        store: where sources and output are.
-        destination: where the output goes.
-        time: when it is over, the output is closed with the sources that are in it, and those
-            after them are left to the next plan; None for as much as it takes.
-        decide: what is decided of the data set of a CSV source.
+        group: the sources to read.
+        settings: the run's settings.
+        store: the store of sources and output.
+        destination: where the output is stored.
+        time: the time for reading. When it is over, the output is closed with the sources read,
+            and the others are left to the next plan. None for no limit.
+        decide: returns the CSV dialect decided for a source's data set.
 
     Raises:
-        SourceChanged: a source is not what was listed; nothing was stored.
-        NothingReadable: this role may read none of many sources; likewise.
-        TransientStoreError: likewise.
+        SourceChanged: a source differs from its listing; nothing was stored.
+        NothingReadable: this role can read none of many sources; nothing was stored.
+        TransientStoreError: the store did not answer; nothing was stored.
     """
     if group.copy:
         return _copy(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
     copies = group.form.copies
     given = _Given(group, settings, store, destination, time, decide)
-    # Ends: each turn leaves out a source more, but for one that gives up copying.
+    # Terminates: each iteration leaves out another source, except for one that gives up copying.
     while True:
         attempt = _Pass(given, left_out, copies=copies)
         try:
             attempt.read()
             return attempt.finish()
         except CopyRefused:
-            # What may be read may be refused to a copy, by the rights to either bucket.
+            # S3 may refuse to copy a source that can be read, by the permissions of either bucket.
             attempt.abort()
             copies = False
         except _WrittenInVain as written:
@@ -102,9 +102,9 @@ def compact(
 def _copy(
     group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
 ) -> PendingOutput:
-    """The one source of a group as it is, unless it holds what was compacted before."""
+    """Copy the one source of a group as it is, unless its content was compacted before."""
     (source,) = group.sources
-    # The body is left where it is; what is asked of a large source is its headers.
+    # Only the headers of a large source are requested; its body is not read.
     (body,) = store.read_sources(group.sources)
     try:
         if body.error is not None:
@@ -112,7 +112,7 @@ def _copy(
         require_not_encrypted(body.attributes)
         again = compared_whole(group, settings, store)
     except UnreadableSource as error:
-        # It may hold that, and that is unknown: it is not copied either.
+        # Whether its content was compacted before is unknown, so it is not copied either.
         left = Quarantined(source, QuarantineReason(error.reason), error.detail)
         return PendingOutput(group=group, output=None, rows=(), quarantined=(left,))
     if again is not None:
@@ -124,7 +124,7 @@ def _copy(
 
 
 class _WrittenInVain(Exception):
-    """Sources that are to be left alone are in the output: it is written again without them."""
+    """The output contains sources to be left alone, and must be written again without them."""
 
     def __init__(self, *quarantined: Quarantined) -> None:
         super().__init__(quarantined)
@@ -132,7 +132,7 @@ class _WrittenInVain(Exception):
 
 
 class _Given(NamedTuple):
-    """What one output is made of."""
+    """The input of one output."""
 
     group: ObjectGroup
     settings: Settings
@@ -154,9 +154,9 @@ class _Pass:
     """One pass over the sources of a group.
 
     Args:
-        given: what to do.
+        given: the group, and how it is read and stored.
         damaged: sources to leave out, by identity.
-        copies: large sources may be copied by the store.
+        copies: the store may copy large sources.
     """
 
     def __init__(
@@ -164,23 +164,23 @@ class _Pass:
     ) -> None:
         self._given = given
         self._copies = copies
-        # Sources of so many bytes may be copied by the store.
+        # The store may copy sources of at least this size.
         self._copied_bytes = given.settings.limits.copy_slice_bytes if copies else math.inf
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
         self._shared = SharedLines()
         self._neighbours = Neighbours(judges=given.settings.format == "auto")
         self._detect = detector(given.settings, given.decide)
-        # What the last source in the output was found to be: those after it are mostly the same.
+        # The detected format of the last source in the output; that of the next is usually equal.
         self._last_found: Detected | None = None
-        # What the time did not suffice for.
+        # Sources left to the next plan because time ran out.
         self._later: list[SourceObject] = []
         self._attributes = KeptAttributes(given.settings.limits.kept_bytes)
-        # From the first source with content on.
+        # Opened for the first source with content.
         self._output: OpenOutput | None = None
 
     def finish(self) -> PendingOutput:
-        """Store what was read."""
+        """Finish the output and return it with an account of every source."""
         self._leave_alike()
         output, left = self._output, self._left
         stored = output.finish() if output is not None else None
@@ -223,14 +223,14 @@ class _Pass:
         self._write_held()
 
     def _write_held(self) -> None:
-        """Write what no other source is awaited for."""
+        """Write the sources that were held back, as no more sources follow."""
         try:
             self._write_settled(self._neighbours.rest())
         except ManifestFull:
             self._leave_rest(self._neighbours.held)
 
     def _in_time(self, sources: Sequence[SourceObject]) -> Iterator[tuple[SourceBody, Plain]]:
-        """Bodies of the sources while there is time, but of one at least that has any bytes."""
+        """Yield bodies while time is left, and until at least one source with bytes was read."""
         given = self._given
         time = given.time
         bodies = inflated(given.store.read_sources(sources), given.settings)
@@ -269,11 +269,11 @@ class _Pass:
         self._put(source, content, body.content)
 
     def _keep_attributes(self, source: SourceObject, attributes: Attributes) -> None:
-        """Remember what S3 keeps beside the bytes of a source.
+        """Keep the attributes that S3 stores with a source, for the manifest.
 
         Raises:
-            ManifestFull: it begins another output.
-            UnreadableSource: they were encrypted before they came to S3.
+            ManifestFull: there is no room for them; the source must begin another output.
+            UnreadableSource: the source was encrypted before it was uploaded.
         """
         require_not_encrypted(attributes)
         if self._output is not None and not self._attributes.has_room(attributes):
@@ -281,14 +281,14 @@ class _Pass:
         self._attributes.take(source, attributes)
 
     def _put(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
-        """Write a source to the output, or leave it to another one."""
+        """Detect a source's format, then write the sources that are settled."""
         found = self._detect(content.head, source.key, content.complete)
         self._write_settled(self._neighbours.add(Found(source, content, raw, found)))
 
     def _write_settled(self, settled: Iterator[Settled]) -> None:
         for one, alone in settled:
             if alone is not None and self._is_cut_short():
-                # It may have neighbours among those that were not read.
+                # It may share members with sources that were not read.
                 self._later.append(one.source)
                 continue
             try:
@@ -322,7 +322,7 @@ class _Pass:
             self._shared.see(source, content.head)
 
     def _output_for(self, found: Detected, compression: Compression) -> OpenOutput | None:
-        """The output, opened for the first source; None where such a source belongs in another."""
+        """Return the output, opening it if needed; None if the source belongs in another one."""
         signature = found.signature(compression)
         output = self._output or self._open(signature)
         if signature is not output.signature and signature != output.signature:
@@ -331,7 +331,7 @@ class _Pass:
         return output
 
     def _place_empty(self, source: SourceObject, content: plain.PlainContent) -> None:
-        """Place a source with at most a byte order mark: it fits any output, and needs none."""
+        """Place a source without content, or with only a byte order mark; it fits any output."""
         if self._output is not None:
             self._output.end_copied()
         self._rows.append(content.row(source, SliceFacts(0, dropped_prefix=content.head)))
@@ -339,13 +339,13 @@ class _Pass:
     def _pass_over(
         self, source: SourceObject, content: plain.PlainContent, found: Detected
     ) -> None:
-        """Leave a source to another output."""
+        """Leave a source to another output, recording its signature."""
         self._left.misfits[source.identity] = as_learned(found.signature(content.compression))
 
     def _copy_slice(self, source: SourceObject) -> bool:
-        """Let S3 copy a large source into the output where none of its bytes changes."""
+        """Let S3 copy a large source into the output, if none of its bytes changes."""
         group, settings, store = self._given[:3]
-        # Of what was compacted before, its bytes are to be compared.
+        # The bytes of a key that was compacted before must be read, to be compared.
         if group.held and source.identity in group.held:
             return False
         found = copied_signature(source, group.form, settings, store, self._given.decide)
@@ -361,7 +361,7 @@ class _Pass:
         return True
 
     def _open(self, signature: Signature) -> OpenOutput:
-        """Open the output for the first source with content, which decides what belongs in it."""
+        """Open the output for the first source with content, whose signature it takes."""
         group, settings, store, destination = self._given[:4]
         framer = framer_for(signature, lines=group.form.lines)
         compression = group.form.encoding_of(signature.compression)
@@ -390,33 +390,34 @@ class _Pass:
         return self._output
 
     def _leave_rest(self, sources: Sequence[SourceObject]) -> None:
-        """Let a source that does not fit begin another output, and those after it follow."""
+        """Leave a source that does not fit, and those after it, to another output."""
         if self._output is None:
             return
-        # Separated from what they will be together with otherwise; that they are of this very
-        # signature is a guess, and corrected like any other.
+        # The modified header separates them from sources they would be grouped with otherwise. That
+        # they have this signature is a guess, and is corrected like any other.
         signature = self._output.signature
         learned = as_learned(replace(signature, header=signature.header + sources[0].identity))
         self._left.misfits.update((source.identity, learned) for source in sources)
 
     def _leave_alike(self) -> None:
-        """Leave the sources alone whose first line may be a header of theirs."""
+        """Leave sources alone whose shared first line may be a header."""
         left = {one.source.identity: one for one in self._shared.left_alone()}
         if not left:
             return
         if any(row.length and row.source.identity not in left for row in self._rows):
             raise _WrittenInVain(*left.values())
         if self._is_cut_short():
-            # A few sources less decide nothing for good: others may have the line elsewhere.
+            # Do not quarantine them after a partial reading: sources not read may have the line
+            # in another place.
             self._later += [one.source for one in left.values()]
         else:
             self._left.quarantined.update(left)
         self.abort()
-        # What is not written is not read a second time.
+        # Without an output there is no second reading.
         self._output = None
         self._rows[:] = [row for row in self._rows if row.source.identity not in left]
 
     def _is_cut_short(self) -> bool:
-        """Whether sources were left for want of time, after little of it."""
+        """Return True if time ran out before the group was read for long."""
         time = self._given.time
         return bool(self._later) and time is not None and not time.long()

@@ -33,10 +33,10 @@ from compactor.outputs.pending import PendingOutput
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
-# Formats whose large sources are copied as they are: lines, without a header of their own.
+# Formats whose large sources are copied as they are: lines without a header.
 COPIED_FORMATS = tuple(spec.format for spec in SPECS if spec.copied)
 _END_BYTES = 64 * 1024
-# Only what says how to read the bytes: a whole name may be too long for the key of an output.
+# Only the extension is kept, as a whole name may be too long for the key of an output.
 _EXTENSION = re.compile(r"(?:\.[A-Za-z0-9]{1,16}){1,2}\Z")
 
 
@@ -47,12 +47,13 @@ def copied_signature(
     store: ObjectStore,
     decide: Decide,
 ) -> tuple[Signature, bool, bytes] | None:
-    """What a source is, whether it ends with a newline, and its head; None when it must be read.
+    """Return a source's signature, whether it ends with a newline, and its head.
 
-    S3 copies it into an output among others then. It must be large, plain lines before and after,
-    and without a byte order mark. Its first and its last bytes are read to decide, even when the
-    settings name the format: they do not name the compression, and it may end within a line that
-    must not be joined with another.
+    None if S3 cannot copy the source into an output with others, so that it must be read. To be
+    copied, it must be large, consist of uncompressed lines that stay so in the output, and have no
+    byte order mark. This is decided by its first and last bytes, even if the settings declare the
+    format: they do not declare the compression, and the source may end within a line that must not
+    be joined with another.
     """
     if source.size < settings.limits.copy_slice_bytes or not store.traits.copies:
         return None
@@ -66,7 +67,7 @@ def copied_signature(
     try:
         return _proven_signature(source, head, detector(settings, decide), settings, store)
     except UnreadableSource:
-        # Read as a whole it gets a reason, or is found to be sound between.
+        # Reading all of it will either give a reason or show that it is valid.
         return None
 
 
@@ -94,7 +95,7 @@ def _proven_signature(
 
 
 class _Target(NamedTuple):
-    """Where one source goes as it is."""
+    """The output of a source that is copied as it is."""
 
     store: ObjectStore
     bucket: str
@@ -104,7 +105,7 @@ class _Target(NamedTuple):
 
 
 class _Stored(NamedTuple):
-    """An upload with the whole of a source in it; its CRC32 where the bytes were seen here."""
+    """An upload with a whole source; its CRC32 is known only if this worker read the bytes."""
 
     upload_id: str
     parts: tuple[StoredPart, ...]
@@ -114,7 +115,7 @@ class _Stored(NamedTuple):
 def copy_whole(
     group: ObjectGroup, limits: WorkerLimits, store: ObjectStore, destination: Destination
 ) -> PendingOutput:
-    """One large source as it is: by S3, or through this worker where copies are not safe."""
+    """Copy one large source as it is, by S3, or through this worker if copies are not safe."""
     (source,) = group.sources
     extension = _EXTENSION.search(source.key.rsplit("/", 1)[-1], 1)
     key = destination.key(group, extension[0] if extension else "")

@@ -1,4 +1,4 @@
-"""What the settings say about formats, applied to the bytes of a source."""
+"""Format detection as the settings require it."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from compactor.settings.settings import Settings
 _DIGEST_BYTES = 8
 
 
-# First plain bytes, key, whether they are all -> as compactor.formats.detect.
+# Takes the first plain bytes, the key, and whether the bytes are the whole content; returns what
+# compactor.formats.detect returns.
 Detector = Callable[[bytes, str, bool], Detected | None]
 
 
 def detector(settings: Settings, decide: Decide) -> Detector:
-    """Finds the format of many sources as :func:`compactor.formats.detect` does, by the settings.
+    """Return :func:`compactor.formats.detect` with the arguments that the settings determine.
 
-    Its calls raise UnreadableSource likewise.
+    Like that function, the returned one raises UnreadableSource.
 
     Args:
-        settings: of the run.
-        decide: what the data set of a CSV source says of its first record.
+        settings: the run's settings.
+        decide: returns what is decided about the first record of a CSV source's data set.
     """
     forced, reading = forced_format(settings), settings.characters
     declared = csv_header_of(settings)
@@ -45,19 +46,19 @@ def detector(settings: Settings, decide: Decide) -> Detector:
 
 
 def passing_check(signature: Signature, settings: Settings) -> PassingCheck:
-    """What is asked of a source of this signature while it passes in chunks."""
+    """Return the check for a source of this signature that is read in chunks."""
     forced = settings.format != "auto"
     reading = settings.characters
     return PassingCheck(signature.format, signature.header, forced=forced, reading=reading)
 
 
 def forced_format(settings: Settings) -> Format | None:
-    """The format the settings insist on; None for ``auto``."""
+    """Return the format that the settings declare; None for ``auto``."""
     return None if settings.format == "auto" else Format(settings.format)
 
 
 def deciding_settings(settings: Settings) -> tuple[str, ...]:
-    """The values of the settings that decide what a source is, and how it is read and joined."""
+    """Return the settings that decide what a source is, and how it is read and joined."""
     return (
         settings.format,
         settings.csv_header,
@@ -70,15 +71,14 @@ def deciding_settings(settings: Settings) -> tuple[str, ...]:
 
 
 def decided_by(settings: Settings, dialects: str | None = None) -> str:
-    """Names what decides formats: 16 hex digits for the settings.
+    """Return a name for what decides formats, which begins with 16 hex digits for the settings.
 
-    A source that was left alone because its format is not certain is tried again when this is
-    another name.
+    A source left alone because its format is uncertain is tried again when this name changes.
 
     Args:
-        settings: of the run.
-        dialects: the version of what is pinned for the data set
-            (:meth:`compactor.planning.dialects.Dialects.version`), for sources that wait for that.
+        settings: the run's settings.
+        dialects: the version of the dialects pinned for the data set
+            (:meth:`compactor.planning.dialects.Dialects.version`), for sources that wait for them.
     """
     text = "\0".join(deciding_settings(settings))
     name = hashlib.blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()

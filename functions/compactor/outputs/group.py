@@ -1,4 +1,4 @@
-"""What is done with one group before the commit, wherever it is done."""
+"""Reads, stores and verifies one group before its commit; shared by workers, Spark and adoption."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def store_group(
     *,
     decide: Decide,
 ) -> PendingOutput:
-    """Steps 1 to 3 of the write order: read, store and verify one group, or what of it fits a time.
+    """Read, store and verify one group: steps 1 to 3 of the write order.
 
-    An output in which a second reader sees other records than in its sources is dropped, and
-    these are quarantined.
+    With ``time``, only sources that fit into it are read. If a second reader sees other records in
+    the output than in its sources, the output is dropped and the sources are quarantined.
 
     Raises:
-        SourceChanged: a source is not what was listed; nothing was stored.
-        CommitConflict: the upload was dropped, which no run does before another one has
-            published this very output.
-        IntegrityError: what was stored is not what was read; it is dropped.
-        TransientStoreError: the store does not answer; likewise, if that was possible.
+        SourceChanged: a source differs from its listing; nothing was stored.
+        CommitConflict: the upload was dropped, which a run does only after another one has
+            published the same output.
+        IntegrityError: what was stored is not what was read; the output is dropped.
+        TransientStoreError: the store did not answer; the output is dropped, if possible.
     """
     try:
         pending = compact(group, settings, store, destination, time, decide=decide)
@@ -51,7 +51,7 @@ def store_group(
 
 
 def withhold(pending: PendingOutput, differences: str, store: ObjectStore) -> PendingOutput:
-    """What is to be committed of a group, of which a second reader saw these differences."""
+    """Drop the output and quarantine its sources if a second reader saw differences."""
     if not differences:
         return pending
     drop(pending.output, store)
@@ -61,7 +61,7 @@ def withhold(pending: PendingOutput, differences: str, store: ObjectStore) -> Pe
 def draft_of(
     pending: PendingOutput, run_id: str, now: float, replaces: int | None = None
 ) -> Commit | None:
-    """The commit that would publish this; None where there is nothing to record."""
+    """Return the commit that would publish the output; None if there is nothing to record."""
     draft = pending.draft(run_id, now, replaces)
     return None if draft.empty else draft
 
@@ -70,7 +70,7 @@ def draft_of(
 def dropping(
     output: Output | None, store: ObjectStore, errors: tuple[type[Exception], ...] = (Exception,)
 ) -> Iterator[None]:
-    """:func:`drop` an output when one of these errors passes."""
+    """:func:`drop` an output if the block raises one of these errors."""
     try:
         yield
     except errors:
@@ -81,7 +81,7 @@ def dropping(
 def drop(output: Output | None, store: ObjectStore) -> None:
     """Abort the upload of an output that will not be committed.
 
-    Where that fails, as whatever led here may have, clean-up aborts it after some days.
+    If the abort fails, possibly for the same reason, clean-up aborts the upload after some days.
     """
     if output is not None:
         with suppress(TransientStoreError):

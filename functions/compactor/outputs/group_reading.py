@@ -1,7 +1,7 @@
-"""Reading the sources of one group: for how long, what may not be read, what is beside the bytes.
+"""Reading the sources of one group: the time for it, denied sources, and sources' attributes.
 
 A worker that S3 throttles may read too slowly for a whole group. The output is then closed with the
-sources that were read: otherwise the next call would read them again, no faster, and for ever.
+sources that were read. Otherwise every call would read them again, no faster, without progress.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from compactor.log.manifest import ManifestRow
 from compactor.model import DENIED_REASONS, QuarantineReason, SourceObject
 from compactor.ports import Clock, Deadline, ObjectStore
 
-# Kept of a call for storing, checking, committing and publishing what was read.
+# Reserved at the end of a call for storing, checking, committing and publishing what was read.
 CLOSING_SECONDS = 60.0
-# What took so long to read is kept, whatever ends the reading.
+# After reading for this long, what was read is kept, whatever ends the reading.
 KEPT_SECONDS = 300.0
 
 
 class ReadingTime:
-    """The time for reading one group, from now on.
+    """The time for reading one group, starting now.
 
     Args:
         deadline: the end of the call.
-        clock: measures how long was read.
-        reserve_seconds: kept of the call beside the time for closing the output.
+        clock: measures how long the reading takes.
+        reserve_seconds: reserved at the end of the call, in addition to ``CLOSING_SECONDS``.
     """
 
     def __init__(self, deadline: Deadline, clock: Clock, reserve_seconds: float) -> None:
@@ -36,23 +36,23 @@ class ReadingTime:
         self._clock = clock
         self._began = clock.now()
         self._end_seconds = reserve_seconds + CLOSING_SECONDS
-        # Of a short time most is for reading, too.
+        # If little time is left, still use two thirds of it for reading.
         self._closing_seconds = min(self._end_seconds, deadline.remaining_seconds() / 3)
 
     def over(self) -> bool:
-        """True when no further source should be read."""
+        """Return True if no further source should be read."""
         return self._deadline.remaining_seconds() <= self._closing_seconds
 
     def long(self) -> bool:
-        """True when so much time went by that what was read must not be lost."""
+        """Return True if the reading took so long that what was read must be kept."""
         return self._clock.now() - self._began >= KEPT_SECONDS
 
     def worth_keeping(self) -> bool:
-        """True when an output is closed with what is in it, where nothing more can be read."""
+        """Return True if the output should be closed as it is when reading fails."""
         return self.long() or self._deadline.remaining_seconds() <= self._end_seconds
 
 
-# So many sources at the start of a group, and then so many spread over the rest of it.
+# How many sources are tried at the start of a group, and at most how many in the rest of it.
 DENIED_IN_A_ROW = 20
 
 
@@ -60,8 +60,8 @@ class Denials:
     """Counts the sources of a group that this role may not read, until it has read one.
 
     Args:
-        sources: of the group, in the order in which they are read.
-        store: where they are.
+        sources: the group's sources, in the order in which they are read.
+        store: the store of the sources.
     """
 
     def __init__(self, sources: Sequence[SourceObject], store: ObjectStore) -> None:
@@ -71,18 +71,18 @@ class Denials:
         self._looking = True
 
     def read(self) -> None:
-        """One was read: what is denied, is denied source by source."""
+        """Record that a source was read, so that the role can read the group in general."""
         self._looking = False
 
     def count(self, error: UnreadableSource) -> None:
-        """One was not.
+        """Count a source that could not be read.
 
         Raises:
-            NothingReadable: nor was any before it, nor may those be read that were tried
-                after it.
+            NothingReadable: ``DENIED_IN_A_ROW`` sources were denied from the start, and so were all
+                that were tried after them.
         """
         if error.reason not in DENIED_REASONS:
-            # Its bytes came, or would come from here: it lies in an archive tier.
+            # The role may read it: its bytes arrived, or it is in an archive tier.
             self._looking = False
         self._denied += 1
         if self._looking and self._denied == DENIED_IN_A_ROW:
@@ -100,7 +100,7 @@ class Denials:
                     continue
                 return
             except CompactorError:
-                # It changed: its next read will show it.
+                # For example, it changed, which its next read will report.
                 return
             return
         first = self._sources[0]
@@ -111,7 +111,7 @@ class KeptAttributes:
     """Attributes of the sources of one output; equal ones are kept once.
 
     Args:
-        most_bytes: of memory that they may take, about.
+        most_bytes: roughly how many bytes of memory they may take.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -121,11 +121,11 @@ class KeptAttributes:
         self._of: dict[bytes, Attributes] = {}
 
     def has_room(self, attributes: Attributes) -> bool:
-        """True when those of one more source may be kept."""
+        """Return True if there is room for another source's attributes."""
         return attributes in self._sets or self._bytes + attributes.cost <= self._most_bytes
 
     def take(self, source: SourceObject, attributes: Attributes) -> None:
-        """Keep those of a source."""
+        """Keep the attributes of a source."""
         known = self._sets.get(attributes)
         if known is None:
             self._bytes += attributes.cost
@@ -133,7 +133,7 @@ class KeptAttributes:
         self._of[source.identity] = known
 
     def added_to(self, rows: Sequence[ManifestRow], store: ObjectStore) -> Iterable[ManifestRow]:
-        """The rows with what is kept of their sources."""
+        """Return the rows with the attributes of their sources."""
         if not rows:
             return rows
         if not store.sees_tags(rows[0].source):
@@ -145,16 +145,16 @@ class KeptAttributes:
 
 
 def without_tags(attributes: Attributes | None) -> Attributes:
-    """The same of an object whose tags this role may not see."""
+    """Return the attributes with unknown tags, for a role that may not read tags."""
     return replace(attributes or Attributes(), tags=None)
 
 
 def require_not_encrypted(attributes: Attributes | None) -> None:
-    """Do nothing for an object whose bytes mean what they say.
+    """Require that an object is not client-side encrypted.
 
     Raises:
-        UnreadableSource: it was encrypted before it came to S3, or says how such a one is
-            decrypted: it could not be decrypted from an output.
+        UnreadableSource: it was encrypted before it was uploaded, or holds the instructions for
+            decrypting such an object. It could not be decrypted from an output.
     """
     if attributes is not None and attributes.is_client_encrypted:
         detail = "its user metadata says that it was encrypted before it came to S3"

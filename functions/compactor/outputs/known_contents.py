@@ -1,4 +1,4 @@
-"""Sources whose content a commit has already: matched by size and CRC32, and found in the log."""
+"""Finds sources whose content a commit has already, by size and CRC32, and then in the log."""
 
 from __future__ import annotations
 
@@ -26,12 +26,15 @@ def compared(
     settings: Settings,
     store: ObjectStore,
 ) -> tuple[Again | None, plain.PlainContent]:
-    """Whether a source looks like what was compacted of its key before; and its content.
+    """Compare a source with what was compacted of its key before.
 
-    Long content is read to its end for that, and then given from its beginning again.
+    Long content is read to its end for that, and then read again from its start.
+
+    Returns:
+        The match, if the source looks like earlier content, else None; and the source's content.
 
     Raises:
-        SourceChanged, UnreadableSource: as reading it raises them.
+        SourceChanged, UnreadableSource: see :func:`compactor.outputs.plain_content.read_again`.
     """
     source = body.source
     marks = group.held.get(source.identity)
@@ -49,11 +52,11 @@ def compared(
 
 
 def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -> Again | None:
-    """The same of the one source of a group that S3 is to copy, whatever it holds.
+    """Compare the one source of a group, which S3 is to copy, with earlier content of its key.
 
     Raises:
-        SourceChanged: as reading it raises it.
-        UnreadableSource: it may not be read, so that it is unknown.
+        SourceChanged: the source differs from its listing.
+        UnreadableSource: the source cannot be read now, so that the result is unknown.
     """
     (source,) = group.sources
     marks = group.held.get(source.identity)
@@ -69,7 +72,7 @@ def compared_whole(group: ObjectGroup, settings: Settings, store: ObjectStore) -
         except UnreadableSource as error:
             if error.reason in PASSING_REASONS:
                 raise
-            # It is copied as it is: what does not decompress is not what was read before.
+            # Content that does not decompress cannot be what was read before, so it is copied.
             size = crc32 = None
     stored = _stored_md5(source, store) if UNREAD_MARK in marks else ""
     if stored or mark_of(size, crc32) in marks:
@@ -83,8 +86,8 @@ def _stored_md5(source: SourceObject, store: ObjectStore) -> str:
 
 
 def _md5(pieces: Iterable[bytes]) -> str:
-    # CRC32 will not do: a gzip object ends in the CRC32 of its content, so that those of one size
-    # whose content is stored as it is all have the same. The sum excludes nothing.
+    # CRC32 is not sufficient: a gzip object ends in the CRC32 of its content, so that objects of
+    # equal size whose content is stored uncompressed all have the same CRC32.
     digest = hashlib.md5(usedforsecurity=False)
     for piece in pieces:
         digest.update(piece)
@@ -99,18 +102,18 @@ def found_in(
     *,
     put_later: bool = False,
 ) -> tuple[Again, ...]:
-    """The same with the newest commits that have their contents; without those that none has.
+    """Return the sources with the newest commit of their content, without those not found.
 
     Args:
-        again: of one partition.
-        commits: its valid commits, the newest first; no more are asked for than needed.
-        published: sequences of those whose output is known to be readable. None of them can
-            become void.
-        store: where outputs are; what S3 copied into them was never read.
-        put_later: leave out those that were put before their commit was written.
+        again: sources of one partition that look like earlier content.
+        commits: the partition's valid commits, newest first; read only as far as needed.
+        published: sequence numbers of commits whose output is known to be readable. These commits
+            cannot become void.
+        store: the store of outputs, which are read to compare what S3 copied into them.
+        put_later: leave out sources that were put before their commit was written.
 
     Raises:
-        ObjectMissing, InvalidInput: such an output is gone, or may not be read.
+        ObjectMissing, InvalidInput: such an output is missing, or cannot be read.
     """
     left = {(one.source.bucket, one.source.key): one for one in again}
     found: list[Again] = []
@@ -129,21 +132,21 @@ def found_in(
 def _held_by(
     commit: Commit, left: Mapping[tuple[str, str], Again], store: ObjectStore
 ) -> Iterator[Again]:
-    """Sources whose content a commit has; each is taken out of ``left`` before the next."""
+    """Yield sources whose content a commit has; the caller removes each from ``left``."""
     for row in commit.rows:
         one = left.get((row.source.bucket, row.source.key))
         if one is not None and _is_same(one, row, commit, store):
             found = replace(one, plain_bytes=row.plain_bytes, crc32=row.crc32, stored_md5="")
             yield replace(found, of=commit.sequence)
     for earlier in commit.again:
-        # Put twice more, with one ETag: what it was the first time, says the first of both.
+        # The same ETag was recorded as delivered again before; that entry has its content.
         one = left.get((earlier.source.bucket, earlier.source.key))
         if one is not None and one.source.identity == earlier.source.identity:
             yield replace(earlier, source=one.source)
 
 
 def put_again(source: SourceObject) -> Again:
-    """A source that a commit names, and that was put again: its ETag shows its content."""
+    """Return a source that was put again with the ETag, and so the content, of a commit."""
     return Again(source, 0, None, None)
 
 
@@ -156,7 +159,7 @@ def _is_same(one: Again, row: ManifestRow, commit: Commit, store: ObjectStore) -
     if not one.stored_md5 or one.source.size != row.source.size or output is None:
         return False
     if output.columnar is not None:
-        # The bytes are in no output.
+        # The bytes of the source are in no output.
         return False
     if not slices.is_unproven(row, commit):
         return one.stored_md5 == row.source.etag
@@ -164,7 +167,7 @@ def _is_same(one: Again, row: ManifestRow, commit: Commit, store: ObjectStore) -
 
 
 def _copied_bytes(output: Output, row: ManifestRow, store: ObjectStore) -> Iterator[bytes]:
-    """What S3 copied of a source, as it lies in its output."""
+    """Yield the bytes of a source that S3 copied, read from its output."""
     size = row.source.size
     for at in range(0, size, _RANGE_BYTES):
         length = min(_RANGE_BYTES, size - at)

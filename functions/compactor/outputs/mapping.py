@@ -1,4 +1,4 @@
-"""Where in which output the content of each source is, one row for each. Pure."""
+"""Maps each source to the place of its content in an output, one row per source. Pure."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from compactor.outputs.restore import keeps_bytes
 
 
 class Mapped(NamedTuple):
-    """One source, and where its content is; the columns of an export.
+    """One source and the place of its content; the columns of an export.
 
-    The content of a source is ``dropped_prefix``, then the slice without its last ``appended``
-    bytes, then ``dropped_suffix``: where ``exact``. Elsewhere records within the slice were put on
-    lines of their own, and only ``compactor restore`` undoes it.
+    If ``exact``, the content of a source is ``dropped_prefix``, then the slice without its last
+    ``appended`` bytes, then ``dropped_suffix``. Otherwise records within the slice were changed,
+    for example put on separate lines, and only ``compactor restore`` undoes that.
 
     Attributes:
-        partition: its path.
-        size: as the source was stored, bytes.
-        committed_at: UTC; the manifest does not keep when the source was last modified.
-        output: URI; None for a source without content.
-        compression: of the output; offsets count its decompressed bytes, those of an output that S3
-            copied whole its stored ones.
-        offset, length: of the slice, bytes; None where the output holds rows.
-        records: in the slice; None where S3 copied them, and they were not counted.
-        plain_bytes, crc32: of the source once decompressed; None where S3 copied it.
-        commit: sequence in the log of the partition.
-        delivered_again: the content was there already, from an earlier source of that key.
+        partition: the partition's path.
+        size: stored size of the source, in bytes.
+        committed_at: time of the commit, UTC; the manifest does not keep the source's time of last
+            modification.
+        output: the output's URI; None for a source without content.
+        compression: the output's compression. Offsets count its decompressed bytes, or the stored
+            bytes of an output that S3 copied whole.
+        offset, length: place of the slice, in bytes; None if the output is columnar.
+        records: records in the slice; None if S3 copied them, as they were not counted.
+        plain_bytes, crc32: size and CRC32 of the decompressed source; None if S3 copied it.
+        commit: sequence number in the partition's log.
+        delivered_again: True if an earlier source of the same key had the same content already.
     """
 
     partition: str
@@ -58,14 +59,14 @@ class Mapped(NamedTuple):
 def mapped(
     path: str, holder: Commit, row: ManifestRow, again: tuple[SourceObject, Commit] | None = None
 ) -> Mapped:
-    """One row.
+    """Return the row of a source.
 
     Args:
-        path: of the partition.
+        path: the partition's path.
         holder: the commit whose output has the content.
-        row: where it is there.
-        again: a source that has the same content, and the commit that says so; None for the
-            source of the row itself.
+        row: the manifest row of the content.
+        again: a source with the same content, and the commit that records it; None for the
+            source of the manifest row itself.
     """
     source, commit = again or (row.source, holder)
     output, facts = holder.output, row.facts

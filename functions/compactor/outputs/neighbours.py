@@ -1,12 +1,12 @@
-"""What the other sources of its group show of a source: a document alone, or a shared first line.
+"""Judges sources by the others of their group: single JSON documents, and shared first lines.
 
-An object on one line may be a document or a line of JSON lines. Lines share members with others of
-their kind; an object that shares none with any other source of its group may be settings, or
-whatever else is read file by file.
+A JSON object on one line may be a document or a line of JSON lines. Lines share members with other
+lines of their kind. An object that shares no member with any other source of its group may be a
+settings file, or anything else that is read file by file.
 
-A first line that several sources of text share may be a header. What stands above a table begins
-each of its sources, and is nothing like the lines below. What a program logged begins several
-sources by chance, or because it logs little else.
+A first line that several text sources share may be a header. The header of a table begins each of
+its sources, and differs from the lines below. A log line begins several sources by chance, or
+because the program logs little else.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from compactor.formats.refusal import refused
 from compactor.model import Format, Quarantined, QuarantineReason, SourceObject
 from compactor.outputs.plain_content import PlainContent
 
-# So many sources wait for one that shares a member with the first of them.
+# How many sources may wait for one that shares a member with the first of them.
 _MOST_WAITING, _MOST_WAITING_BYTES = 256, 4 << 20
-# Of so many members, by so much of their names, it is remembered that they were seen.
+# How many member names are remembered, and how many characters of each.
 _MOST_NAMES, _NAME_CHARACTERS = 1 << 16, 64
 _ONE_LINE = re.compile(rb"[ \t\r\n]*+[^\n]*+[ \t\r\n]*+\Z")
 _FIRST_LINE = re.compile(rb"[ \t\r\n]*+([^\n]*+)")
@@ -37,7 +37,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class Found(NamedTuple):
-    """A source that was read, and what it is; None for nothing, or a byte order mark alone."""
+    """A source that was read, and its format; None if it is empty or only a byte order mark."""
 
     source: SourceObject
     content: PlainContent
@@ -45,12 +45,12 @@ class Found(NamedTuple):
     detected: Detected | None
 
 
-#: A source, and why it is left alone; None where it is not.
+#: A source, and the reason to leave it alone; None to compact it.
 Settled = tuple[Found, UnreadableSource | None]
 
 
 class _Held:
-    """A source and its members, as long as no other source is known to share one of them."""
+    """A source, and its members until another source is known to share one of them."""
 
     __slots__ = ("found", "unshared")
 
@@ -60,13 +60,13 @@ class _Held:
 
 
 class Neighbours:
-    """Holds sources back, in their order, until it is known whether they stand alone.
+    """Holds sources back, in order, until it is known whether they share members with others.
 
-    That depends on the group alone: on all sources before, and up to 255 after. All iterators
-    give up a source when the next one is asked for, not before.
+    That depends only on the group: on all sources before a source, and up to 255 after it. All
+    iterators remove a source when the next one is requested, not before.
 
     Args:
-        judges: false where the format is declared, so that every source is settled immediately.
+        judges: False if the format is declared, so that every source is settled immediately.
     """
 
     def __init__(self, *, judges: bool) -> None:
@@ -78,30 +78,30 @@ class Neighbours:
 
     @property
     def held(self) -> list[SourceObject]:
-        """The sources that are held back."""
+        """The sources that are held back, in order."""
         return [one.found.source for one in self._held]
 
     def add(self, found: Found) -> Iterator[Settled]:
-        """The sources that are settled now that this one came; it may be among them."""
+        """Add a source; yield the sources that are settled now, which may include it."""
         names, unshared = _NONE, _NONE
         if self._judges and found.detected is not None and _is_json(found.detected):
             names = _first_names(found.content.head)
-            # What is no object by itself waits only for those before it.
+            # A source that is not a single object waits only for the sources before it.
             if names.isdisjoint(self._names) and _is_one_line(found.content):
                 unshared = names
         self._see(names)
         self._held.append(_Held(found, unshared))
         self._held_bytes += len(found.content.head)
-        # Only what is whole can wait.
+        # Only sources held completely in memory can wait.
         return self._settled(all_held=not found.content.complete)
 
     def see(self, head: bytes) -> None:
-        """Look at the first bytes of lines of the group that are not read."""
+        """Note the members on the first line of a source that is copied, and so not read."""
         if self._judges:
             self._see(_first_names(head))
 
     def rest(self) -> Iterator[Settled]:
-        """All that are held back, now that none can come that shares anything with them."""
+        """Yield all sources that are held back, as no more sources follow."""
         return self._settled(all_held=True)
 
     def _see(self, names: frozenset[str]) -> None:
@@ -137,7 +137,7 @@ def _is_one_line(content: PlainContent) -> bool:
 
 
 def _first_names(head: bytes) -> frozenset[str]:
-    """The members of the object on the first line; none where that is no whole object."""
+    """Return the member names of the object on the first line; empty if it is not an object."""
     line = _FIRST_LINE.match(head.removeprefix(BOM_UTF8))
     members = members_of(line[1]) if line is not None else None
     return frozenset(name[:_NAME_CHARACTERS] for name in members or ())
@@ -151,7 +151,8 @@ def _alone(found: Found) -> UnreadableSource:
 
 _LINE_BYTES = 1 << 10
 _SAMPLE_BYTES = 8 << 10
-# Of all samples; half of it for the first source that begins so, as most are the only one.
+# Limit for all samples. The first source of each line may use half of it, as most lines have only
+# one source.
 _HELD_BYTES = 16 << 20
 _SAMPLES_EACH = 8
 _BLANKS = b" \t\r\n"
@@ -167,10 +168,10 @@ class SharedLines:
         self._held = 0
 
     def see(self, source: SourceObject, head: bytes) -> None:
-        """Note how a source begins.
+        """Record how a source begins.
 
         Args:
-            source: of lines of text.
+            source: a source of text lines.
             head: its first plain bytes, or all of them.
         """
         text = head[:_SAMPLE_BYTES].removeprefix(BOM).lstrip(_BLANKS)
@@ -185,7 +186,7 @@ class SharedLines:
             self._samples.setdefault(line, []).append(text)
 
     def left_alone(self) -> Iterator[Quarantined]:
-        """Sources whose first line may be a header."""
+        """Yield the sources whose first line may be a header, as quarantined."""
         extended = self._extended()
         for line, sources in self._sources.items():
             is_shared = len(sources) > 1 or line in extended
@@ -198,7 +199,7 @@ class SharedLines:
                     yield Quarantined(source, QuarantineReason.UNKNOWN_FORMAT, detail)
 
     def _extended(self) -> set[bytes]:
-        """First lines that are those of other sources with more columns, and these others."""
+        """Return the first lines that differ from another only by more or fewer columns."""
         found: set[bytes] = set()
         begun: list[bytes] = []
         for line in sorted(self._sources):
@@ -213,13 +214,14 @@ class SharedLines:
     def _is_one_of_the_lines(self, line: bytes) -> bool:
         samples = self._samples.get(line, [])
         if len(self._sources) == 1:
-            # All begin alike, as below headers: nothing less than the line itself speaks for it.
-            # As the last line of some alone it may be a header that was written again.
+            # All sources begin alike, as with a header. The line is data only if it occurs again
+            # below. If that is only the last line of some, the header may have been written again.
             below = [_below(one.rstrip(_BLANKS)) for one in samples]
             return any(line in lines[:-1] for lines in below) or all(line in one for one in below)
         if form_of(line) or any(is_one_of(line, _below(one)) for one in samples):
             return True
-        # Where it is all that such sources hold, and others hold another line each.
+        # The line is data, too, if it is the whole content of its sources, and other sources
+        # consist of another single line.
         alone = len(samples) == min(len(self._sources[line]), _SAMPLES_EACH)
         return (
             alone

@@ -1,4 +1,4 @@
-"""An output while sources are put into it: what is written, and what each of them became."""
+"""An output in progress: writes its sources, and records where each of them is."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from compactor.settings.settings import Settings
 
 
 class ManifestFull(Exception):
-    """The manifest cannot keep what gives this source back: nothing of it was written."""
+    """The manifest has no room for what restores this source; nothing of it was written."""
 
 
 class _Copied(NamedTuple):
-    """A source that S3 copied last, its place, and whether it ends with a newline."""
+    """The source that S3 copied last, its offset, and whether it ends with a newline."""
 
     source: SourceObject
     offset: int
@@ -30,18 +30,18 @@ class _Copied(NamedTuple):
 
 
 class OpenOutput:
-    """One output, from the first source with content to the last.
+    """One output in progress, from the first source with content to the last.
 
     Args:
-        signature: of every source in it.
-        framer: joins them.
-        writer: stores it.
-        sample: what is read a second time; None where nothing is.
-        compression: of the output.
-        table: how its sources are written, where they are CSV or TSV.
-        kept: what its manifest keeps of its sources.
-        rows: of its manifest, to be added to.
-        settings: of the run.
+        signature: the signature of every source in it.
+        framer: joins the sources.
+        writer: stores the output.
+        sample: takes sources for the second reading; None if there is no second reading.
+        compression: the output's compression.
+        table: the dialect of its sources, if they are CSV or TSV.
+        kept: what the manifest keeps to restore its sources.
+        rows: the rows of its manifest; added to.
+        settings: the run's settings.
 
     Attributes:
         signature, sample: as given.
@@ -70,30 +70,30 @@ class OpenOutput:
         self._rows = rows
         self._settings = settings
         self._begun = self._placed = False
-        # Bytes written where the last source begins, and where the last whole one ends.
+        # Plain bytes written when the last source began, and when the last complete one ended.
         self._start = self._settled = 0
         self._frame_bytes = 0
         self._frame_newlines = 0
-        # Whether a copied source needs a newline is known once bytes follow.
+        # Whether a copied source needs a newline is known only when bytes follow it.
         self._unended: _Copied | None = None
 
     @property
     def is_midway(self) -> bool:
-        """Whether anything was written since the last source that is whole in it."""
+        """True if anything was written since the last complete source."""
         return self._writer.plain_bytes != self._settled
 
     def place(self, source: SourceObject, content: plain.PlainContent, raw: bytes | None) -> None:
         """Write one source.
 
         Args:
-            source: which.
+            source: the source.
             content: its plain bytes.
-            raw: its bytes as stored; None where they are not at hand.
+            raw: its bytes as stored; None if they are not in memory.
 
         Raises:
-            ManifestFull: it begins another output.
-            UnreadableSource: it is not what its head promised; nothing of it was written, unless
-                :attr:`is_midway` says otherwise.
+            ManifestFull: there is no room for it; it must begin another output.
+            UnreadableSource: its content does not match its head. Nothing of it was written, unless
+                :attr:`is_midway` is true.
         """
         if content.complete:
             framed = self._framer.frame(content.head)
@@ -124,7 +124,7 @@ class OpenOutput:
             self.sample.pass_over()
 
     def end_copied(self) -> None:
-        """Add the newline that a copied source lacks: what follows it holds no bytes."""
+        """Add the newline that a copied source lacks, before a source that holds no bytes."""
         self._end_copied()
         self._settled = self._writer.plain_bytes
 
@@ -140,14 +140,14 @@ class OpenOutput:
         self._rows.append(ManifestRow(source, offset, length, source.size, None, facts))
 
     def finish(self) -> Output | None:
-        """Store what is left; None, and nothing stored, where no source could be placed."""
+        """Store what is left and return the output; None, storing nothing, if it has no source."""
         if not self._placed:
-            # Begun it may be, for one that was refused before any of it was written.
+            # It may have been begun for a source that was refused before any of it was written.
             self._writer.abort()
             return None
         self._end_copied(last=True)
         if self.sample is not None:
-            # While the rest is encoded and stored.
+            # The second reading runs while the rest is encoded and stored.
             self.sample.end()
         self._write_frame(self._framer.closing())
         writer = self._writer
@@ -168,18 +168,18 @@ class OpenOutput:
         )
 
     def tally(self) -> Tally:
-        """What was counted while it was written; complete once it is finished."""
+        """Return the counts of what was written; complete after :meth:`finish`."""
         writer = self._writer
         return Tally(writer.plain_bytes, writer.newlines, self._frame_bytes, self._frame_newlines)
 
     def abort(self) -> None:
-        """Drop what was stored of it."""
+        """Drop everything stored so far."""
         if self.sample is not None:
             self.sample.stop()
         self._writer.abort()
 
     def _begin(self) -> None:
-        """Write what stands before the next source."""
+        """Write what precedes the next source."""
         if not self._begun:
             self._begun = True
             self._write_frame(self._framer.opening())
@@ -208,7 +208,7 @@ class OpenOutput:
         facts: SliceFacts,
         raw: bytes | None,
     ) -> None:
-        """Write a slice, or what is left of it, and the row that describes it."""
+        """Write a slice, or the rest of it, and add its manifest row."""
         writer, separator, pieces = self._writer, framed.separator, framed.slice
         for piece in pieces:
             writer.write(piece)
@@ -220,7 +220,7 @@ class OpenOutput:
     def _add_row(
         self, source: SourceObject, content: plain.PlainContent, facts: SliceFacts, offset: int
     ) -> None:
-        """Record a slice, all of which is written."""
+        """Add the manifest row of a slice that was written completely."""
         self._placed = True
         self._settled = end = self._writer.plain_bytes
         self._rows.append(

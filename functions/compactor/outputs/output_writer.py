@@ -1,6 +1,6 @@
 """Writes an output as a multipart upload: encoded bytes, and ranges of sources that S3 copies.
 
-Parts are numbered in the order in which they are given; a few are in flight.
+Parts are numbered in the order in which they are given; a few are in flight at a time.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from compactor.pieces import Body, Pieces
 from compactor.ports import ObjectStore
 
 _PARTS_IN_FLIGHT = 3
-# They hold no bytes here.
+# Copies hold no bytes in memory.
 _COPIES_IN_FLIGHT = 16
 
 
 class Parts:
     """The parts of one multipart upload, numbered in the order they are given.
 
-    At most ``_PARTS_IN_FLIGHT`` bodies and ``_COPIES_IN_FLIGHT`` copies are in flight; in
-    which order they end does not matter.
+    At most ``_PARTS_IN_FLIGHT`` bodies and ``_COPIES_IN_FLIGHT`` copies are in flight, and may end
+    in any order.
 
     Args:
-        store: takes them.
-        bucket: of the upload.
-        key: likewise.
-        begin: creates the upload, with the first part; returns its id.
+        store: stores the parts.
+        bucket: the upload's bucket.
+        key: the upload's key.
+        begin: creates the upload and returns its id; called for the first part.
 
     Attributes:
         store: as given.
         count: parts so far.
-        copied: whether the store copied any of one source among others.
+        copied: True if the store copied a source into an output with others.
     """
 
     def __init__(self, store: ObjectStore, bucket: str, key: str, begin: Callable[[], str]) -> None:
@@ -63,7 +63,7 @@ class Parts:
         )
 
     def upload(self, body: Body) -> None:
-        """Store a part with these bytes, once there is room for it."""
+        """Store a part with these bytes, after waiting for room if needed."""
         self._make_room(self._uploads, _PARTS_IN_FLIGHT)
         self._uploads.append(self._submit(self.store.upload_part, body))
 
@@ -73,7 +73,7 @@ class Parts:
         self._copies.append(self._submit(self.store.copy_part, source, start, length))
 
     def copy_slice(self, source: SourceObject, start: int, length: int) -> None:
-        """The same of one source among others: where that is refused, CopyRefused says so."""
+        """Copy a range of one source among others; a refusal is raised later, as CopyRefused."""
         self.copied = True
         self._make_room(self._copies, _COPIES_IN_FLIGHT)
         self._copies.append(self._submit(self._copy_part, source, start, length))
@@ -84,18 +84,18 @@ class Parts:
         try:
             return self.store.copy_part(bucket, key, upload_id, number, *which)
         except UnreadableSource as error:
-            # Added when the next source is at hand.
+            # Not UnreadableSource: this surfaces later, when another source is being placed.
             raise CopyRefused(str(error)) from error
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
-        """Wait for all of them; returns the upload's id, and the parts by number."""
+        """Wait for all parts; return the upload's id, and the parts by number."""
         for under_way in (self._uploads, self._copies):
             self._make_room(under_way, 1)
         self._pool.shutdown()
         return self._upload_id, tuple(sorted(self._stored, key=lambda part: part.number))
 
     def abort(self) -> None:
-        """Drop them, once none is under way that could still be stored."""
+        """Abort the upload, after waiting for parts in flight that could still be stored."""
         self._pool.shutdown(cancel_futures=True)
         if self._upload_id:
             self.store.abort_upload(self._bucket, self._key, self._upload_id)
@@ -115,8 +115,8 @@ class Parts:
 
 
 def copy_ranges(start: int, end: int, limits: WorkerLimits) -> Iterator[tuple[int, int]]:
-    """(start, length) of the parts that copy these bytes: of equal size, at most 5 GiB each."""
-    # An object of 50 TB, the largest there is, takes parts below 5 GiB; some parts stay for others.
+    """Yield (start, length) of the parts that copy these bytes, of equal size, at most 5 GiB."""
+    # The largest possible object, 50 TB, fits into parts below 5 GiB; 1% of parts stay for others.
     most = limits.most_parts * 99 // 100
     count = min(-(-(end - start) // limits.copy_part_bytes), most)
     for number in range(count):
@@ -124,19 +124,20 @@ def copy_ranges(start: int, end: int, limits: WorkerLimits) -> Iterator[tuple[in
         yield first, start + (end - start) * (number + 1) // count - first
 
 
-# So much plain content, in bytes that are encoded between two points, is looked at in one piece.
+# A source begins a piece of its own, in which a point is considered, only after this many times
+# ``point_bytes`` of plain content.
 _PLAIN_TO_POINT = 2
-# A segment ends within a source once it has so many times what it should have.
+# A segment ends within a source when it has this many times ``segment_bytes``.
 _LONGEST_SEGMENT = 2
 
 
 class OutputWriter:
-    """Streams encoded bytes into a multipart upload, a few parts in flight.
+    """Streams encoded bytes into a multipart upload, with a few parts in flight.
 
     Other threads encode (``outputs/segments.py``) while the caller frames and the reader threads
-    read; one joins what they made, in order, and cuts it into parts. How much waits for them is
-    limited, and at most four parts are held. ``newlines``, ``size``, ``crc32`` and ``points`` are
-    complete after :meth:`finish`. What ``metadata`` gives is asked for when the upload is created.
+    read. One thread joins the results in order and cuts them into parts. How much waits for them is
+    limited, and at most four parts are held in memory. ``newlines``, ``size``, ``crc32`` and
+    ``points`` are complete after :meth:`finish`. ``metadata`` is called when the upload is created.
     """
 
     def __init__(
@@ -179,27 +180,27 @@ class OutputWriter:
         self._take(self._encoding.begin())
 
     def write(self, data: bytes | memoryview) -> None:
-        """Take plain bytes; the memory may be reused only after finish."""
+        """Write plain bytes; their memory may be reused only after :meth:`finish`."""
         if not data:
             return
         self.plain_bytes += len(data)
         if self._plain_waiting + len(data) > self._most_waiting:
             data = self._write_most(memoryview(data))
         if isinstance(data, memoryview) and 2 * len(data) < memoryview(data.obj).nbytes:
-            # Waiting here it would keep the rest of its source in memory, too.
+            # A waiting view would keep the rest of its source in memory.
             data = bytes(data)
         self._hold(data, len(data))
 
     @property
     def parts(self) -> int:
-        """Parts that were sent or copied so far."""
+        """The number of parts sent or copied so far."""
         return self._parts.count
 
     def begin_source(self) -> None:
-        """What is written from here on is of another source: perhaps decoding can begin here.
+        """Note that another source begins, so that decoding may be able to begin here.
 
-        Only where enough was encoded since it could last: after a point nothing can refer to what
-        is before it, which costs about 1 KiB each.
+        A point is made only if enough was encoded since the last one: compression cannot refer to
+        data before a point, which costs about 1 KiB each.
         """
         if not self._encoding.segments:
             return
@@ -213,13 +214,13 @@ class OutputWriter:
     def copy(self, source: SourceObject) -> None:
         """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.
 
-        Only for outputs that are not encoded. Parts but the last need 5 MiB: what waits is
-        topped up from the head of the source before the rest is copied.
+        Only for outputs that are not encoded. All parts except the last need 5 MiB, so waiting
+        bytes are topped up from the head of the source before the rest is copied.
         """
         self._drain()
         self._copy(source)
         self.plain_bytes += source.size
-        # S3 knows the checksum of what it copied, and we do not.
+        # The checksum of copied bytes is known only to S3.
         self.crc32 = None
 
     def _copy(self, source: SourceObject) -> None:
@@ -234,10 +235,11 @@ class OutputWriter:
         self.size += source.size - start
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
-        """Store what is left; returns the upload id and its parts in order.
+        """Store what is left; return the upload id and its parts in order.
 
         Raises:
-            CopyRefused: what S3 says of its copies is not what was read.
+            CopyRefused: S3's checksums of the copied parts do not match what was read, or S3
+                refused a copy.
         """
         self._drain()
         self._take(self._encoding.end(self._plain_crc32, self.plain_bytes))
@@ -260,7 +262,7 @@ class OutputWriter:
         self._thread.shutdown(cancel_futures=True)
 
     def _write_most(self, data: memoryview) -> memoryview:
-        """What is too much to wait, cut where it is enough; returns the rest, which is not."""
+        """Pass on as much as exceeds the limit of waiting bytes; return the rest."""
         while (room := self._most_waiting - self._plain_waiting) < len(data):
             if room > 0:
                 self._plain.append(data[:room])
@@ -270,20 +272,20 @@ class OutputWriter:
         return data
 
     def _hold(self, piece: Piece, plain_bytes: int) -> None:
-        """Let a piece wait for those that are passed on together with it."""
+        """Add a piece to those waiting, and pass them on when there are enough."""
         self._plain.append(piece)
         self._plain_waiting += plain_bytes
         if self._plain_waiting >= self._most_waiting:
             self._pass_on()
 
     def _end_segment(self) -> bool:
-        """End the segment where it has enough; whether one begins here."""
+        """End the segment if it is long enough; return True if a new one begins here."""
         if self._plain_waiting >= self._limits.segment_bytes:
             self._pass_on()
         return not self._plain
 
     def _pass_on(self) -> None:
-        """Hand what waits to the encoding threads."""
+        """Hand the waiting pieces to the encoding threads."""
         at, end = self._passed_on, self._passed_on + self._plain_waiting
         pieces, self._plain = self._plain, []
         self._passed_on, self._plain_waiting = end, 0
@@ -303,7 +305,7 @@ class OutputWriter:
         self._take(encode())
 
     def _take(self, one: Encoded) -> None:
-        """Append what comes next to the rest."""
+        """Append the next encoded bytes, and send the parts that are full."""
         self.points += [(self.size + at, plain) for at, plain in one.points]
         self.newlines += one.newlines
         self._plain_crc32 = isal_zlib.crc32_combine(
@@ -321,7 +323,7 @@ class OutputWriter:
     def _send_part(self, size: int) -> None:
         last = memoryview(self._encoded.pop() if self._encoded else b"")
         cut = len(last) - (self._encoded_waiting - size)
-        # Only the last piece reaches beyond the part: one is sent as soon as it is full.
+        # Only the last piece can reach beyond the part, as parts are sent as soon as they are full.
         part = Pieces([*self._encoded, last[:cut]])
         self._encoded = [bytes(last[cut:])] if cut < len(last) else []
         self._encoded_waiting -= size

@@ -1,4 +1,4 @@
-"""A stored output that no reader sees yet, and what is known of its sources."""
+"""A stored output that is not readable yet, with an account of its sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compactor.second_reading import Sample
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What the writer counted, independent of the manifest.
+    """The writer's counts, independent of the manifest.
 
     Attributes:
         plain_bytes: bytes given to the encoder.
@@ -39,15 +39,15 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class PendingOutput:
-    """Result of compacting one group: no reader sees it yet.
+    """The result of compacting one group, before its commit.
 
     Attributes:
-        output: None when no source had any content.
-        misfits: signatures of the sources that belong into another output, by identity.
-        again: sources that look like what a commit has already.
-        later: sources that the time did not suffice for: they are left to the next plan.
-        replays: the sources are rejects of earlier commits.
-        sample: what is read a second time before the commit; None where nothing is.
+        output: None if no source had any content.
+        misfits: signatures of the sources that belong in another output, by identity.
+        again: sources that look like content that a commit has already.
+        later: sources left to the next plan because time ran out.
+        replays: True if the sources are rejects of earlier commits.
+        sample: the second reading of its sources; None if there is no second reading.
     """
 
     group: ObjectGroup
@@ -62,7 +62,7 @@ class PendingOutput:
     sample: Sample | None = field(default=None, compare=False, repr=False)
 
     def draft(self, run_id: str, now: float, replaces: int | None = None) -> Commit:
-        """The commit that would publish this output; its sequence is not known yet."""
+        """Return the commit that would publish this output; its sequence number is not set yet."""
         return Commit(
             sequence=0,
             commit_id=uuid.uuid4().hex,
@@ -80,10 +80,10 @@ class PendingOutput:
         )
 
     def withheld(self, differences: str) -> PendingOutput:
-        """The same without its output: the sources in it are left alone.
+        """Return the result without its output, whose sources are quarantined.
 
         Args:
-            differences: what a second reader saw, in one line.
+            differences: the differences that a second reader saw, in one line.
         """
         detail = f"its group {self.group.id} is withheld: {differences}"
         left = (Quarantined(r.source, QuarantineReason.RECORDS_DIFFER, detail) for r in self.rows)

@@ -1,7 +1,7 @@
-"""The plain (decompressed) content of one source, whole or in pieces, counted as it passes.
+"""The plain (decompressed) content of one source, whole or in pieces, counted as it is read.
 
-Compressed sources are inflated by a thread of their own, a few ahead of the one that is placed: the
-thread that places them has the interpreter lock for most of its time; inflating needs none.
+Compressed sources are inflated in a separate thread, a few ahead of the source being placed. The
+thread that places them holds the interpreter lock most of the time; inflating releases it.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class PlainContent:
     """Plain bytes of one source, to be consumed once.
 
     Attributes:
-        head: the first bytes; all of them when ``complete``.
-        complete: ``head`` is the whole content.
-        compression: how the source itself is encoded.
-        size, crc32: of the plain bytes consumed so far (immediately, when complete).
+        head: the first bytes; all of them if ``complete``.
+        complete: True if ``head`` is the whole content.
+        compression: the compression of the source.
+        size, crc32: size and CRC32 of ``head`` and the bytes consumed after it.
     """
 
     __slots__ = ("_rest", "complete", "compression", "crc32", "head", "size")
@@ -53,21 +53,21 @@ class PlainContent:
         self._rest = rest
 
     def chunks(self) -> Iterator[bytes]:
-        """Everything, head first."""
+        """Yield all content, beginning with the head."""
         yield self.head
         for chunk in self._rest or ():
             self._count(chunk)
             yield chunk
 
     def whole(self, limit: int) -> bytes:
-        """All content in one piece, for formats that need it.
+        """Return all content in one piece, for formats that need it.
 
         Raises:
             UnreadableSource: the content is longer than ``limit`` bytes.
         """
         if self.complete:
             return self.head
-        # BytesIO grows in place and hands its buffer over without a copy; joining would hold two.
+        # BytesIO grows in place and returns its buffer without a copy; joining would hold two.
         whole = io.BytesIO()
         for piece in self.chunks():
             whole.write(piece)
@@ -79,7 +79,7 @@ class PlainContent:
     def row(
         self, source: SourceObject, facts: SliceFacts, offset: int = 0, length: int = 0
     ) -> ManifestRow:
-        """What the manifest says of the source, once all of it is consumed."""
+        """Return the manifest row of the source, after all content was consumed."""
         return ManifestRow(source, offset, length, self.size, self.crc32, facts)
 
     def _count(self, data: bytes) -> None:
@@ -88,11 +88,11 @@ class PlainContent:
 
 
 def read(body: SourceBody, settings: Settings) -> PlainContent:
-    """Plain content of a source as the store handed it over.
+    """Return the plain content of a source's body.
 
     Raises:
-        UnreadableSource: corrupt, truncated or suspiciously compressible content; for long
-            content only when the damage is reached.
+        UnreadableSource: the content is corrupt, truncated or suspiciously compressible; for long
+            content raised only when the damage is reached.
     """
     if body.content is not None:
         compression = detect_compression(body.content)
@@ -124,21 +124,21 @@ def read(body: SourceBody, settings: Settings) -> PlainContent:
 
 
 def read_again(source: SourceObject, store: ObjectStore, settings: Settings) -> PlainContent:
-    """Plain content of a source from its beginning, after all or some of it was read.
+    """Fetch a source again and return its plain content from the start.
 
     Raises:
-        SourceChanged: it is not what was listed.
-        UnreadableSource: as :func:`read`; or it may not be read any more.
+        SourceChanged: the source differs from its listing.
+        UnreadableSource: see :func:`read`; or the source can no longer be read.
     """
     return read(fetched(source, store), settings)
 
 
 def fetched(source: SourceObject, store: ObjectStore) -> SourceBody:
-    """One source as the store hands it over.
+    """Fetch the body of one source.
 
     Raises:
-        SourceChanged: it is not what was listed.
-        UnreadableSource: it may not be read.
+        SourceChanged: the source differs from its listing.
+        UnreadableSource: the source cannot be read.
     """
     body = next(iter(store.read_sources((source,))))
     if body.error is not None:
@@ -147,7 +147,7 @@ def fetched(source: SourceObject, store: ObjectStore) -> SourceBody:
 
 
 def _gather(pieces: Iterator[bytes], compression: Compression, whole_bytes: int) -> PlainContent:
-    """Hold content of up to so many bytes whole, else its head."""
+    """Hold content of up to ``whole_bytes`` completely, and only the head of longer content."""
     held: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -163,25 +163,26 @@ def _prepend(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-# Each holds up to ``whole_bytes`` of plain content.
+# How many sources to inflate ahead; each holds up to ``whole_bytes`` of plain content.
 _AHEAD = 4
-# Of fewer stored bytes handing over to another thread takes as long as inflating.
+# For smaller sources, handing over to another thread takes as long as inflating.
 _LEAST_BYTES = 8 << 10
 
-#: The plain content of a source, once; raises what :func:`.plain_content.read` raises.
+#: Returns the plain content of a source; to be called once. Raises what :func:`.plain_content.read`
+#: raises.
 Plain = Callable[[], PlainContent]
 
 
 def inflated(
     bodies: Iterable[SourceBody], settings: Settings
 ) -> Iterator[tuple[SourceBody, Plain]]:
-    """The same bodies in the same order, each with what gives its plain content.
+    """Yield the bodies in the same order, each with a function that returns its plain content.
 
-    What ends the bodies early is raised after the last one that came.
+    An error that ends the bodies early is raised after the last body received.
 
     Args:
-        bodies: as the store handed them over.
-        settings: of the run.
+        bodies: the bodies from the store.
+        settings: the run's settings.
     """
     if processors() < 2:
         yield from ((body, partial(read, body, settings)) for body in bodies)

@@ -1,4 +1,4 @@
-"""Publish: make a committed output readable, whichever process stored it."""
+"""Publish: makes a committed output readable, whichever process stored it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from compactor.ports import ObjectStore
 
 
 def publish(commit: Commit, store: ObjectStore) -> bool:
-    """Complete the upload that a commit names; safe to run twice, also by two runs concurrently.
+    """Complete the upload that a commit names. Idempotent, also if two runs do it concurrently.
 
     Returns:
-        False when the output was readable already, or there is none.
+        False if the output was readable already, or the commit has no output.
 
     Raises:
         UploadLost: the output is neither readable nor pending.
-        IntegrityError: another object stands at the output's key, or the store's checksum
-            differs from the committed one.
+        IntegrityError: another object is at the output's key, or the store's checksum differs from
+            the committed one.
     """
     output = commit.output
     if output is None:
@@ -31,7 +31,7 @@ def publish(commit: Commit, store: ObjectStore) -> bool:
             f"{error}; it stays unreadable, its sources as they are: {remedy}"
         ) from error
     except (AlreadyExists, ObjectMissing):
-        # Another run completed it before us, or our own first try did and its answer was lost.
+        # Another run completed it first, or our own first try did and its response was lost.
         if not is_published(output, store):
             raise UploadLost(f"commit {commit.sequence}: no upload for {output.key}") from None
         return False
@@ -39,10 +39,10 @@ def publish(commit: Commit, store: ObjectStore) -> bool:
 
 
 def is_published(output: Output, store: ObjectStore) -> bool:
-    """True when the output is readable, with the committed size and checksum.
+    """Return True if the output is readable, with the committed size and checksum.
 
     Raises:
-        IntegrityError: a different object stands at its key.
+        IntegrityError: a different object is at its key.
     """
     head = store.head(output.bucket, output.key)
     if head is None:
@@ -57,10 +57,10 @@ def is_published(output: Output, store: ObjectStore) -> bool:
 
 
 def withdraw(commit: Commit, store: ObjectStore) -> bool:
-    """Make sure that this commit's upload can never be published; False if it already was.
+    """Ensure that this commit's upload can never be published; return False if it already was.
 
-    Only after True may another commit replace this one: the abort comes first, so that
-    no other run can complete the upload between the look and the new commit.
+    Another commit may replace this one only after True. The abort comes first, so that no other
+    run can complete the upload between the check and the new commit.
     """
     output = commit.output
     if output is None:

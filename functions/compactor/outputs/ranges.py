@@ -1,4 +1,4 @@
-"""A few sources of a large output, by ranges of it: from where decoding can begin to their end."""
+"""Reads a few sources of a large output by ranges, each beginning where decoding can begin."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from compactor.model import Compression
 from compactor.ports import ObjectStore
 from compactor.sizes import MIB
 
-# Of one GET: what is wanted of a large source is not held whole.
+# Size of one GET, so that a large source is not held in memory completely.
 _RANGE_BYTES = 8 * MIB
-# Beyond that one GET of the whole output is cheaper, or not much slower.
+# For a larger share of the output, one GET of all of it is cheaper, or not much slower.
 _MOST_SHARE = 0.5
-#: So many ranges cost a GET each; of more the output is read from its start.
+#: Maximum number of ranges, which cost a GET each; for more, the output is read from its start.
 MOST_RANGES = 64
 
 
@@ -29,9 +29,9 @@ class Stretch:
     """Stored bytes that are read together.
 
     Attributes:
-        start, end: where they lie in the output as stored, bytes.
-        plain_at: plain bytes before them.
-        rows: of the sources in them, in order.
+        start, end: their range in the stored output, in bytes.
+        plain_at: number of plain bytes before them.
+        rows: manifest rows of the sources in them, in order.
     """
 
     start: int
@@ -41,14 +41,14 @@ class Stretch:
 
 
 def stretches(output: Output, rows: Sequence[ManifestRow]) -> list[Stretch] | None:
-    """What to read for these sources; None where the output is to be read from its start.
+    """Return the ranges to read for these sources; None to read the output from its start.
 
     Args:
-        output: that holds them, their bytes and not their rows.
-        rows: of these sources, in the order of its manifest.
+        output: the output that holds them; not a columnar one.
+        rows: the manifest rows of the sources, in manifest order.
 
     Raises:
-        IntegrityError: its points do not lie in it in order.
+        IntegrityError: the output's points are out of order or outside of it.
     """
     is_plain = output.copied or output.compression is Compression.NONE
     if not is_plain and not output.points:
@@ -68,11 +68,11 @@ def stretches(output: Output, rows: Sequence[ManifestRow]) -> list[Stretch] | No
 
 
 def decoded(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[bytes]:
-    """The plain bytes of a stretch, in pieces.
+    """Return the plain bytes of a stretch, in pieces.
 
     Raises:
-        IntegrityError: while iterating, when the output is gone, or ends before them.
-        UnreadableSource: likewise, when they do not decompress.
+        IntegrityError: while iterating, if the output is missing or too short.
+        UnreadableSource: while iterating, if the bytes do not decompress.
     """
     stored = stored_bytes(output, stretch.start, stretch.end, store)
     if output.copied or output.compression is Compression.NONE:
@@ -83,10 +83,10 @@ def decoded(output: Output, stretch: Stretch, store: ObjectStore) -> Iterator[by
 
 
 def stored_bytes(output: Output, start: int, end: int, store: ObjectStore) -> Iterator[bytes]:
-    """A range of an output as it is stored, in pieces, each by a GET.
+    """Yield a range of the stored output in pieces, each read by one GET.
 
     Raises:
-        IntegrityError: while iterating, when the output is gone, or ends before it.
+        IntegrityError: while iterating, if the output is missing or too short.
     """
     for at in range(start, end, _RANGE_BYTES):
         length = min(_RANGE_BYTES, end - at)
@@ -109,7 +109,7 @@ def _around(row: ManifestRow, points: Sequence[tuple[int, int]], output: Output)
 
 
 def _points(output: Output) -> list[tuple[int, int]]:
-    """Where decoding can begin, the start among it."""
+    """Return the points where decoding can begin, including the start of the output."""
     points = [(0, 0), *output.points]
     for (stored, plain), point in pairwise(points):
         if not (stored < point[0] <= output.size and plain < point[1]):

@@ -1,4 +1,4 @@
-"""Restore: give back any source from the output that holds it."""
+"""Restore: returns the content of any source from the output that holds it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from compactor.ports import ObjectStore
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which sources to give back.
+    """Which sources to restore.
 
     Attributes:
-        keys: of the sources, in one bucket or in several.
-        etag: without it, the newest object of each key.
-        bucket: without it, any.
+        keys: the sources' keys, in one bucket or in several.
+        etag: the sources' ETag; None for the newest object of each key.
+        bucket: the sources' bucket; None for any.
     """
 
     keys: frozenset[str]
@@ -28,28 +28,28 @@ class Wanted:
     bucket: str | None = None
 
     def fits(self, source: SourceObject) -> bool:
-        """True when this source is wanted."""
+        """Return True if this source is wanted."""
         same_etag = self.etag in (None, source.etag)
         return source.key in self.keys and same_etag and self.bucket in (None, source.bucket)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A commit, and those of its rows that are wanted."""
+    """A commit, and its rows of wanted sources."""
 
     commit: Commit
     rows: tuple[ManifestRow, ...]
 
 
 def find(commits: Iterable[Commit], wanted: Wanted) -> Iterator[Found]:
-    """The first commits that name the wanted sources; ends as soon as each key is found.
+    """Yield the first commits that hold the wanted sources, until each key is found.
 
     Args:
         commits: valid commits, the newest first.
         wanted: what to look for.
     """
     left = set(wanted.keys)
-    # What came again is where the commit is that its own commit points to.
+    # A source delivered again has its content in an earlier commit, to which its own commit points.
     pointed: dict[str, int] = {}
 
     def _is_in(row: ManifestRow, commit: Commit) -> bool:
@@ -71,15 +71,15 @@ def find(commits: Iterable[Commit], wanted: Wanted) -> Iterator[Found]:
 
 
 def keeps_bytes(commit: Commit) -> bool:
-    """False where the output holds the rows of its sources, which are not their bytes."""
+    """Return False if the output is columnar, so that it does not hold its sources' bytes."""
     return commit.output is None or commit.output.columnar is None
 
 
 def require_bytes(found: Found) -> None:
-    """Do nothing when the sources can be given back.
+    """Require that the output holds the bytes of its sources.
 
     Raises:
-        InvalidInput: the output holds their rows, which are not their bytes.
+        InvalidInput: the output is columnar: it holds their rows, not their bytes.
     """
     output = found.commit.output
     if output is not None and not keeps_bytes(found.commit):
@@ -92,18 +92,18 @@ def require_bytes(found: Found) -> None:
 
 
 def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
-    """The found rows with the plain bytes their sources had, in pieces, in manifest order.
+    """Yield the found rows with their sources' plain bytes in pieces, in manifest order.
 
-    A few of many are read by ranges of the output, where decoding can begin within it.
+    For a few sources of many, only ranges of the output are read, if decoding can begin in it.
 
-    Of a server-side copy they are the bytes as they were stored. The pieces of one row must
-    be consumed before the next row is asked for; after the last piece they have been checked
-    against the size and the checksum in the manifest.
+    For a server-side copy, the bytes are those that were stored. The pieces of one row must be
+    consumed before the next row is requested. They are checked against the size and the checksum
+    in the manifest after the last piece.
 
     Raises:
-        IntegrityError: the output is gone or damaged.
-        InvalidInput: the output holds the rows of its sources, which are not their bytes.
-        UnreadableSource: while iterating, when the output does not decompress.
+        IntegrityError: the output is missing or damaged.
+        InvalidInput: the output is columnar: it holds the rows of its sources, not their bytes.
+        UnreadableSource: while iterating, if the output does not decompress.
     """
     require_bytes(found)
     output = found.commit.output
@@ -130,7 +130,7 @@ def _gone(found: Found) -> str:
 
 
 def _from_whole(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
-    """By reading the output from its start to the last of them."""
+    """Restore by reading the output from its start to the last wanted source."""
     output = found.commit.output
     left = {id(row) for row in found.rows}
     stored = iter(()) if output is None else store.open(output.bucket, output.key)

@@ -1,6 +1,6 @@
-"""The second reading of sources that became rows: as many as another reader counts in them.
+"""The second reading of sources in columnar outputs: another reader counts their records.
 
-Their bytes are in no output, so that there is nothing to compare them with; their rows are.
+Only counts are compared, because a columnar output holds the sources' rows, not their bytes.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Declared, Kind, NotReadable, Reading, judge, plain_pieces, read
 from compactor.settings.settings import Settings
 
-# Types with named fields; every other one became rows as a table.
+# Types with named fields; sources of all other types became rows as tables.
 _JSON = frozenset({Kind.JSON_LINES, Kind.JSON_STREAM, Kind.JSON_DOCUMENT, Kind.TRAIL})
-# No record, or one of a blank cell: readers of tables differ.
+# A blank line; table readers disagree on whether it is a record with one blank cell.
 _BLANK = re.compile(rb"^[ \t\r\f\v]+$", re.MULTILINE)
 
 
 def read_rows_again(pending: PendingOutput, settings: Settings, store: ObjectStore) -> str:
     """Count the records of some sources of a Parquet output with another reader.
 
-    Of the sample these are the first source, the last one and one by its hash; with
-    ``second_reading`` "all" every source. Larger ones than a sample keeps are left out.
+    The sample is the first source, the last one and one chosen by its hash; with
+    ``second_reading`` "all" it is every source. Sources larger than ``sampled_bytes`` are left out.
 
     Returns:
-        The sources whose records are not as many as their rows and rejects in the manifest, in
-        one line; empty where there are none.
+        The sources whose number of records differs from their rows and rejects in the manifest, in
+        one line; empty if there is no difference.
 
     Raises:
-        SourceChanged: a source is not what was listed any more.
+        SourceChanged: a source no longer matches its listing.
     """
     if settings.second_reading == "none" or pending.output is None:
         return ""
@@ -85,7 +85,7 @@ def _stored(body: SourceBody) -> Iterator[bytes]:
 
 
 def _count(content: bytes, name: str, declared: Declared, names: set[str]) -> range:
-    """How many records another reader sees, at least and at most."""
+    """Return the range of how many records another reader sees."""
     reading = judge(content, name, declared)
     if reading.kind in _JSON:
         return _json_counts(reading, content)
@@ -103,15 +103,15 @@ def _json_counts(reading: Reading, content: bytes) -> range:
     seen = read(lines if reading.kind is Kind.JSON_LINES else reading, (content,))
     least = most = seen.records.records
     if seen.glued:
-        # Several values on a line are a reject, or, in undelimited JSON, a record each.
+        # A line with several values is one reject, or, in undelimited JSON, one record per value.
         most = read(reading, (content,)).records.records
     return range(least, most + 1)
 
 
 def _first_counts(first: Sequence[str], declared: Declared, names: set[str]) -> tuple[int, int]:
-    """For how many records a first row counts, at least and at most.
+    """Return how many records a first row counts as, at least and at most.
 
-    A header is what the columns of the output are called; a given schema may leave some out.
+    A header consists of the output's column names, of which a given schema may leave some out.
     """
     if declared.csv_header != "auto":
         header = declared.csv_header == "present"

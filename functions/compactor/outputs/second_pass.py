@@ -1,4 +1,4 @@
-"""What of a group is read a second time, as the settings say, and what a difference means."""
+"""The second reading of a group by another reader, as the settings require it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 3
 
 
 def declared_by(settings: Settings) -> Declared:
-    """What the settings say of sources and outputs, as the second reading wants to know it."""
+    """Return what the settings declare about sources and outputs, for the second reading."""
     return Declared(
         format=settings.format,
         csv_header=settings.csv_header,
@@ -28,15 +28,15 @@ def declared_by(settings: Settings) -> Declared:
 
 
 def table_of(signature: Signature, key: str, decide: Decide) -> TableDialect | None:
-    """How CSV and TSV sources of a signature are written; None for others.
+    """Return the dialect of CSV and TSV sources of a signature; None for other formats.
 
-    It says what was declared or decided for their data set, not what they were read as: so a
-    second reading by it shows where the first one did not keep to that.
+    It is the dialect declared or decided for their data set, not the one they were read with, so
+    that the second reading detects if the first one deviated from it.
 
     Args:
-        signature: theirs.
-        key: of one of them.
-        decide: what is decided of their data set.
+        signature: the sources' signature.
+        key: the key of one of them.
+        decide: returns what is decided for their data set.
     """
     if signature.format not in (Format.CSV, Format.TSV):
         return None
@@ -45,13 +45,13 @@ def table_of(signature: Signature, key: str, decide: Decide) -> TableDialect | N
         decided = decide(key, begin.delimiter, begin.columns)
         has_header = isinstance(decided, CsvDialect) and bool(decided.header)
         return TableDialect(begin.delimiter.decode(), header=has_header)
-    # Under a declared absence of headers, any delimiter is joined with any other.
+    # If no headers are declared, sources with different delimiters are joined.
     delimiter = begin.delimiter.decode() if begin.header else ""
     return TableDialect(delimiter, header=bool(begin.header))
 
 
 def sample_for(frame: Frame, settings: Settings, table: TableDialect | None) -> Sample | None:
-    """What takes the sources of one output as they are placed; None where none is read twice."""
+    """Return the sample that takes an output's sources; None if there is no second reading."""
     if settings.second_reading == "none":
         return None
     everything = settings.second_reading == "all"
@@ -60,10 +60,10 @@ def sample_for(frame: Frame, settings: Settings, table: TableDialect | None) -> 
 
 
 def read_again(pending: PendingOutput) -> str:
-    """Compare what was kept of a group, by another reader, with its output; waits for the result.
+    """Compare the kept sources of a group with its output, using another reader; wait for it.
 
     Returns:
-        The sources that differ and both counts, in one line; empty where nothing differs.
+        The sources that differ with both counts, in one line; empty if there is no difference.
     """
     if pending.sample is None or pending.output is None:
         return ""
@@ -71,7 +71,7 @@ def read_again(pending: PendingOutput) -> str:
 
 
 def shown(differences: Sequence[str]) -> str:
-    """The first differences in one line, and the number of the others."""
+    """Return the first differences and the number of the others, in one line."""
     more = len(differences) - _SHOWN
     more_text = f"; and {more} more" if more > 0 else ""
     return "; ".join(differences[:_SHOWN]) + more_text

@@ -1,7 +1,7 @@
-"""How the pieces of an output are encoded: in one stream, or segment by segment in several threads.
+"""Encodes the pieces of an output: in one stream, or segment by segment in several threads.
 
-A segment is encoded without a look at the others, so which thread does it, and when, leaves no
-trace in the bytes. Where one ends is decided by the sources and ``WorkerLimits`` alone.
+Segments are encoded independently, so the bytes do not depend on which thread encodes a segment, or
+when. Only the sources and ``WorkerLimits`` determine where a segment ends.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from compactor.formats.lines import count_newlines
 from compactor.limits import WorkerLimits
 from compactor.process.processors import processors
 
-# Blocks of a stream wait for one thread.
+# How many blocks of a stream may wait for its one thread.
 _BLOCKS_AHEAD = 4
-# Of segments, beside one for each thread: one that is taken, and one for the thread that is free.
+# Segments in addition to one per thread: one whose result is taken, and one for a free thread.
 _SEGMENTS_AHEAD = 2
 
 
 class Begin(NamedTuple):
-    """A source begins after so many plain bytes."""
+    """Marks the beginning of a source, after ``at`` plain bytes of the output."""
 
     at: int
 
@@ -35,14 +35,16 @@ Piece = Plain | Begin
 
 
 class Encoded:
-    """What became of some pieces of an output, or stands before or after all of them.
+    """The encoded bytes of some pieces of an output, or of its opening or closing.
 
     Attributes:
         data: the encoded bytes, in order.
-        size, crc32: of these.
-        plain_bytes, plain_crc32: of what a segment decodes to; of a stream they are not computed.
-        newlines: in what the pieces decode to.
-        points: before each of them, encoded bytes of these and plain bytes of the whole output.
+        size, crc32: size and CRC32 of the encoded bytes.
+        plain_bytes, plain_crc32: size and CRC32 of a segment's plain bytes; not computed for a
+            stream.
+        newlines: number of newlines in the plain bytes.
+        points: for each point, the number of these encoded bytes before it, and of plain bytes of
+            the whole output.
     """
 
     def __init__(self) -> None:
@@ -64,53 +66,53 @@ class Encoding(Protocol):
     """Encodes the pieces of one output, in their order.
 
     Attributes:
-        segments: whether what it is given is encoded each by itself, with points in it.
-        ahead: so many times pieces may wait or be under way.
+        segments: True if each call of :meth:`start` encodes an independent segment, with points.
+        ahead: how many calls of :meth:`start` may be waiting or in progress.
     """
 
     segments: bool
     ahead: int
 
     def begin(self) -> Encoded:
-        """What stands before the first pieces."""
+        """Return the bytes before the first pieces."""
         ...
 
     def start(self, pieces: list[Piece], at: int, end: int) -> Callable[[], Encoded]:
-        """Begin with pieces.
+        """Start to encode pieces.
 
         Args:
             pieces: what to encode.
-            at: plain bytes of the output before them.
-            end: the same with theirs.
+            at: number of plain bytes of the output before the pieces.
+            end: number of plain bytes up to their end.
 
         Returns:
-            What waits for the result; to be called once, in the order of the pieces.
+            A function that waits for the result; to be called once, in the order of the pieces.
         """
         ...
 
     def end(self, plain_crc32: int, plain_bytes: int) -> Encoded:
-        """What follows the last pieces."""
+        """Return the bytes after the last pieces."""
         ...
 
     def stop(self) -> None:
-        """Drop what has not begun, and wait for what has."""
+        """Drop work that has not begun, and wait for work in progress."""
         ...
 
 
 def encoding(encoder: Encoder, limits: WorkerLimits) -> Encoding:
-    """How an output of this encoder is encoded: where it has segments, in several threads."""
+    """Return an encoding with this encoder, in several threads if it supports segments."""
     if encoder.segments is None:
         return _Stream(encoder)
     return _SideBySide(encoder.segments, limits)
 
 
 def threads(limits: WorkerLimits) -> int:
-    """How many encode one output: one for each processor, within limits."""
+    """Return the number of threads that encode one output: one per processor, within limits."""
     return min(processors(), limits.encoding_threads)
 
 
 class _Stream:
-    """One encoder, in the thread of the caller that waits for the result."""
+    """One encoder, which runs in the thread that waits for the result."""
 
     segments = False
     ahead = _BLOCKS_AHEAD
@@ -122,14 +124,14 @@ class _Stream:
         return Encoded()
 
     def start(self, pieces: list[Piece], at: int, end: int) -> Callable[[], Encoded]:
-        # A stream is not given the begin of sources.
+        # The writer passes no Begin to a stream.
         return partial(self._encode, cast("list[Plain]", pieces))
 
     def end(self, plain_crc32: int, plain_bytes: int) -> Encoded:
         return Encoded().add(self._encoder.finish())
 
     def stop(self) -> None:
-        """It has no thread of its own."""
+        """Do nothing, because it has no thread of its own."""
 
     def _encode(self, pieces: Sequence[Plain]) -> Encoded:
         block = b"".join(pieces)
@@ -139,7 +141,7 @@ class _Stream:
 
 
 class _SideBySide:
-    """Segments, each with an encoder of its own, in several threads."""
+    """Segments encoded in several threads, each with an encoder of its own."""
 
     segments = True
 
@@ -168,7 +170,7 @@ class _SideBySide:
 
 
 class _Segment:
-    """One segment while it is encoded."""
+    """A segment being encoded."""
 
     def __init__(self, encoder: SegmentEncoder, at: int, end: int, point_bytes: int) -> None:
         self._encoder = encoder
@@ -198,7 +200,7 @@ class _Segment:
             self._encoded.add(self._encoder.write(stretch))
 
     def _begin(self, source: Begin) -> None:
-        """Make the begin of a source a point, if it is worth one."""
+        """Make a point where a source begins, if there are enough encoded bytes around it."""
         encoded = self._encoded
         last = encoded.points[-1][0] if encoded.points else 0
         far = encoded.size - last >= self._point_bytes and self._rest() >= self._point_bytes
@@ -207,7 +209,7 @@ class _Segment:
             encoded.points.append((encoded.size, source.at))
 
     def _rest(self) -> float:
-        """Encoded bytes that are still to come, where they pack like those before them."""
+        """Estimate the encoded bytes still to come, from the compression ratio so far."""
         encoded = self._encoded
         left = self._end - self._at - encoded.plain_bytes
         return left * encoded.size / (encoded.plain_bytes or 1)

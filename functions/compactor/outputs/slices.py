@@ -1,4 +1,4 @@
-"""Read the sources' slices out of an output, in order, without holding the output."""
+"""Reads the sources' slices out of an output, in order, without holding it in memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from compactor.model import Compression, is_md5
 
 
 def plain_pieces(output: Output, stored: Iterator[bytes]) -> Iterator[bytes]:
-    """Decompressed bytes of an output of ours; its expansion is not limited.
+    """Return the decompressed bytes of an output; as it is our own, its expansion is not limited.
 
     Raises:
-        UnreadableSource: while iterating, when the stored bytes do not decompress.
+        UnreadableSource: while iterating, if the stored bytes do not decompress.
     """
     if output.copied or output.compression is Compression.NONE:
         return stored
@@ -28,9 +28,9 @@ def plain_pieces(output: Output, stored: Iterator[bytes]) -> Iterator[bytes]:
 def restored(
     commit: Commit, stored: Iterator[bytes]
 ) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
-    """Each source of a commit with its original plain bytes in pieces, in manifest order.
+    """Yield each source of a commit with its original plain bytes in pieces, in manifest order.
 
-    The pieces of one source must be consumed before the next is asked for. For a copied
+    The pieces of one source must be consumed before the next source is requested. For a copied
     output they are the bytes of the source as they were stored.
 
     Raises:
@@ -49,12 +49,12 @@ def restored(
 def restored_from(
     rows: Iterable[ManifestRow], pieces: Iterator[bytes], at: int
 ) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
-    """The same of some sources, in order.
+    """Yield some sources of a commit as :func:`restored` does.
 
     Args:
-        rows: of these sources.
+        rows: the manifest rows of the sources, in manifest order.
         pieces: plain bytes of the output.
-        at: how many of these are before the first piece.
+        at: number of plain bytes before the first piece.
 
     Raises:
         IntegrityError: the pieces end before a slice does.
@@ -65,16 +65,16 @@ def restored_from(
 
 
 def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterator[bytes]:
-    """The restored pieces of one source, checked against its manifest row as they pass.
+    """Yield the restored pieces of one source, and check them against its manifest row.
 
-    What S3 copied is checked by size, and by the source's ETag where that is an MD5 sum. It
-    looks like one under SSE-KMS and SSE-C, too; it is one when S3 gave the copied part the same.
+    What S3 copied is checked by size, and by the source's ETag if that is an MD5 sum. An ETag looks
+    like one under SSE-KMS and SSE-C, too; it is one if S3 gave the copied part the same ETag.
 
     Raises:
-        IntegrityError: after the last piece, when they are not what was read.
+        IntegrityError: after the last piece, if they are not what was read.
     """
     unread = is_as_stored(row)
-    # An ETag is an identifier here, not a defence against an attacker.
+    # MD5 serves as an identifier here, not as a defence against an attacker.
     md5 = hashlib.md5(usedforsecurity=False)
     size = crc32 = 0
     for piece in pieces:
@@ -93,7 +93,7 @@ def checked(row: ManifestRow, pieces: Iterator[bytes], commit: Commit) -> Iterat
 
 
 def is_unproven(row: ManifestRow, commit: Commit) -> bool:
-    """True for what S3 copied where the commit knows no more of the bytes than their number."""
+    """Return True if S3 copied the source, and the commit knows only the size of its bytes."""
     if not is_as_stored(row):
         return False
     parts = commit.output.parts if commit.output is not None else ()
@@ -102,18 +102,18 @@ def is_unproven(row: ManifestRow, commit: Commit) -> bool:
 
 
 def is_as_stored(row: ManifestRow) -> bool:
-    """True for a source that S3 copied: it comes back as it was stored, still compressed."""
+    """Return True for a source that S3 copied: it is restored as stored, still compressed."""
     return row.facts is None or row.facts.records is None
 
 
 def require_equal(what: str, found: int | None, expected: int | None) -> None:
-    """Raise IntegrityError unless what was found is what was expected."""
+    """Raise IntegrityError unless both values are equal."""
     if found != expected:
         raise IntegrityError(f"{what}: {found}, expected {expected}")
 
 
 def _undone(row: ManifestRow, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Undo the framing; only formats that were read whole need their slice whole."""
+    """Undo the framing. Only slices of formats that are read whole are held in memory."""
     facts = row.facts
     if facts is None:
         yield from pieces
@@ -138,11 +138,11 @@ def _without_tail(pieces: Iterable[bytes], appended: int) -> Iterator[bytes]:
 
 
 class SliceReader:
-    """Consecutive slices of a stream of pieces.
+    """Reads consecutive slices of a stream.
 
     Args:
-        pieces: of bytes.
-        position: how many bytes are before the first.
+        pieces: the stream, in pieces.
+        position: number of bytes before the first piece.
     """
 
     def __init__(self, pieces: Iterator[bytes], position: int) -> None:
@@ -151,10 +151,12 @@ class SliceReader:
         self._held = memoryview(b"")
 
     def slice(self, offset: int, length: int) -> Iterator[bytes]:
-        """Some bytes, after all that were asked for before; to be consumed before the next.
+        """Yield the bytes of a slice, which must not begin before the end of the previous one.
+
+        They must be consumed before the next slice is requested.
 
         Raises:
-            IntegrityError: the pieces end before.
+            IntegrityError: the stream ends before the slice does.
         """
         if not length:
             return

@@ -1,8 +1,8 @@
-"""Verify: what went in came out, before the commit; the same for published outputs.
+"""Verify: checks that outputs hold what was read, before the commit and after publication.
 
-S3 itself refuses an output whose bytes do not have the CRC32 that came with its completion. Two
-cases are left to :func:`confirm`: a store that does not compare it, and parts that the store
-copied, whose bytes no worker has seen.
+S3 itself refuses to complete an output whose bytes do not have the given CRC32. Two cases are left
+to :func:`confirm`: a store that does not compare it, and parts that the store copied, whose bytes
+no worker has seen.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from compactor.ports import ObjectHead, ObjectStore
 
 
 def check_pending(pending: PendingOutput) -> None:
-    """Step 3 of the write order: the manifest accounts for every byte and record.
+    """Check that the manifest accounts for every byte and record: step 3 of the write order.
 
-    The left sides are what the writer counted while encoding, the right sides what the
-    sources held when they were read.
+    What the writer counted while encoding is compared with what the sources held when they were
+    read.
 
     Raises:
-        IntegrityError: a source is missing or twice, slices overlap, or a sum differs.
+        IntegrityError: a source is missing or occurs twice, slices overlap, or a sum differs.
     """
     _check_sources(pending)
     output = pending.output
@@ -87,7 +87,7 @@ def _check_slices(rows: Sequence[ManifestRow]) -> int:
 
 
 def _check_rows(output: Output, rows: Sequence[ManifestRow]) -> None:
-    """Rows in equal rows out, and what each source gave adds up to them."""
+    """Check that rows in equal rows out, and that the sources' counts add up to them."""
     columnar = output.columnar
     if columnar is None or columnar.fault:
         raise IntegrityError(f"{output.key}: {columnar.fault if columnar else 'no account'}")
@@ -97,27 +97,27 @@ def _check_rows(output: Output, rows: Sequence[ManifestRow]) -> None:
 
 
 def _expected_length(plain_bytes: int, facts: SliceFacts) -> int:
-    """Length of the slice that follows from the source and what was done to it."""
+    """Return the length of the slice, computed from the source's size and the changes to it."""
     changed = 0
     if facts.edits:
         changed = sum(edit.inserted - len(edit.original) for edit in facts.edits)
     if facts.newlines_stand_for is not None and facts.records is not None:
-        # Each newline but the appended one stands between two records.
+        # Every newline except the appended one separates two records.
         changed += (facts.records - 1) * (1 - len(facts.newlines_stand_for))
     dropped = len(facts.dropped_prefix) + len(facts.dropped_suffix)
     return plain_bytes - dropped + facts.appended + changed
 
 
 def check_commit(commit: Commit, store: ObjectStore) -> int:
-    """Read a commit's output again and check every source in it; returns the records found.
+    """Read a commit's output again and check every source in it; return its number of records.
 
     Each source is restored through the manifest and compared with the size and CRC32 it had
-    when it was read. Of a server-side copy no byte was ever read: its size is compared, and
-    where the source's ETag is known to be an MD5 sum, the content against it.
+    when it was read. The bytes of a server-side copy were never read: its size is compared, and
+    its content with the source's ETag if that is known to be an MD5 sum.
 
     Raises:
-        IntegrityError: the output is missing, or any byte that a source owns differs.
-        ObjectArchived: it must be restored first.
+        IntegrityError: the output is missing, or any byte of a source differs.
+        ObjectArchived: the output must be restored from its archive tier first.
     """
     output = commit.output
     if output is None:
@@ -142,13 +142,13 @@ def check_commit(commit: Commit, store: ObjectStore) -> int:
 
 
 def check_heads(commit: Commit, store: ObjectStore) -> str:
-    """Check what a commit stored by HEAD alone, where its bytes cannot be read for now.
+    """Check what a commit stored by HEAD only, for bytes that cannot be read at the moment.
 
     Returns:
-        What was found to agree, and where the objects lie, for a person.
+        A human-readable text: the objects, their storage classes, and what was compared.
 
     Raises:
-        IntegrityError: an object is gone, or has another size or CRC32.
+        IntegrityError: an object is missing, or has another size or CRC32.
     """
     output = commit.output
     if output is None:
@@ -173,14 +173,15 @@ def _check_head(bucket: str, key: str, size: int, crc32: int | None, store: Obje
 
 
 def check_stored_crc32(output: Output, head: ObjectHead, store: ObjectStore) -> None:
-    """Do nothing unless the CRC32 that HEAD returns for an output is not that of its bytes.
+    """Require that the CRC32 that HEAD returns for an output is that of its bytes.
 
-    boto3 and others refuse to read such an object, though every byte of it may be right. What S3
-    copied was never seen here. A store that is not known to keep wrong ones may return the CRC32 of
-    the parts; where that comes to something else, and at any other store, the output is read.
+    boto3 and others refuse to read an object with a wrong CRC32, even if every byte is correct.
+    The CRC32 of bytes that the store copied is unknown here. For such an output, the CRC32 from
+    HEAD is accepted if the store is not known to return wrong ones, unless it differs from the
+    combined CRC32 of the parts. In all other cases of a difference the output is read.
 
     Raises:
-        IntegrityError: it is another.
+        IntegrityError: the CRC32 differs.
     """
     if head.crc32 is None:
         return
@@ -204,7 +205,7 @@ def _require_crc32(where: str, head: ObjectHead | None, crc32: int) -> None:
 
 
 def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> int:
-    """Size, checksum and footer of an output of rows, and its rejects."""
+    """Check size, CRC32 and footer of a columnar output, and size and CRC32 of its rejects."""
     where = f"s3://{output.bucket}/{output.key}"
     if columnar.fault:
         raise IntegrityError(f"{where}: {columnar.fault}")
@@ -221,10 +222,10 @@ def _check_columnar(output: Output, columnar: Columnar, store: ObjectStore) -> i
 
 
 def check_bytes(bucket: str, key: str, size: int, crc32: int | None, store: ObjectStore) -> None:
-    """Read a stored object; its size and CRC32 must be these.
+    """Read a stored object and require this size and CRC32.
 
     Raises:
-        IntegrityError: it is gone, or differs.
+        IntegrityError: the object is missing, or differs.
     """
     where = f"s3://{bucket}/{key}"
     stored = _read_whole(where, bucket, key, store)
@@ -243,7 +244,7 @@ def _read_whole(where: str, bucket: str, key: str, store: ObjectStore) -> _Count
 
 
 class _Counted:
-    """The bytes of an output as stored, counted as they pass."""
+    """The stored bytes of an output, counted and hashed as they are read."""
 
     def __init__(self, source: Iterator[bytes]) -> None:
         self.size = 0
@@ -258,11 +259,11 @@ class _Counted:
 
 
 def confirm(commit: Commit, store: ObjectStore) -> None:
-    """Look at a published output again where that is needed; safe to run again.
+    """Check a published output again, if S3 has not done so itself. Idempotent.
 
     Raises:
-        IntegrityError: it is not what was hashed, or the store keeps a CRC32 of it that is not that
-            of its bytes. Its sources stay until an operator has seen to it.
+        IntegrityError: the output does not have the committed CRC32, or the store's CRC32 is not
+            that of its bytes. Its sources stay until an operator has resolved this.
     """
     output = commit.output
     if output is None:

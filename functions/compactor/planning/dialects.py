@@ -1,9 +1,9 @@
-"""Whether the CSV sources of a data set have a header: decided once, and pinned in the state.
+"""Decides whether the CSV sources of a data set have a header: once, pinned in the state.
 
-A data set is what the wildcards and levels above the dates name: all partitions whose records are
-of one kind. The first worker that meets a shape (delimiter and number of columns) of it looks at
-sources from all over it; where these decide, the decision is created in the state, and every later
-worker and run takes it. Where they do not, nothing is pinned, and the sources wait.
+A data set is named by the wildcards and levels above the dates: all partitions with one kind of
+record. The first worker that meets a new shape (delimiter and number of columns) samples sources
+from the whole data set. If they settle the question, the decision is created in the state, and
+every later worker and run uses it. If they do not, nothing is pinned, and the sources wait.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from compactor.settings.settings import Settings
 _T = TypeVar("_T")
 _VERSION = 1
 _SAMPLE_BYTES = 64 << 10
-# Sources of so many bytes are read whole, several at a time.
+# Sources up to this size are read whole, several concurrently.
 _SMALL_BYTES = 128 << 10
-# Prefixes looked at on each level, and sources in each of them.
+# Prefixes sampled on each level, and sources in each of them.
 _PREFIXES = 4
 _SOURCES = 12
 _MOST_LEVELS = 8
-# Keys listed of each prefix.
+# Keys listed per prefix.
 _LISTED = 1_000
 _DATE = re.compile(r"(?:[A-Za-z_]\w*=)?\d[\dT:_-]*")
 _NAMED = re.compile(r"\.[ct]sv(?:\.gz|\.gzip|\.zst|\.zstd)?\Z", re.IGNORECASE)
 
 
 class PinnedDialect(msgspec.Struct):
-    """A decision as it is stored: :class:`CsvDialect`, and the path of its data set."""
+    """A decision as stored: :class:`CsvDialect`, and the path of its data set."""
 
     data_set: str
     delimiter: str
@@ -68,7 +68,7 @@ class PinnedDialect(msgspec.Struct):
 
     @classmethod
     def of(cls, found: CsvDialect, data_set: str) -> PinnedDialect:
-        """To be stored."""
+        """Convert a decision to its stored form."""
         return cls(
             data_set,
             found.delimiter.decode(),
@@ -81,7 +81,7 @@ class PinnedDialect(msgspec.Struct):
 
     @property
     def dialect(self) -> CsvDialect:
-        """The decision."""
+        """The stored decision."""
         return CsvDialect(
             self.delimiter.encode(),
             self.columns,
@@ -96,17 +96,17 @@ _decode = decoder(PinnedDialect)
 
 
 class Dialects:
-    """The decisions of every data set that a run meets; called as :data:`Decide` says.
+    """The decisions for every data set that a run meets; callable as :data:`Decide`.
 
     Args:
-        settings: of the run.
-        store: where sources and state are.
+        settings: the run's settings.
+        store: the store that holds sources and state.
         pins: keep decisions in the state; otherwise they last as long as this object.
-        creates: pin what is not pinned yet.
-        samples: look at sources where nothing is pinned; otherwise that is undecided.
+        creates: pin decisions that are not pinned yet.
+        samples: sample sources if nothing is pinned; otherwise the result is undecided.
 
     Attributes:
-        created: decisions that were pinned here.
+        created: number of decisions pinned by this object.
     """
 
     def __init__(
@@ -127,14 +127,14 @@ class Dialects:
         self._decided: dict[tuple[str, bytes, int], Decision] = {}
         self._pinned: dict[str, dict[str, str]] = {}
         self._heads: dict[str, list[tuple[bytes, bool]]] = {}
-        # Several threads look at sources of one scan.
+        # Several threads may sample for one scan.
         self._lock = threading.Lock()
 
     def __call__(self, key: str, delimiter: bytes, columns: int) -> Decision:
-        """What is decided of the sources of this shape in the data set of a key.
+        """Return the decision for sources of this shape in the data set of a key.
 
         Raises:
-            IntegrityError: what is pinned cannot be read.
+            IntegrityError: the pinned decision cannot be read.
             TransientStoreError: the store does not answer.
         """
         data_set = data_set_of(self._settings, key)
@@ -146,9 +146,9 @@ class Dialects:
         return found
 
     def version(self, key: str) -> str:
-        """Names the decisions that are pinned for the data set of a key; empty for none.
+        """Return a digest of the decisions pinned for the data set of a key; empty for none.
 
-        Sources that wait for a decision are tried again when this is another one.
+        Sources that wait for a decision are tried again when the digest changes.
         """
         names = sorted(self._names(data_set_of(self._settings, key)))
         if not names:
@@ -169,7 +169,7 @@ class Dialects:
         return self._pin(data_set, name, found)
 
     def _names(self, data_set: str) -> dict[str, str]:
-        """The pins of a data set: keys by name."""
+        """Return the keys of a data set's pins by name."""
         if not self._pins:
             return {}
         found = self._pinned.get(data_set)
@@ -196,19 +196,19 @@ class Dialects:
             self._store.create(bucket, key, body, content_type="application/json")
             self.created += 1
         except AlreadyExists:
-            # Another worker decided first, perhaps otherwise: its decision counts.
+            # Another worker pinned a decision first, perhaps a different one: its decision applies.
             found = self._load(key)
         self._names(data_set)[name] = key
         return found
 
     def _sample(self, data_set: str, key: str) -> list[tuple[bytes, bool]]:
-        """Beginnings of sources from all over a data set, and of those beside a key."""
+        """Return the beginnings of sources from the whole data set, and of those next to a key."""
         heads = self._heads.get(data_set)
         if heads is None:
             sources = {one.key: one for one in self._sources(data_set, key)}
             ordered = [sources[key] for key in sorted(sources)]
             small = [one for one in ordered if one.size <= _SMALL_BYTES]
-            # What a store streams is as large to it.
+            # A source that the store streams is treated as large.
             bodies = (
                 (body.content, True) if body.chunks is None else self._large(body.source)
                 for body in self._store.read_sources(small)
@@ -219,7 +219,7 @@ class Dialects:
                 for stored, complete in chain(bodies, large)
                 if stored and (head := _head(stored, complete=complete)) is not None
             ]
-            # Of one data set at a time: a worker meets them one after the other.
+            # Only one data set is kept: a worker processes them one after another.
             self._heads = {data_set: heads}
         return heads
 
@@ -241,7 +241,7 @@ class Dialects:
                 return
 
     def _level(self, prefix: str) -> tuple[list[SourceObject], list[str]]:
-        """Objects and prefixes directly below a prefix, about a thousand of both."""
+        """Return objects and prefixes directly below a prefix, about a thousand in all."""
         objects: list[SourceObject] = []
         prefixes: list[str] = []
         for page in self._store.list_level(self._settings.source.root.bucket, prefix):
@@ -271,7 +271,7 @@ class Dialects:
 
 
 def _head(stored: bytes, *, complete: bool) -> tuple[bytes, bool] | None:
-    """The first plain bytes of a source, and whether they are all; None for what is damaged."""
+    """Return a source's first plain bytes, and whether they are all; None if it is damaged."""
     try:
         head, whole = beginning(stored, complete=complete)
     except UnreadableSource:
@@ -280,7 +280,7 @@ def _head(stored: bytes, *, complete: bool) -> tuple[bytes, bool] | None:
 
 
 def data_set_of(settings: Settings, key: str) -> str:
-    """The path of the data set of a source: the levels of its partition, above those of dates."""
+    """Return the path of a source's data set: its partition's levels above those of dates."""
     levels = len(settings.source.pattern)
     if settings.date_format is None:
         levels += settings.depth or 0
@@ -291,7 +291,7 @@ def data_set_of(settings: Settings, key: str) -> str:
 
 
 def _spread(found: Sequence[_T], most: int) -> list[_T]:
-    """At most so many, evenly spread, the first and the last among them."""
+    """Return at most ``most`` elements, evenly spread, including the first and the last."""
     if len(found) <= most:
         return list(found)
     return [found[n * (len(found) - 1) // (most - 1)] for n in range(most)]

@@ -1,4 +1,4 @@
-"""Which sources no run takes, whatever they hold: what keys and settings alone decide."""
+"""Which sources no run compacts, whatever their content: decided by keys and settings alone."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from compactor.planning.markers import Roots, owner_of
 from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import STATE_ROOT, Settings
 
-# What query engines pass over, and writers therefore use for what is no data (yet).
+# Query engines ignore such names, so writers use them for data that is not complete or not data.
 _HIDDEN = re.compile(r"(?:^|/)[_.]")
 _DIGEST = re.compile(r"/CloudTrail-Digest/|_CloudTrail-Digest_")
 
 
 class KeyRules:
-    """Why no run takes a source of a partition, by its key.
+    """Decides by key why no run compacts a source of a partition.
 
     Args:
-        settings: of the run.
-        partition: of the sources.
+        settings: the run's settings.
+        partition: the sources' partition.
         roots: prefixes that a table or registry owns.
     """
 
@@ -30,7 +30,7 @@ class KeyRules:
         self, settings: Settings, partition: Partition, roots: Roots = MappingProxyType({})
     ) -> None:
         self._root_length = len(settings.source.root.prefix)
-        # Looked up for each key: more may become known.
+        # Read on every call, because roots may be added later.
         self._roots = roots
         self._spelled = _spelled_levels(settings)
         self._hidden_included = [
@@ -47,13 +47,13 @@ class KeyRules:
         self._own = (settings.destination, settings.state)
 
     def __call__(self, source: SourceObject) -> SkipReason | None:
-        """Why; None where a run may take it."""
+        """Return the reason, or None if a run may compact the source."""
         owner = owner_of(source.key, self._roots) if self._roots else None
         return owner or self._by_name(source)
 
     def _by_name(self, source: SourceObject) -> SkipReason | None:
         relative = source.key[self._root_length :]
-        # A log of another destination, perhaps; clean-up would delete what was compacted of it.
+        # May be another destination's log: clean-up would delete its entries after compacting them.
         if source.key.startswith(STATE_ROOT):
             return SkipReason.OWN_STATE
         if any(o.bucket == source.bucket and source.key.startswith(o.prefix) for o in self._own):
@@ -81,14 +81,14 @@ class KeyRules:
             and not (level < len(self._spelled) and self._spelled[level].startswith(("_", ".")))
             for level, name in enumerate(relative.split("/"))
         )
-        # A pattern that names other levels alone does not mean those that are hidden.
+        # An include pattern applies only if it names at least as many hidden levels as the key has.
         return hidden > 0 and not any(
             named >= hidden and glob.match(relative) for named, glob in self._hidden_included
         )
 
 
 def _spelled_levels(settings: Settings) -> tuple[str, ...]:
-    """The first levels below the source, as its wildcards and dates have them."""
+    """Return the first levels below the source as its wildcards and date format spell them."""
     return (*settings.source.pattern, *(settings.date_format or "").split("/"))
 
 

@@ -1,4 +1,4 @@
-"""Names by which a prefix shows that a table or a registry owns what lies below it. Pure.
+"""Names that show that a table or a registry owns everything below a prefix. Pure.
 
 Sources: Delta Lake protocol (``_delta_log/``); Apache Iceberg table specification and its file
 names (``metadata/``); Apache Hudi (``.hoodie/``); Apache Paimon's file layout (``schema/``);
@@ -13,12 +13,12 @@ from collections.abc import Iterable, Mapping
 
 from compactor.model import SkipReason, SourceObject
 
-#: Prefixes that are owned, each with why its objects are left alone.
+#: Owned prefixes, each with the reason why its objects are left alone.
 Roots = Mapping[str, SkipReason]
 
-#: Levels that mark the prefix in which they lie.
+#: Levels that mark the prefix they lie in.
 LEVELS = (".hoodie/", "_delta_log/", "_spark_metadata/")
-#: Levels that mark it where they have a file of Iceberg's or of Paimon's.
+#: Levels that mark it only if they contain a file of Iceberg or Paimon.
 PERHAPS = ("metadata/", "schema/")
 #: The object that marks it.
 LAYOUT = "oci-layout"
@@ -28,19 +28,19 @@ _ICEBERG_FILE = (
 _PERHAPS = rf"metadata/{_ICEBERG_FILE}\Z|schema/schema-\d+\Z"
 _TABLE = "|".join(re.escape(level) for level in LEVELS)
 _DIGEST = r"(?:[0-9a-f]{2}/)?[0-9a-f]{64}(?:/|\Z)"
-# In a registry, what is owned ends with the name, but for an image layout.
+# In a registry, the owned prefix ends with the matched name, except for an image layout.
 _ROOT = re.compile(
     rf"(?:^|(?<=/))(?:(?P<table>{_TABLE}|{_PERHAPS})|(?P<layout>{LAYOUT}\Z)"
     rf"|(?P<registry>docker/registry/v2/|blobs/sha256/(?={_DIGEST})))"
 )
-# Names in a level that say nothing of it.
+# Levels whose objects may prove that a prefix is owned.
 _MARKING_LEVELS = re.compile(
     rf"(?:^|/)(?:{_TABLE}|(?:{'|'.join(PERHAPS)})\Z|docker/registry/v2/|blobs/sha256/)"
 )
 
 
 def root_in(key: str) -> tuple[str, SkipReason] | None:
-    """The outermost owned prefix that a key proves, and why; None where it proves none."""
+    """Return the outermost owned prefix that a key proves, and the reason; None for none."""
     found = _ROOT.search(key)
     if found is None:
         return None
@@ -50,13 +50,13 @@ def root_in(key: str) -> tuple[str, SkipReason] | None:
 
 
 def roots_in(objects: Iterable[SourceObject]) -> dict[str, SkipReason]:
-    """All that a listing proves."""
+    """Return all owned prefixes that a listing proves."""
     found: dict[str, SkipReason] = {}
     level, marks = "", False
     for one in objects:
         key = one.key
         at = key.rfind("/") + 1
-        # Neighbours mostly lie in one level.
+        # Adjacent keys mostly lie in the same level.
         if key[:at] != level:
             level = key[:at]
             marks = _MARKING_LEVELS.search(level) is not None
@@ -68,5 +68,5 @@ def roots_in(objects: Iterable[SourceObject]) -> dict[str, SkipReason]:
 
 
 def owner_of(key: str, roots: Roots) -> SkipReason | None:
-    """Why a key is left alone; None for one below no root."""
+    """Return why a key is left alone, or None if no root contains it."""
     return next((reason for root, reason in roots.items() if key.startswith(root)), None)

@@ -1,4 +1,4 @@
-"""Which sources share an output: pure arithmetic over keys and sizes."""
+"""Decides which sources share an output: pure arithmetic over keys and sizes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from compactor.formats import SPECS
 from compactor.model import Compression, Format, ObjectGroup, Signature, SourceObject
 from compactor.settings.settings import Settings
 
-# Part of every group id: to be raised by any change to the bytes an output gets.
+# Part of every group id: increment on any change to the bytes of an output.
 BYTES_VERSION = "1"
-# What Parquet objects are called says nothing of what they hold.
+# The names of Parquet objects say nothing about their content.
 _PARQUET = PackingClass(Format.PARQUET, Compression.ZSTD)
 
 
 def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
-    """True when the source is large enough, and its bytes fit to be copied as they are."""
+    """Return True if the source is large enough to copy and its bytes may stay as they are."""
     output = output_form(settings).encoding_of(cls.compression)
     if output is not cls.compression or not _passes_unchanged(settings):
         return False
     if settings.upsert_key:
-        # Its rows get columns of where they come from.
+        # Its rows get extra columns that name their origin.
         return False
     if _is_rewritten(cls, settings):
         return False
@@ -41,7 +41,7 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
 
 
 def _is_rewritten(cls: PackingClass, settings: Settings) -> bool:
-    """Whether even one large source is rewritten, as its records go on lines."""
+    """Return True if even a single large source is rewritten, to put its records on lines."""
     if settings.documents != "lines":
         return False
     return any(spec.lines and cls.kind in (spec.hint, spec.format) for spec in SPECS)
@@ -59,7 +59,7 @@ class _OpenGroup(msgspec.Struct):
 
 
 class Packed(msgspec.Struct, frozen=True):
-    """``full`` says that the next source would not have fitted."""
+    """A group; ``full`` if the next source would not have fitted."""
 
     group: ObjectGroup
     full: bool
@@ -70,10 +70,10 @@ def pack(
     settings: Settings,
     signatures: Mapping[bytes, Signature],
 ) -> Iterator[Packed]:
-    """Groups of candidates, each within the target size, sources in the order given.
+    """Yield groups of candidates, each within the target size, sources in the order given.
 
-    A source larger than the target is alone in its group. Groups that hold nothing but
-    zero-byte sources are never made.
+    A source larger than the target gets its own group. Groups with only zero-byte sources are never
+    created.
     """
     most_sources = settings.limits.group_sources
     form = output_form(settings)
@@ -103,10 +103,10 @@ def pack(
 def make_group(
     sources: Sequence[SourceObject], settings: Settings, *, copy: bool = False
 ) -> ObjectGroup:
-    """The group of these sources; its id is a pure function of them and the options.
+    """Return the group of these sources; its id is a pure function of them and the options.
 
-    The id is the hex of a 16-byte BLAKE2b over the ordered (bucket, key, ETag) identities
-    and every setting that shapes the bytes of the output.
+    The id is the hex of a 16-byte BLAKE2b over the ordered (bucket, key, ETag) identities and every
+    setting that affects the bytes of the output.
     """
     digest = hashlib.blake2b(digest_size=16)
     options: tuple[str, ...] = (
@@ -122,7 +122,7 @@ def make_group(
     if settings.columnar:
         options += (settings.output_format, settings.parquet_schema or "")
     if settings.upsert_key:
-        # Which columns these are does not matter: outputs say where their rows come from.
+        # The columns are not part of it: outputs only name the origin of their rows.
         options += ("upsert",)
     digest.update("\0".join(options).encode())
     for source in sources:

@@ -1,4 +1,4 @@
-"""Take the listing of one partition, in bounded memory."""
+"""Lists one partition in bounded memory."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from compactor.ports import ObjectStore, require_order
 
 
 class Lists(Protocol):
-    """What lists objects: a store, or an earlier listing."""
+    """Anything that lists objects: a store, or an earlier listing."""
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix in UTF-8 key order."""
+        """Yield pages of all objects below a prefix in UTF-8 key order."""
         ...
 
 
 class EarlierListing(Lists, Protocol):
-    """What was listed before the run began."""
+    """A listing taken before the run began."""
 
     @property
     def as_of(self) -> float:
-        """When it was, UNIX seconds."""
+        """When it was taken, UNIX seconds."""
         ...
 
     def newest(self, partition: Partition) -> float:
-        """When a partition's latest object arrived, listed or not; 0.0 where all are listed."""
+        """Return when a partition's latest object arrived, listed or not; 0.0 if all are listed."""
         ...
 
 
 class AsOf(msgspec.Struct, frozen=True):
-    """What a store lists, but for what arrived after a time.
+    """A store's listing without the objects that arrived after a given time.
 
     Attributes:
         at: UNIX seconds.
@@ -53,25 +53,25 @@ class AsOf(msgspec.Struct, frozen=True):
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of what was there before, and is there still."""
+        """Yield pages of the objects that arrived by then and still exist."""
         for page in self.store.list_objects(bucket, prefix, start_after=start_after):
             yield [one for one in page if one.last_modified <= self.at]
 
 
 class ListsSource(Lists, Protocol):
-    """Lists the objects of a source that a store could list, too."""
+    """Lists the objects of a source in place of a store."""
 
     def covers(self, bucket: str, prefix: str) -> bool:
-        """True where it has all that is below a prefix."""
+        """Return True if the listing has everything below a prefix."""
         ...
 
 
 class ListedStore:
-    """Stands in for :class:`compactor.ports.ObjectStore`: a store whose source is listed elsewhere.
+    """A stand-in for :class:`compactor.ports.ObjectStore` that lists the source from elsewhere.
 
     Args:
-        store: for all the rest.
-        listing: of the source.
+        store: handles everything except listing the source.
+        listing: lists the source.
     """
 
     def __init__(self, store: ObjectStore, listing: ListsSource) -> None:
@@ -79,13 +79,13 @@ class ListedStore:
         self._listing = listing
 
     def __getattr__(self, name: str) -> Any:
-        """Whatever lists nothing is the store's own."""
+        """Delegate everything but listing to the store."""
         return getattr(self._store, name)
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix; of the source from its listing."""
+        """Return pages of all objects below a prefix; from the listing if it covers the prefix."""
         if not self._listing.covers(bucket, prefix):
             place = {"start_after": start_after, "until": until}
             return self._store.list_objects(bucket, prefix, **place)
@@ -93,7 +93,7 @@ class ListedStore:
 
 
 def _up_to(until: str, pages: Iterator[Sequence[SourceObject]]) -> Iterator[Sequence[SourceObject]]:
-    """Pages as far as a key; all of them where it is empty."""
+    """Yield pages up to and including a key; all of them if it is empty."""
     for page in pages:
         if until and page and page[-1].key > until:
             yield [one for one in page if one.key <= until]
@@ -102,10 +102,10 @@ def _up_to(until: str, pages: Iterator[Sequence[SourceObject]]) -> Iterator[Sequ
 
 
 class Onward:
-    """Lists on after the last window, with the pages that were listed ahead of its end.
+    """Lists on from the last window, reusing the pages that were listed ahead of its end.
 
-    A store lists ahead of its caller (:mod:`compactor.s3.listing`: 50 pages at
-    most), and a window ends amid them. Any other place is listed again.
+    A store lists ahead of its caller (:mod:`compactor.s3.listing`: 50 pages at most), and a window
+    ends somewhere in those pages. A listing from any other key starts a new one.
 
     Args:
         lists: lists the objects of one prefix.
@@ -116,25 +116,25 @@ class Onward:
         self._pages: Iterator[Sequence[SourceObject]] = iter(())
         self._page: Sequence[SourceObject] = ()
         self._before = ""
-        # Where the pages begin that were not asked for yet.
+        # The start of pages that were listed but not requested yet.
         self._begun: str | None = None
 
     def begin(self, bucket: str, prefix: str, *, start_after: str) -> None:
-        """List the first page before anybody asks for it.
+        """List the first page before it is requested.
 
-        What fails here is asked for again when it is needed, and fails there.
+        An error here is ignored: the request is repeated when the page is needed, and fails there.
         """
         pages = self._lists.list_objects(bucket, prefix, start_after=start_after)
         with suppress(CompactorError):
             self._pages = _with_first(next(pages, ()), pages)
-            # Started, so that closing it closes the pages that follow.
+            # Advance the generator, so that closing it also closes the underlying pages.
             next(self._pages)
             self._begun = start_after
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix in UTF-8 key order; some perhaps listed before."""
+        """Yield pages of all objects below a prefix in UTF-8 key order, reusing listed pages."""
         if self._ends_in_page(start_after):
             yield self._page[bisect_right(self._page, start_after, key=lambda one: one.key) :]
         elif self._begun == start_after:
@@ -151,14 +151,14 @@ class Onward:
                     self._page = page
                 yield page
         except Exception:
-            # What has raised once would end without a word.
+            # A generator that has raised would end silently on the next use.
             self.drop()
             raise
 
     def drop(self) -> None:
-        """Keep nothing more of what was listed ahead."""
+        """Discard everything that was listed ahead."""
         if isinstance(self._pages, Generator):
-            # Those that are listing ahead for it end now.
+            # Closing stops the requests that list ahead.
             self._pages.close()
         self._pages, self._page, self._before, self._begun = iter(()), (), "", None
 
@@ -185,22 +185,23 @@ def take_listing(
     limits: WorkerLimits = USUAL,
     seen: Fingerprint | None = None,
 ) -> Listing:
-    """List a partition, holding only what no commit names, at most ``window_objects`` of it.
+    """List a partition, keeping at most ``window_objects`` objects in memory.
 
-    Where a listing ends depends on the keys alone, never on how the store cuts its pages: two
-    workers that list the same objects hold the same.
+    Only sources that no commit names, or that were written again after their commit, are kept.
+    Where a listing ends depends on the keys alone, never on how the store splits its pages: two
+    workers that list the same objects keep the same ones.
 
     Args:
         store: lists the partition.
-        partition: what to list.
+        partition: the partition to list.
         committed: identities of sources that commits name; they are only counted.
-        start_after: list from after this key on; empty for the start.
-        written_at: when the newest commit was written, by the store's clock; UNIX seconds. What
-            one names, and is younger, was put again.
-        until: the last key to list, however many there are before it; None for as many as a
-            listing may hold.
-        limits: what a worker keeps to.
-        seen: takes what is listed, committed or not.
+        start_after: list only keys after this one; empty for all.
+        written_at: when the newest commit was written, by the store's clock; UNIX seconds. A
+            committed source with a later time was written again.
+        until: the last key to list, however many there are before it; None to stop at
+            ``window_objects``.
+        limits: the worker's limits.
+        seen: updated with every listed object, committed or not.
     """
     fresh: list[SourceObject] = []
     returned: list[SourceObject] = []
@@ -247,14 +248,14 @@ def take_listing(
 def _objects(
     store: Lists, partition: Partition, start_after: str, seen: Fingerprint | None
 ) -> Generator[SourceObject, None, None]:
-    """What is listed; whatever the caller took before it asked for the next is ``seen``.
+    """Yield the listed objects; those the caller has moved past are added to ``seen``.
 
     Raises:
         IntegrityError: a key is listed twice, or out of order.
     """
     after = start_after
     for page in store.list_objects(partition.bucket, partition.prefix, start_after=start_after):
-        # Before its objects are made, which is when it takes a fifth of the time.
+        # Before the page's objects are created, when it takes a fifth of the time.
         columns = columns_of(page) if page and seen is not None else ()
         require_order([one.key for one in page], after)
         after = page[-1].key if page else after

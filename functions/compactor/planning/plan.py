@@ -1,4 +1,4 @@
-"""Decide what to compact: a pure function of a listing, the settings and the commit log."""
+"""Decides what to compact: a pure function of a listing, the settings and the commit log."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from compactor.settings.object_rules import ObjectRules
 from compactor.settings.settings import Settings
 from compactor.settings.windows import named_level
 
-# What clients of S3 encryption append to the key of an object for the one that has its key.
+# S3 encryption clients append this to an object's key to name the object with its encryption key.
 _INSTRUCTION = ".instruction"
 
 
 class Knowledge(msgspec.Struct, frozen=True):
-    """What is known of sources beside the listing.
+    """What is known about sources besides the listing.
 
     Attributes:
         committed: identities of sources that a commit names.
         quarantined: identities of sources that were left alone, and would be again.
-        signatures: what was learned of sources that did not fit their group.
-        buckets: from which commits name sources.
-        at: the time of the day, UNIX seconds, where ages are counted back from another; None where
-            they are not.
-        roots: prefixes that a table or registry owns, beside those that the listing itself shows.
+        signatures: signatures learned from sources that did not fit their group.
+        buckets: source buckets that commits name.
+        at: the actual time, UNIX seconds, if ages are counted back from another time; otherwise
+            None.
+        roots: prefixes that a table or registry owns, in addition to those the listing shows.
     """
 
     committed: Container[bytes] = frozenset()
@@ -55,13 +55,13 @@ class Knowledge(msgspec.Struct, frozen=True):
 def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> CompactionPlan:
     """Choose the groups of one partition.
 
-    While a partition is open (its newest object arrived less than ``open_partition_seconds``
-    ago), only groups that are full are chosen: what comes next may still fill the others. An
-    incomplete listing is a window of its own, with more after it: everything in it is chosen.
+    While a partition is open (its newest object arrived less than ``open_partition_seconds`` ago),
+    only full groups are chosen: later objects may still fill the others. An incomplete listing is
+    one window, with more objects after it: all its groups are chosen.
 
     Raises:
-        InvalidInput: sources were compacted already from another bucket, and the settings do not
-            say that both are meant.
+        InvalidInput: sources were already compacted from another bucket, and the settings do not
+            allow both.
     """
     skips = _Skips(listing.partition)
     skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
@@ -89,7 +89,7 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
 
 
 def _refuse_copies(groups: Iterable[ObjectGroup], bucket: str, committed: Container[bytes]) -> None:
-    """Refuse sources that commits name in this other bucket, by the same key and ETag."""
+    """Refuse sources that commits name in the other bucket with the same key and ETag."""
     sources = [one for group in groups for one in group.sources if one.size]
     known = [one for one in sources if replace(one, bucket=bucket).identity in committed]
     if known:
@@ -103,7 +103,7 @@ def _refuse_copies(groups: Iterable[ObjectGroup], bucket: str, committed: Contai
 
 
 def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:
-    """Keys of objects beside which another lies that says how to decrypt them, and of these."""
+    """Return the keys of objects that have an instruction file, and of these files."""
     instructions = {one.key for one in sources if one.key.endswith(_INSTRUCTION)}
     if not instructions:
         return frozenset()
@@ -112,7 +112,7 @@ def _encrypted_among(sources: Sequence[SourceObject]) -> frozenset[str]:
 
 
 class _Rules:
-    """Qualification of one source."""
+    """Decides whether one source is a candidate."""
 
     def __init__(
         self, settings: Settings, known: Knowledge, now: float, partition: Partition
@@ -153,7 +153,7 @@ class _Rules:
 
 
 class _Skips:
-    """Counts per reason."""
+    """Skipped objects, counted by reason."""
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
@@ -175,7 +175,7 @@ class _Skips:
         reason_for_rest: SkipReason | None,
         candidates: Iterable[SourceObject],
     ) -> CompactionPlan:
-        """The plan; candidates in no group are counted: empty ones as such."""
+        """Return the plan; candidates in no group are counted as skipped, empty ones as empty."""
         grouped = {source.key for group in groups for source in group.sources}
         for source in candidates:
             reason = reason_for_rest or (None if source.size else SkipReason.EMPTY)

@@ -1,21 +1,22 @@
-"""How long a query engine takes to read objects, by their number, bytes and parts: a model.
+"""A model of how long a query engine takes to read objects, by their number, bytes and parts.
 
-An engine opens objects and takes their bytes apart with many concurrent readers. A reader that
-opens one waits for the first byte; a part (a whole gzip or zstd object, 64 MiB of plain lines or of
-Parquet) is taken apart by one reader alone:
+An engine opens and decodes objects with many concurrent readers. A reader that opens an object
+waits for its first byte; a part (a whole gzip or zstd object, 64 MiB of plain lines or of Parquet)
+is decoded by a single reader:
 
     seconds = start + objects * open / readers + bytes / speed / min(readers, parts)
 
-:data:`ATHENA` is fitted to two published pairs, whose four figures it gives within 5 %:
+:data:`ATHENA` is fitted to two published pairs, whose four figures it reproduces within 5 %:
 
 - 2,000 gzip objects of 140 KB, 16 s; compacted 6.8 s (AWS Storage Blog, "Optimizing storage costs
-  and query performance by compacting small objects"). How many outputs there were is not published:
-  the model is fitted with 4.
+  and query performance by compacting small objects"). The number of outputs is not published: the
+  model is fitted with 4.
 - 582,000 objects of 143 KB, 40.7 s; 336 of 247 MB, 9.7 s (Upsolver, "Dealing with Small Files
   Issues on S3").
 
-A third pair, 76 s and 10 s, comes without the number of its objects; it is not part of the fit.
-Four figures for five parameters prove nothing of a third table: an estimate, to a factor of two.
+A third pair, 76 s and 10 s, comes without the number of its objects and is not part of the fit.
+Four figures for five parameters prove nothing about another table: treat results as estimates,
+within a factor of two.
 """
 
 from __future__ import annotations
@@ -31,20 +32,21 @@ from compactor.model import Compression, ObjectGroup
 from compactor.settings.settings import Settings
 from compactor.sizes import MIB
 
-#: What engines that split plain lines and Parquet make one part of, by default.
+#: Part size by default of engines that split plain lines and Parquet.
 PART_BYTES = 64 * MIB
 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What the seconds of a query depend on.
+    """The parameters of an engine that query times depend on.
 
     Attributes:
-        start_seconds: planning, and whatever else takes as long for one object.
-        open_seconds: of one reader, until it has an object's first byte.
-        bytes_per_second: stored bytes that one reader takes apart.
-        readers: at most, concurrently.
-        bytes_per_reader: the engine takes one more reader for so many; 0 when it takes all always.
+        start_seconds: planning, and anything else that takes equally long for one object.
+        open_seconds: time until one reader has an object's first byte.
+        bytes_per_second: stored bytes that one reader decodes per second.
+        readers: maximum number of concurrent readers.
+        bytes_per_reader: the engine uses one more reader per this many bytes; 0 if it always uses
+            all.
     """
 
     start_seconds: float
@@ -54,7 +56,7 @@ class Engine:
     bytes_per_reader: int = 0
 
 
-#: See the module's own text.
+#: The fit is described in the module's docstring.
 ATHENA = Engine(
     start_seconds=2.0,
     open_seconds=0.038,
@@ -65,12 +67,12 @@ ATHENA = Engine(
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """What is read.
+    """The objects to read.
 
     Attributes:
-        objects: how many.
-        bytes: as stored.
-        parts: so many readers can share them.
+        objects: number of objects.
+        bytes: stored size.
+        parts: parallelism, up to this many readers.
     """
 
     objects: int = 0
@@ -78,14 +80,14 @@ class Stored(msgspec.Struct, frozen=True):
     parts: int = 0
 
     def __add__(self, other: Stored) -> Stored:
-        """Both together."""
+        """Return the sum of both."""
         return Stored(
             self.objects + other.objects, self.bytes + other.bytes, self.parts + other.parts
         )
 
 
 def seconds(engine: Engine, stored: Stored) -> float:
-    """How long the engine takes to read it all; see the module's own text."""
+    """Return how long the engine takes to read it all; see the module's docstring."""
     if not stored.objects:
         return engine.start_seconds
     most = engine.readers
@@ -97,16 +99,16 @@ def seconds(engine: Engine, stored: Stored) -> float:
 
 
 def sources_of(groups: Iterable[ObjectGroup]) -> Stored:
-    """What the sources of these groups are to a reader."""
+    """Return the sources of these groups as an engine reads them."""
     found = Stored()
     for group in groups:
-        # Small ones, of which each is one part; large ones are few.
+        # Small sources, each one part; large ones are few.
         found += Stored(len(group.sources), group.size, len(group.sources))
     return found
 
 
 def outputs_of(groups: Sequence[ObjectGroup], settings: Settings) -> Stored:
-    """What the outputs of these groups will be to a reader, by the sizes that packing assumes."""
+    """Return the expected outputs of these groups, with the sizes that packing assumes."""
     found = Stored()
     for group in groups:
         source = packing_class(group.sources[0].key).compression

@@ -1,8 +1,8 @@
-"""Looks for the markers of tables and registries where a listing of sources does not show them.
+"""Finds markers of tables and registries that a listing of sources does not show.
 
-A level is asked once, or not at all where it was listed for another reason. One LIST shows nearly
-all markers; where a level has more pages, each marker that sorts after the first two is asked for
-by its name.
+Each level is queried at most once; not at all if it was listed for another reason. One LIST shows
+nearly all markers; on a level with more pages, each marker that sorts after the first two pages is
+looked up by name.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _NAMES = (*LEVELS, *PERHAPS, LAYOUT)
 _MARKERS = frozenset(_NAMES)
 # 1.7 KB each.
 _MOST_LOOKS = 10_000
-# Of more levels than this the objects between the first and the last are listed instead.
+# With more levels than this, the objects between the first and the last key are listed instead.
 _MOST_LEVELS = 64
 
-#: What is known of levels, or being asked.
+#: Results by level, known or pending.
 Looks = dict[str, Future[SkipReason | None]]
 
 
 class Level:
-    """Which markers all pages of a level show.
+    """Collects the markers of a level from all its pages.
 
     Args:
-        prefix: of the level.
+        prefix: the level's prefix.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -41,17 +41,17 @@ class Level:
         self.markers: set[str] = set()
 
     def take(self, page: KeyPage) -> None:
-        """Look at the next page."""
+        """Add the markers on the next page."""
         self.markers |= _MARKERS.intersection(_names(page, self.prefix))
 
 
 class Surroundings:
-    """Says which levels of a bucket are the root of a table or registry; thread safe.
+    """Finds which levels of a bucket are the root of a table or registry; thread safe.
 
     Args:
-        store: asked for levels. One that may not be listed counts as no root.
-        bucket: of the sources.
-        looks: what others saw of this bucket shortly before, and is added to.
+        store: the store to query. A level that may not be listed counts as no root.
+        bucket: the sources' bucket.
+        looks: recent results for this bucket; updated.
     """
 
     def __init__(self, store: ObjectStore, bucket: str, looks: Looks | None = None) -> None:
@@ -61,9 +61,9 @@ class Surroundings:
         self._lock = Lock()
 
     def learn(self, level: Level) -> None:
-        """Take what was seen of a level that was listed to its end, so that it is not asked."""
+        """Add a level that was listed to its end, so that it is not queried."""
         if not level.markers.isdisjoint(PERHAPS):
-            # What lies below these decides.
+            # What lies below these decides, and is not listed here.
             return
         look: Future[SkipReason | None] = Future()
         look.set_result(_reason(level.markers))
@@ -71,7 +71,7 @@ class Surroundings:
             self._keep(level.prefix, look)
 
     def above(self, prefix: str) -> SkipReason | None:
-        """Why all that lies below a prefix is left alone, by its name and the levels above it.
+        """Return why everything below a prefix is left alone, by its name and the levels above it.
 
         Raises:
             TransientStoreError: the store did not answer.
@@ -83,10 +83,10 @@ class Surroundings:
         return next((found for found in looks if found is not None), None)
 
     def owned(self, prefix: str, keys: Sequence[str]) -> str | None:
-        """The first of some keys below a prefix that a table or registry owns; None for none.
+        """Return the first of some keys below a prefix that a table or registry owns, or None.
 
         Args:
-            prefix: of a partition.
+            prefix: the partition's prefix.
             keys: in UTF-8 order.
 
         Raises:
@@ -105,19 +105,19 @@ class Surroundings:
             listed = self._store.list_objects(self._bucket, prefix, start_after=first, until=last)
             for page in listed:
                 roots |= roots_in(page)
-            # All other levels of the keys lie between these two.
+            # The listing covered all other levels of the keys.
             levels = {*_levels(first), *_levels(last)} & levels
         return roots | self._marked(levels)
 
     def around(
         self, listing: Listing, start_after: str, *, partial: bool = False
     ) -> dict[str, SkipReason]:
-        """The roots of which a listing does not show all keys: of where it begins and ends amid.
+        """Return roots that a listing may show only in part: where it begins or ends inside them.
 
         Args:
-            listing: of a partition, or a window of it.
+            listing: the listing of a partition, or a window of it.
             start_after: the key after which it begins; empty for the partition's first.
-            partial: keys are missing anywhere in it.
+            partial: keys may be missing anywhere in the listing.
 
         Raises:
             TransientStoreError: the store did not answer.
@@ -158,7 +158,7 @@ class Surroundings:
         try:
             return self._found(level)
         except InvalidInput as error:
-            # A role that may list the source need not be allowed to list what is above it.
+            # A role that may list the source need not be allowed to list the levels above it.
             if error.field != "permission":
                 raise
             return None
@@ -192,20 +192,20 @@ class Surroundings:
 
 
 def _reason(names: Set[str]) -> SkipReason | None:
-    """What the names in a level show of it by themselves."""
+    """Return what the names in a level prove by themselves."""
     if LAYOUT in names:
         return SkipReason.REGISTRY
     return None if names.isdisjoint(LEVELS) else SkipReason.TABLE
 
 
 def places_above(prefix: str) -> list[str]:
-    """The prefixes that are listed, a level at a time, to know what owns all below a prefix."""
+    """Return the prefixes that are listed by level to find what owns all below a prefix."""
     above = [level for level in _levels(prefix) if level != prefix]
     return [level + name for level in above for name in ("", *_NAMES)]
 
 
 def _levels(key: str) -> Iterable[str]:
-    """The prefixes above a key, the bucket's root first."""
+    """Return the prefixes above a key, the bucket's root first."""
     return ("", *accumulate(f"{name}/" for name in key.split("/")[:-1]))
 
 

@@ -1,7 +1,7 @@
-"""Stores are asked before they are trusted: which of the conditions they honour.
+"""Probes a store for the conditions that it honours, before anything is trusted to it.
 
-probe      the verb
-questions  each condition, tried on objects of its own
-probe_records    the answers, remembered below the state prefix
-rights     all that the role of a run lacks
+probe          when to probe, and what follows from the findings
+questions      tries each condition on objects of its own
+probe_records  the findings, stored below the state prefix
+rights         the permissions that a run's role lacks
 """

@@ -1,7 +1,7 @@
-"""Ask a store whether it honours what the promises stand on, before anything is trusted to it.
+"""Probes whether a store honours the conditions on which compaction's guarantees rest.
 
-:mod:`compactor.probe.questions` has the questions. They are asked below the state prefix; sources
-and outputs are not touched: that the server treats all its buckets alike is taken for granted.
+:mod:`compactor.probe.questions` has the questions. They are asked below the state prefix, without
+touching sources and outputs: the server is assumed to treat all its buckets alike.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ from compactor.probe.probe_records import ProbeRecord
 from compactor.settings.uris import S3Uri
 
 REMEMBERED_SECONDS = 86_400.0
-# What is known of a store that was never asked, and shall not be: it may keep wrong checksums.
+# Assumed of a store that was never probed, by callers that must not probe it: its checksums of
+# copied parts may be wrong.
 _UNASKED = StoreTraits(copies=False, knows_copied_crc32=False)
 
 
 def ensure_asked(
     state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False
 ) -> Sequence[Finding]:
-    """What the store of a run makes of each condition; asked once a day, and remembered.
+    """Return the findings about a run's store, probing it at most once a day.
 
-    AWS itself is not asked. There the record alone is written, once a day, with If-None-Match and
-    against an object that is there: that conditional writes below the state prefix are allowed,
-    and that nothing on the way drops the condition.
+    AWS itself is not probed. There, only the record is written, once a day, with If-None-Match and
+    over an existing object. This checks that conditional writes below the state prefix are allowed,
+    and that no proxy drops the condition.
 
     Args:
-        state: where the state lies, in the bucket that is asked.
-        store: where requests go.
+        state: where the state lies, in the bucket that is probed.
+        store: the store.
         now: UNIX seconds.
-        deletes: ask for the conditions of deletes, too.
+        deletes: probe the conditions of deletes, too.
 
     Raises:
-        InvalidInput: one is not honoured, and nothing is safe without it; or the state prefix
-            cannot be written.
+        InvalidInput: an indispensable condition is not honoured, or the state prefix cannot be
+            written.
         TransientStoreError: the store did not answer.
     """
     record = probe_records.read(state, store)
@@ -66,7 +67,7 @@ def ensure_asked(
 
 
 def was_asked(state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False) -> bool:
-    """Whether :func:`ensure_asked` would go by its record; reads that record alone."""
+    """Return whether :func:`ensure_asked` would use its record. Reads only that record."""
     record = probe_records.read(state, store)
     aws = is_aws(store.endpoint_url)
     return record is not None and _still_counts(record, now, aws=aws, deletes=deletes)
@@ -80,13 +81,13 @@ def _still_counts(record: ProbeRecord, now: float, *, aws: bool, deletes: bool) 
 def traits_for(
     state: S3Uri, store: ObjectStore, now: float, *, deletes: bool = False
 ) -> StoreTraits:
-    """The ways for a worker of a run: from the record that discovery left, whatever its age.
+    """Return the store's traits for a worker, from the record of discovery, whatever its age.
 
-    Where there is none the store is asked now. AWS costs no request.
+    Without a usable record, the store is probed now. On AWS, no request is made.
 
     Raises:
-        InvalidInput: as :func:`ensure_asked` does.
-        TransientStoreError: likewise.
+        InvalidInput: see :func:`ensure_asked`.
+        TransientStoreError: see :func:`ensure_asked`.
     """
     if is_aws(store.endpoint_url):
         return StoreTraits()
@@ -97,7 +98,7 @@ def traits_for(
 
 
 def recorded_traits(state: S3Uri, store: ObjectStore) -> StoreTraits:
-    """The traits for a caller that only reads; without a record those that trust the least."""
+    """Return the traits for a caller that only reads; without a record, cautious ones."""
     if is_aws(store.endpoint_url):
         return StoreTraits()
     record = probe_records.read(state, store)
@@ -107,8 +108,8 @@ def recorded_traits(state: S3Uri, store: ObjectStore) -> StoreTraits:
 def ask_and_record(
     state: S3Uri, store: ObjectStore, now: float, *, deletes: bool
 ) -> Sequence[Finding]:
-    """Ask for every condition now, and remember the answers, good or bad."""
-    # A worker reads what discovery has asked.
+    """Probe every condition now, and store the findings, good or bad."""
+    # Rarely needed: workers read the record that discovery wrote.
     from compactor.probe.questions import Questions  # noqa: PLC0415 - see above
 
     bucket, prefix = probe_prefix(state, uuid.uuid4().hex)
@@ -124,11 +125,11 @@ def _write_twice(
     record = ProbeRecord(store.endpoint_url, state.bucket, now)
     if before is None:
         with suppress(AlreadyExists):
-            # Another run's, of this moment.
+            # Another run may create it at the same moment.
             probe_records.create(record, state, store)
     ignored = (Finding(Condition.CREATE, Verdict.IGNORED),)
     try:
-        # Where this is written after all, it says so to every run of the day.
+        # If this overwrites the record, all runs of the day find that the condition is ignored.
         probe_records.create(replace(record, findings=ignored), state, store)
     except AlreadyExists:
         if before is not None:

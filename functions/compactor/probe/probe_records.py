@@ -1,4 +1,4 @@
-"""What a store answered when it was asked, remembered below the state prefix."""
+"""Stores the findings of a probe below the state prefix."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _JSON = "application/json"
 
 @dataclass(frozen=True, slots=True)
 class ProbeRecord:
-    """One round of questions to one bucket at one endpoint.
+    """The findings of one probe of a bucket at an endpoint.
 
     Attributes:
-        at: UNIX seconds, by our clock.
-        findings: nothing where AWS was not asked.
+        at: time of the probe by the local clock, UNIX seconds.
+        findings: empty for AWS, which is not probed.
     """
 
     endpoint: str
@@ -32,7 +32,10 @@ class ProbeRecord:
     findings: tuple[Finding, ...] = ()
 
     def answers(self, *, deletes: bool) -> bool:
-        """True when a run may go by this; what ends runs is asked again, it may be fixed."""
+        """Return True if a run may use this record.
+
+        Findings that end a run are not used, but probed again: the store may have been fixed.
+        """
         try:
             require_safe(self.findings, self.endpoint)
         except InvalidInput:
@@ -45,29 +48,29 @@ _decode = decoder(ProbeRecord)
 
 
 def read(state: S3Uri, store: ObjectStore) -> ProbeRecord | None:
-    """The record of this endpoint and bucket; None where there is none that can be read."""
+    """Return the record of this endpoint and bucket; None if there is no readable one."""
     bucket, key = probe_key(state, store.endpoint_url)
     try:
         body = store.get(bucket, key)
         require_version(f"s3://{bucket}/{key}", body, RECORD_VERSION)
         record = _decode(body)
     except (ObjectMissing, msgspec.MsgspecError, IntegrityError):
-        # No more than a memory: what cannot be read is asked again, and written over.
+        # Only a cache: an unreadable record is replaced by the next probe.
         return None
     return record if (record.endpoint, record.bucket) == (store.endpoint_url, bucket) else None
 
 
 def write(record: ProbeRecord, state: S3Uri, store: ObjectStore) -> None:
-    """Put a record in the place of the one before."""
+    """Write a record, replacing the previous one."""
     bucket, key = probe_key(state, record.endpoint)
     store.put(bucket, key, _encoded(record), content_type=_JSON)
 
 
 def create(record: ProbeRecord, state: S3Uri, store: ObjectStore) -> None:
-    """Write a record where there is none.
+    """Write a record if there is none.
 
     Raises:
-        AlreadyExists: there is one.
+        AlreadyExists: there is a record.
     """
     bucket, key = probe_key(state, record.endpoint)
     store.create(bucket, key, _encoded(record), content_type=_JSON)

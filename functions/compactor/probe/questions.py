@@ -1,6 +1,6 @@
-"""The questions of a probe: each condition tried on objects of its own, below the state prefix.
+"""The questions of a probe, which try each condition on objects below the state prefix.
 
-Judged by what stands there afterwards rather than by the answer, which may have been lost.
+A condition is judged by the objects afterwards, not by the answer, which may have been lost.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_CRC32 = -1
 
 
 class _Upload(NamedTuple):
-    """A multipart upload of one small part, and what it will hold."""
+    """A multipart upload of one small part, with the size and CRC32 of its object."""
 
     key: str
     upload_id: str
@@ -39,19 +39,19 @@ class _Upload(NamedTuple):
 
 
 class Questions:
-    """One round of questions below a prefix of its own; what it wrote is removed at the end."""
+    """One round of questions below a prefix of its own, which is emptied at the end."""
 
     def __init__(self, store: ObjectStore, bucket: str, prefix: str) -> None:
-        # As AWS would be asked: conditions are sent, and nothing is compared in their stead.
+        # With AWS's traits, conditions are sent; and the client must not compare ETags itself.
         self._store = store.with_traits(StoreTraits(refuses_other_etags=False))
         self._bucket = bucket
         self._prefix = prefix
 
     def ask(self, *, deletes: bool) -> Iterator[Finding]:
-        """One finding after the other; those of deletes only where they are wanted.
+        """Yield the findings, including those about deletes if wanted.
 
         Raises:
-            InvalidInput: the bucket is not there, or may not be written.
+            InvalidInput: the bucket does not exist, or may not be written.
             TransientStoreError: the store did not answer.
         """
         try:
@@ -101,7 +101,7 @@ class Questions:
         refuses_wrong = self._head("publish") is None
         words = ""
         if refuses_wrong:
-            # The refusal may have cost the upload.
+            # The refused completion may have ended the upload.
             upload = self._upload("publish", b"the first")
             words = _refusal(lambda: self._complete(upload, upload.crc32))
             if self._head("publish") is None:
@@ -117,7 +117,7 @@ class Questions:
         yield _finding(Condition.PUBLISH, kept=kept)
 
     def _copy(self) -> Iterator[Finding]:
-        """Copy a range of an object that has a CRC32: some stores give that CRC32 to the part."""
+        """Copy a range of an object that has a CRC32; some stores wrongly give it to the part."""
         name = "create" if self._head("publish") is None else "publish"
         source = self._written(name)
         start, length = 1, source.size - 1
@@ -139,7 +139,7 @@ class Questions:
         right = made.pop()
         _refusal(lambda: copy(_NO_ETAG))
         yield _finding(Condition.COPY, kept=not made)
-        # A part that was copied again has the same bytes, and so the same ETag.
+        # If the part was copied again, it has the same bytes, and so the same ETag.
         upload = _Upload(key, upload_id, (right,), length, isal_zlib.crc32(copied))
         words = _refusal(lambda: self._complete(upload, None))
         crc32 = self._head("copy")
@@ -147,7 +147,7 @@ class Questions:
             words = words or "an upload of a copied part is not published"
             yield Finding(Condition.COPIED_CHECKSUM, Verdict.REFUSED, words)
             return
-        # Where HEAD has one for other outputs and none for these, no reader compares any.
+        # If HEAD returns no CRC32 for copies, but does for other outputs, none is compared.
         none_kept = crc32 == _NO_CRC32 and self._head("publish") not in (None, _NO_CRC32)
         yield _finding(Condition.COPIED_CHECKSUM, kept=none_kept or crc32 == upload.crc32)
 
@@ -181,7 +181,7 @@ class Questions:
         )
 
     def _head(self, name: str) -> int | None:
-        """The CRC32 that HEAD returns, or that it returns none; None where there is no object."""
+        """Return the CRC32 from HEAD, _NO_CRC32 if it has no CRC32, or None without an object."""
         head = self._store.head(self._bucket, self._prefix + name)
         if head is None:
             return None
@@ -199,7 +199,7 @@ class Questions:
         return [one for page in pages for one in page]
 
     def _remove(self) -> None:
-        """As far as that is allowed; one by one, which more stores and roles take."""
+        """Remove what was written, if allowed; one by one, which more stores and roles permit."""
         with suppress(CompactorError):
             for upload in list(self._store.list_uploads(self._bucket, self._prefix)):
                 self._store.abort_upload(self._bucket, upload.key, upload.upload_id)
@@ -212,14 +212,14 @@ def _finding(condition: Condition, *, kept: bool) -> Finding:
 
 
 def _refusal(act: Callable[[], object]) -> str:
-    """What a store says where it takes no such request at all; empty otherwise.
+    """Return the message of a store that rejects this kind of request; empty otherwise.
 
-    That a condition does not hold is no refusal; what became of it is seen afterwards.
+    A failed condition does not count: its effect is examined afterwards.
     """
     try:
         act()
     except InvalidInput as error:
-        # Others speak of the bucket, the credentials or the role.
+        # Other fields concern the bucket, the credentials or the role.
         if error.field != "request":
             raise
         return str(error.value)

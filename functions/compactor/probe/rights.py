@@ -1,6 +1,6 @@
-"""All the rights that a run lacks; asked where one was found to be missing.
+"""Finds all permissions that a run lacks, once one was found to be missing.
 
-Each is asked for by a request of its own that writes nothing. What deletes is not asked for.
+Each is tried with a request of its own that writes no object. Deletes are not tried.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
-# What S3 says was needed, which may be a right to use a key.
+# The action in S3's message, which may be one on a KMS key.
 _ACTION = re.compile(r"\b(?:s3|kms):[A-Z]\w+")
-# Below each place an object of this name, which does not exist.
+# Name of an object that does not exist in any location.
 _NO_OBJECT = "rights-of-this-role"
 
 
 def missing_rights(settings: Settings, store: ObjectStore, *, writes: bool) -> list[str]:
-    """The rights that the role of this store lacks for a run, such as ``s3:GetObject on s3://…``.
+    """Return the permissions that the role lacks for a run, such as ``s3:GetObject on s3://…``.
 
-    Where a place may not be listed, reading it is not asked for: S3 refuses both alike.
+    If a location may not be listed, reading it is not tried: S3's refusals would look the same.
 
     Args:
-        settings: of the run.
+        settings: settings of the run.
         store: where sources, destination and state are.
-        writes: ask for writing, too, by an upload that is begun and aborted in each place.
+        writes: try writing, too, by an upload that is begun and aborted in each location.
     """
     asked = _Asked(store)
     questions = _questions(settings, asked, writes=writes)
@@ -45,13 +45,13 @@ def _questions(settings: Settings, asked: _Asked, *, writes: bool) -> Iterator[l
 
 
 class _Asked:
-    """Questions about places, each answered by what is missing there."""
+    """Tries operations on locations, and returns the permissions missing for them."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
 
     def source(self, place: S3Uri) -> list[str]:
-        """Listing, and reading the first object that is not archived."""
+        """Try to list, and to read the first object that is not archived."""
         found: list[SourceObject] = []
 
         def list_it() -> None:
@@ -65,7 +65,7 @@ class _Asked:
         return missing
 
     def reads(self, place: S3Uri) -> list[str]:
-        """Listing, and reading."""
+        """Try to list and to read."""
 
         def list_it() -> None:
             next(iter(self._store.list_level(place.bucket, place.prefix)), None)
@@ -75,7 +75,7 @@ class _Asked:
         )
 
     def writes(self, place: S3Uri) -> list[str]:
-        """Beginning an upload, and aborting it."""
+        """Try to begin and abort an upload."""
         key, begun = place.prefix + _NO_OBJECT, list[str]()
 
         def begin() -> None:
@@ -90,7 +90,7 @@ class _Asked:
 
 
 def _missing(act: Callable[[], object], action: str, place: S3Uri) -> list[str]:
-    """The right that this request lacks, in a list; a run reports other errors in time."""
+    """Return the permission that a request lacks, if any. Other errors are left to the run."""
     said = None
     try:
         act()

@@ -1,4 +1,4 @@
-"""Work that goes on beside other work, because both mostly wait for answers of the store."""
+"""Runs work in a background thread, for work that mostly waits for the store."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class Background(Generic[T]):
-    """Work in a thread of its own for the length of a block, which ends no sooner than that.
+    """Runs work in a thread during a ``with`` block, which waits for it at its end.
 
-    What the work changes is its own until then. Of two errors that of the block is raised, unless
-    :meth:`first` says otherwise.
+    The block must not use what the work changes before then. If both fail, the block's error is
+    raised, except within :meth:`first`.
 
     Args:
         work: called once.
-        then: called after it, once it succeeded; its result is not waited for by :meth:`result`.
+        then: called after ``work`` succeeded. :meth:`result` does not wait for it.
     """
 
     def __init__(self, work: Callable[[], T], then: Callable[[], None] = lambda: None) -> None:
@@ -32,17 +32,17 @@ class Background(Generic[T]):
             then()
 
     def result(self) -> T:
-        """What came of the work, as soon as that is known; raises what it raised."""
+        """Wait for the work and return its result; raises what it raised."""
         return self._work.result()
 
     def join(self) -> None:
-        """Wait for all of it; raises what it raised."""
+        """Wait for ``work`` and ``then``; raises what they raised."""
         self._work.result()
         self._after.result()
 
     @contextmanager
     def first(self) -> Iterator[None]:
-        """Where something of the block and the work fail, what the work raised is raised."""
+        """Within this block, the work's error takes precedence over the block's."""
         try:
             yield
         except Exception:

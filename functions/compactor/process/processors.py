@@ -1,4 +1,4 @@
-"""How many processors there are for this process."""
+"""The number of processors available to this process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import os
 
 
 def processors() -> int:
-    """Processors that this process may use; all where the system does not say (macOS, Windows)."""
+    """Return the number of processors that this process may use; on macOS and Windows, all."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

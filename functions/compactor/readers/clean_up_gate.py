@@ -1,8 +1,8 @@
-"""What clean-up must know of the readers' table: which sources may still be read.
+"""Whether sources may still be read through the readers' table, for clean-up.
 
-The catalog is asked, not what we remember of it. A source goes only once the catalog has been seen
-for the grace's time to show a partition in which nothing names it: a query that was planned before
-has read it by then.
+The catalog is queried rather than our own records. A source may be deleted only once the catalog
+has shown the partition without that source for the grace period: by then, every query that was
+planned earlier has finished reading.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ OpenReaders = Callable[[str], ReaderCatalog]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the catalog said of one partition, and since when.
+    """The catalog's answer for one partition, and since when it is known to apply.
 
     Attributes:
-        shows: None where the catalog does not know the partition.
-        names: bucket and key of the objects in the list that it shows; empty without one.
-        since: nothing else was shown, UNIX seconds of the store's clock; None where that is not
-            known yet.
-        at: the earlier of the store's time and ours, when it was asked.
+        shows: None if the catalog does not have the partition.
+        names: bucket and key of the objects in the list that it shows; empty without a list.
+        since: nothing else has been shown since this time, in UNIX seconds of the store's clock;
+            None if not known yet.
+        at: when the catalog was asked: the earlier of the store's time and ours.
     """
 
     shows: Shows | None
@@ -49,17 +49,17 @@ class Asked:
     at: float = 0.0
 
     def has_stood(self, grace: float) -> bool:
-        """True once outputs or a list are known to be all that was shown for so many seconds."""
+        """Return True once only outputs or a list have been shown for ``grace`` seconds."""
         if self.shows is None or self.since is None or self.shows.shown is Shown.RAW:
             return False
         return self.at - floor(self.since) >= grace
 
     def may_be_read(self, sources: Sequence[SourceObject], grace: float) -> bool:
-        """True while one of these sources may be read.
+        """Return True while any of these sources may be read.
 
         Args:
-            sources: some.
-            grace: how long a query may go on that was planned before, seconds.
+            sources: the sources to check.
+            grace: how long a query that was planned earlier may take, seconds.
         """
         if not self.has_stood(grace):
             return True
@@ -68,10 +68,10 @@ class Asked:
 
 @dataclass(slots=True)
 class ReaderGate:
-    """Whether readers hold sources back, for the clean-up of one partition.
+    """Whether readers still need the sources of one partition, for its clean-up.
 
     Attributes:
-        open: the catalog of a table.
+        open: opens the catalog of a table.
     """
 
     open: OpenReaders
@@ -87,19 +87,19 @@ class ReaderGate:
         store: ObjectStore,
         clock: Clock,
     ) -> bool:
-        """True while one of these sources may be read by the table.
+        """Return True while one of these sources may be read through the table.
 
         Args:
             sources: of a commit whose output is readable.
-            settings: of the clean-up; the table need not be among them, the state knows it.
+            settings: of the clean-up; they need not name the table, because the state does.
             partition: of the sources.
-            store: where everything is.
+            store: where sources and state are.
             clock: ours.
 
         Raises:
-            IntegrityError: the partition was changed by hand, or its list is not what it was.
-            InvalidInput: the catalog may not be asked.
-            TransientStoreError: it did not answer.
+            IntegrityError: the partition was changed by hand, or its list is gone or damaged.
+            InvalidInput: querying the catalog is not permitted.
+            TransientStoreError: the catalog did not answer.
         """
         if not self._looked:
             self._marker, self._looked = read_marker(settings.state, store), True
@@ -118,7 +118,7 @@ class ReaderGate:
         return self._asked.may_be_read(sources, marker.grace_seconds)
 
     def reason(self) -> str:
-        """Why sources are held back, for a person; empty before :meth:`holds` has said so."""
+        """Why sources are kept, for messages; empty before :meth:`holds` has returned True."""
         marker, asked = self._marker, self._asked
         if marker is None or asked is None:
             return ""
@@ -147,28 +147,28 @@ def ask(
     *,
     notes: bool = True,
 ) -> Asked:
-    """What a catalog says of a partition, and since when it is known to.
+    """Query what the catalog shows for a partition, and since when.
 
     Args:
         catalog: of the table.
-        settings: by which its partitions are known.
-        partition: which.
-        store: where lists and records are.
+        settings: they define the table's partitions.
+        partition: the partition.
+        store: where lists and switch records are.
         clock: ours.
-        notes: record what is not recorded yet.
+        notes: write a switch record if there is none yet.
 
     Raises:
-        IntegrityError: the list that it shows is gone or damaged.
+        IntegrityError: the list that the partition shows is gone or damaged.
     """
     entries = catalog.entries(PartitionColumns(settings).candidates(partition.path)).values()
     every = [shows_of(entry, settings, partition) for entry in entries]
-    # Where none shows the partition itself, its location was changed by hand.
+    # If no entry shows the partition itself, its location was changed by hand.
     shows = next((one for one in every if one.shown is not None), next(iter(every), None))
     if shows is None or shows.shown in (None, Shown.RAW):
         return Asked(shows)
     record = read_switch(settings.state, partition, shows.switch, store)
     if record is None:
-        # The writer that switched it died before it was recorded: from now on it is.
+        # The writer that switched it died before recording it, so the grace period starts now.
         seen = SwitchRecord(
             path=partition.path, switch=shows.switch, location=shows.location, at=clock.now()
         )

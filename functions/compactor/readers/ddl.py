@@ -1,4 +1,4 @@
-"""SQL for Athena: the readers' table, as "CREATE TABLE" in its user guide has it. Pure."""
+"""SQL that creates the readers' table in Athena ("CREATE TABLE" in its user guide). Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 def create_table(table: Mapping[str, Any], database: str) -> str:
-    """``CREATE EXTERNAL TABLE`` for a table as Glue's API has it (``TableInput``).
+    """Return ``CREATE EXTERNAL TABLE`` for a table in the form of Glue's API (``TableInput``).
 
     Args:
         table: the table.
-        database: in which it is made.
+        database: to create it in.
     """
     descriptor = table["StorageDescriptor"]
     columns = ",\n".join(f"  {_name(c['Name'])} {c['Type']}" for c in descriptor["Columns"])
@@ -36,12 +36,12 @@ def create_table(table: Mapping[str, Any], database: str) -> str:
 
 
 def _name(name: str) -> str:
-    """In statements of Hive."""
+    """Quote an identifier for Hive DDL."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def _text(text: str) -> str:
-    """In statements of Hive, whose strings have escapes."""
+    """Quote a string for Hive DDL, which has backslash escapes."""
     for plain, escaped in (("\\", "\\\\"), ("'", "\\'"), ("\t", "\\t")):
         text = text.replace(plain, escaped)
     return f"'{text}'"

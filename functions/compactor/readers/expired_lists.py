@@ -1,9 +1,9 @@
-"""Lists of objects that no partition shows any more, and the records of their switches.
+"""Deletes lists of objects that no partition shows any more, and the records of their switches.
 
-A list goes once the catalog has been seen for the grace's time to show something else, which was
-switched to later. Queries that were planned by the list have ended by then, and the writer that
-stored it without switching to it will not do so any more (readers/refresh.py). Each list has an id
-of its own, so none comes back.
+A list is deleted once the catalog has shown something else, from a later switch, for the grace
+period. By then, queries that were planned with the list have finished, and a writer that stored the
+list but did not switch to it no longer will (readers/refresh.py). Each list has a unique id, so a
+deleted list never comes back.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from compactor.settings.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class OldLists:
-    """What became of one partition's.
+    """The expired lists of one partition.
 
     Attributes:
         path: of the partition.
-        lists: that went, or would go.
-        kept: that no query is planned by any more either, and that go later.
-        fault: why they, or others, stay until an operator acts; empty where nothing is
-            amiss.
+        lists: number that was deleted, or would be.
+        kept: number that is no longer used for new queries either, and is deleted later.
+        fault: why lists remain until an operator acts, in one line; empty if there is no
+            problem.
     """
 
     path: str
@@ -49,21 +49,21 @@ def drop_old_lists(
     *,
     deletes: bool = True,
 ) -> OldLists:
-    """Delete what no reader can need any more. Safe to run again, and beside everything else.
+    """Delete a partition's expired lists. Safe to repeat, and to run concurrently with anything.
 
     Args:
         partition: of the table.
         settings: of the runs; they name the table.
-        catalog: of that.
-        store: taking the ways that are safe for deletes.
+        catalog: of the table.
+        store: a store whose transport is safe for deletes.
         clock: ours.
-        deletes: False for what would go.
+        deletes: False to only count what would be deleted.
 
     Raises:
         TransientStoreError: the store or the catalog did not answer.
-        InvalidInput: one of them may not be asked.
+        InvalidInput: access to one of them is not permitted.
     """
-    # Before the catalog is asked: what is made meanwhile is not among them.
+    # Listed before the catalog is queried, so that lists created meanwhile are not included.
     lists = _made(*manifests_below(settings, partition), f"/{MANIFEST_NAME}", store)
     if not lists:
         return OldLists(partition.path)
@@ -83,14 +83,14 @@ def drop_old_lists(
     if deletes and old:
         fault = _drop([*old.values()], store)
         if not fault:
-            # A record stays for as long as there is a list that it is about.
+            # A switch record is kept as long as the list that it is about.
             records = _made(*layout.switches_below(settings.state, partition), ".json", store)
             fault = _drop([one for switch, one in records.items() if switch in old], store)
     return OldLists(partition.path, len(old), len(others) - len(old), fault)
 
 
 def _made(bucket: str, prefix: str, suffix: str, store: ObjectStore) -> dict[str, SourceObject]:
-    """What this program has written below a prefix, by the id of its switch."""
+    """Return the objects that this program wrote below a prefix, by switch id."""
     found: dict[str, SourceObject] = {}
     for page in store.list_objects(bucket, prefix):
         for one in page:
@@ -106,13 +106,13 @@ def _grace(settings: Settings, store: ObjectStore) -> int:
 
 
 def _is_old(one: SourceObject, asked: Asked, grace: float) -> bool:
-    """Whether a list was stored before the switch that stands, and that stands for long enough."""
+    """Return whether a list predates the current switch, and that is older than ``grace``."""
     since = asked.since
     return since is not None and asked.has_stood(grace) and one.last_modified <= since
 
 
 def _drop(objects: Sequence[SourceObject], store: ObjectStore) -> str:
-    """Delete some; why one of them could not be, in one line, and empty where all are gone."""
+    """Delete objects; return why one of them could not be deleted, or an empty string."""
     for refused in store.delete_sources(objects).refused:
         return f"{refused.key}: {refused.reason}"
     return ""

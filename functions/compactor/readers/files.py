@@ -1,4 +1,4 @@
-"""A plain list of objects in which each record is once, for engines without a catalog. Pure."""
+"""A list of objects that hold each record once, for engines without a catalog. Pure."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ TEXT, DUCKDB, POLARS, SPARK = "txt", "duckdb", "polars", "spark"
 
 
 def names_of(held: Held, *, exact: bool = True) -> list[str]:
-    """URIs of the objects that hold each record once, sorted.
+    """Return the sorted URIs of the objects that hold each record once.
 
     Args:
-        held: what was seen of a partition.
-        exact: with sources that no output holds.
+        held: what was found in a partition.
+        exact: include sources that no output holds.
     """
     objects = (*held.outputs, *(held.loose if exact else ()))
     return sorted(f"s3://{one.bucket}/{one.key}" for one in objects)
 
 
 def as_text(uris: Sequence[str], _: Format) -> str:
-    """One URI a line.
+    """Return one URI per line.
 
     Raises:
-        InvalidInput: a key has a line end in it.
+        InvalidInput: a key contains a line break.
     """
     for uri in uris:
         if uri.splitlines() != [uri]:
@@ -38,7 +38,7 @@ def as_text(uris: Sequence[str], _: Format) -> str:
 
 
 def as_duckdb(uris: Sequence[str], format: Format) -> str:
-    """Statements for DuckDB, which counts the records; ``files`` is a variable of its session."""
+    """Return DuckDB statements that count the records; the session variable is ``files``."""
     listed = ",\n  ".join(_sql(uri) for uri in uris)
     read = _call(_DUCKDB, format, DUCKDB)
     return (
@@ -48,13 +48,13 @@ def as_duckdb(uris: Sequence[str], format: Format) -> str:
 
 
 def as_polars(uris: Sequence[str], format: Format) -> str:
-    """A module for Polars with a LazyFrame, ``frame``."""
+    """Return a Python module for Polars that defines a LazyFrame, ``frame``."""
     return f"import polars as pl\n\n{_python(uris)}\nframe = pl.{_call(_POLARS, format, POLARS)}\n"
 
 
 def as_spark(uris: Sequence[str], format: Format) -> str:
-    """A module for PySpark with a DataFrame, ``frame``; ``spark`` is the session."""
-    # hadoop-aws calls itself s3a; on EMR both are one.
+    """Return a module for PySpark that defines a DataFrame, ``frame``; it uses ``spark``."""
+    # hadoop-aws uses the scheme s3a; EMR accepts it as well.
     moved = [f"s3a://{uri.removeprefix('s3://')}" for uri in uris]
     return f"{_python(moved)}\nframe = spark.read.{_call(_SPARK, format, SPARK)}\n"
 
@@ -99,6 +99,6 @@ def _sql(text: str) -> str:
 
 
 def _python(uris: Iterable[str]) -> str:
-    # Strings of JSON are strings of Python.
+    # JSON strings are valid Python literals.
     lines = "".join(f"    {json.dumps(uri)},\n" for uri in uris)
     return f"files = [\n{lines}]\n"

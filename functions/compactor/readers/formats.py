@@ -1,9 +1,9 @@
-"""How engines read the objects of one format: the ``StorageDescriptor`` of a table or partition.
+"""How engines read the objects of a format: the ``StorageDescriptor`` of a table or partition.
 
 Sources: "Supported SerDes and data formats", "Query AWS CloudTrail logs" and "Query Application
 Load Balancer logs" in the Athena user guide; "StorageDescriptor structure" in the Glue API; the
-log formats of Elastic Load Balancing and of S3 server access logs in their guides. What works by
-``SymlinkTextInputFormat`` was tried on Trino 476. Pure.
+log formats of Elastic Load Balancing and of S3 server access logs in their guides. What works with
+``SymlinkTextInputFormat`` was tested on Trino 476. Pure.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REGEX = "org.apache.hadoop.hive.serde2.RegexSerDe"
 _PARQUET = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 _HEADER_LINES = "skip.header.line.count"
 _CLOUDFRONT_HEADER = 2
-#: The one column of lines of which nothing is known.
+#: The only column of lines in an unknown format.
 LINE = "line"
 
 
@@ -42,13 +42,12 @@ class Reading:
     """How engines read objects.
 
     Attributes:
-        serde: the class that makes rows of lines.
-        parameters: of it.
-        input_format, output_format: classes.
-        table: parameters of the table: what Hive and Athena look for there.
-        listed: an object may be named in a symlink manifest, whose input format takes the place
-            of this one.
-        raw: sources may be read as outputs are.
+        serde: class that parses lines into rows.
+        parameters: of the SerDe.
+        input_format, output_format: class names.
+        table: table parameters that Hive and Athena evaluate.
+        listed: objects may be named in a symlink manifest, whose input format replaces this one.
+        raw: sources can be read in the same way as outputs.
     """
 
     serde: str
@@ -61,18 +60,18 @@ class Reading:
 
     @property
     def exact(self) -> bool:
-        """True where a table can show sources and outputs."""
+        """True if a table can show both sources and outputs."""
         return self.listed and self.raw
 
 
 @dataclass(frozen=True, slots=True)
 class LogLines:
-    """Lines of a log that has a documented form.
+    """The documented form of a log's lines.
 
     Attributes:
-        fields: names with blanks between them, quoted in the log where they begin with ``"``, in
-            brackets with ``[``.
-        begins: what the first line of an object is known by.
+        fields: space-separated names. A leading ``"`` marks fields that the log quotes, a leading
+            ``[`` those in brackets.
+        begins: regular expression that recognises the first line of an object.
     """
 
     fields: str
@@ -80,12 +79,12 @@ class LogLines:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns."""
+        """The column names."""
         return tuple(one.lstrip('"[') for one in self.fields.split())
 
     @property
     def pattern(self) -> str:
-        """A group for each column; what newer versions of the log append is passed over."""
+        """A pattern with a group for each column; fields appended by newer logs are skipped."""
         return " ".join(map(_group, self.fields.split())) + "(?: .*)?"
 
 
@@ -109,12 +108,12 @@ _S3_ACCESS = LogLines(
     ' "user_agent version_id',
     r"[0-9a-f]{64} \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:",
 )
-#: Those that are known.
+#: The known log formats.
 LOGS = (_ALB, _S3_ACCESS)
 
 
 def log_of(line: str) -> LogLines | None:
-    """The documented form that a line has; None for another."""
+    """Return the documented form that a line has; None for any other line."""
     return next((one for one in LOGS if re.match(one.begins, line)), None)
 
 
@@ -127,15 +126,15 @@ def reading_of(
     quoted: bool = False,
     line: str = "",
 ) -> Reading:
-    """How objects of a format are read.
+    """Return how objects of a format are read.
 
     Args:
         format: of the outputs.
-        settings: say how outputs of some formats are written.
+        settings: decide how outputs of some formats are written.
         delimiter: of CSV.
-        header_lines: lines at the begin of each object that are no rows.
-        quoted: there are quotes in it.
-        line: its first one, by which logs are known.
+        header_lines: number of header lines at the start of each object.
+        quoted: the objects contain quotes.
+        line: the first line, which identifies logs.
 
     Raises:
         InvalidInput: no engine reads the outputs as rows.
@@ -153,7 +152,7 @@ def reading_of(
         return Reading(_REGEX, {"input.regex": log.pattern if log else "(.*)"})
     if quoted:
         parameters = {"separatorChar": delimiter, "quoteChar": '"', "escapeChar": "\\"}
-        # trino#21072: lists of its objects are read wrongly.
+        # trino#21072: this SerDe returns wrong rows for objects named in a list.
         return Reading(_QUOTED, parameters, table=_skips(header_lines), listed=False)
     return _simple(delimiter, header_lines)
 
@@ -174,7 +173,7 @@ def _json(format: Format, settings: Settings) -> Reading:
     if format is Format.UNDELIMITED_JSON or (spec.lines and settings.documents == "lines"):
         return Reading(_OPENX, raw=False)
     if format is Format.CLOUDTRAIL:
-        # The list's input format would take the place of the one that opens documents.
+        # A list's input format would replace CloudTrail's, which opens the documents.
         return Reading(_HCATALOG, input_format=_CLOUDTRAIL_INPUT, listed=False)
     accepted = '"lines": engines read JSON of one object a line' if spec.lines else "another format"
     raise InvalidInput("documents" if spec.lines else "reader_table", format.value, accepted)
@@ -190,10 +189,10 @@ def _skips(header_lines: int) -> Mapping[str, str]:
 
 
 def require_exact(reading: Reading, format: Format, settings: Settings) -> None:
-    """Refuse an exact table where engines cannot read sources, or lists of objects.
+    """Reject an exact table if engines cannot read the sources, or lists of objects.
 
     Raises:
-        InvalidInput: it is to be exact, and cannot be.
+        InvalidInput: the settings ask for an exact table, which is not possible.
     """
     if settings.reader_mode == "exact" and not reading.exact:
         accepted = (
@@ -204,18 +203,18 @@ def require_exact(reading: Reading, format: Format, settings: Settings) -> None:
 
 
 def descriptor_of(table: Mapping[str, Any], shown: Shown, location: str) -> dict[str, Any]:
-    """The ``StorageDescriptor`` of a partition.
+    """Return the ``StorageDescriptor`` of a partition.
 
     Args:
-        table: that of its table, as the catalog has it.
+        table: descriptor of the table, as the catalog has it.
         shown: what the partition shows.
-        location: where that lies, ending in ``/``.
+        location: of what it shows, ending in ``/``.
     """
     found = {name: value for name, value in table.items() if value is not None}
     found["Location"] = location
     if shown is Shown.LISTED:
         found["InputFormat"] = SYMLINK_INPUT
-        # The text format's own: nothing is written by it.
+        # That of plain text: nothing is written with it.
         found["OutputFormat"] = _TEXT_OUTPUT
     return found
 
@@ -223,7 +222,7 @@ def descriptor_of(table: Mapping[str, Any], shown: Shown, location: str) -> dict
 def table_descriptor(
     reading: Reading, columns: Sequence[Mapping[str, str]], location: str
 ) -> dict[str, Any]:
-    """The ``StorageDescriptor`` of a table, whose own location no query reads.
+    """Return the ``StorageDescriptor`` of a table, whose own location no query reads.
 
     Args:
         reading: how its objects are read.

@@ -1,4 +1,4 @@
-"""The columns of a table, found in a sample of its records, in types of Hive. Pure."""
+"""Infers a table's columns, as Hive types, from a sample of its records. Pure."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from compactor.settings.settings import Settings
 Column = Mapping[str, str]
 _BIGINT, _DOUBLE, _BOOLEAN, _STRING = "bigint", "double", "boolean", "string"
 _LARGEST = 1 << 63
-# Glue's longest type is 131,072 characters; what is nested deeper than this is text.
+# Glue limits a type to 131,072 characters; anything nested deeper than this becomes a string.
 _DEEPEST = 8
 _PLAIN = re.compile(r"[a-z0-9_]+")
 _DELIMITERS = (",", ";", "\t", "|")
 
 
 class _Kind:
-    """What was seen of one value: its type, or the types of what is in it."""
+    """The types seen for one value, and those of its members or items."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
@@ -53,7 +53,7 @@ class _Kind:
 
     @property
     def text(self) -> str:
-        """In Hive's words; a string for what is of several types, or never had a value."""
+        """The Hive type; string if several types, or only nulls, were seen."""
         if self.names == {"struct"} and self._has_names:
             members = (f"{name}:{kind.text}" for name, kind in sorted(self.members.items()))
             return f"struct<{','.join(members)}>"
@@ -78,7 +78,7 @@ def _scalar(value: object) -> str:
 
 
 def no_columns(why: str) -> InvalidInput:
-    """The error for a table that cannot be made by what its objects hold."""
+    """Return the error for a table whose columns cannot be inferred."""
     message = (
         f"reader_table: its columns are not known, {why}; make it in the catalog with its columns"
     )
@@ -86,10 +86,10 @@ def no_columns(why: str) -> InvalidInput:
 
 
 def of_records(records: Iterable[object]) -> tuple[Column, ...]:
-    """The columns of records of JSON, in the order in which they were met first.
+    """Return the columns of JSON records, in order of first appearance.
 
     Raises:
-        InvalidInput: there is no object among them.
+        InvalidInput: none of the records is an object with members.
     """
     found = _Kind()
     for record in records:
@@ -101,7 +101,7 @@ def of_records(records: Iterable[object]) -> tuple[Column, ...]:
 
 
 def _named(columns: Sequence[Column], reading: Reading) -> tuple[tuple[Column, ...], Reading]:
-    """Columns with names that engines take, and the SerDe's mapping of them."""
+    """Return columns with names that engines accept, and a SerDe that maps them."""
     named: list[Column] = []
     parameters = dict(reading.parameters)
     for column, one in zip(columns, _strings(each["name"] for each in columns), strict=True):
@@ -114,15 +114,15 @@ def _named(columns: Sequence[Column], reading: Reading) -> tuple[tuple[Column, .
 def found_in(
     found: Detected, samples: Sequence[bytes], settings: Settings
 ) -> tuple[tuple[Column, ...], Reading]:
-    """Columns, and how engines read them, by the beginnings of a few objects.
+    """Infer the columns, and how engines read them, from the first bytes of a few objects.
 
     Args:
-        found: what the objects are; not Parquet, whose columns are in its footers.
-        samples: plain bytes; the last line of each may be cut.
+        found: the detected format; not Parquet, whose columns are in its footers.
+        samples: decompressed bytes; the last line of each may be incomplete.
         settings: of the runs.
 
     Raises:
-        InvalidInput: nothing was found, or no engine reads such objects as rows.
+        InvalidInput: no columns were found, or no engine reads such objects as rows.
     """
     format = found.format
     lines = [line for one in samples for line in _whole_lines(one)]
@@ -160,7 +160,7 @@ def _json(line: str) -> object | None:
 
 
 def _documents(samples: Sequence[bytes]) -> list[object]:
-    """The records of CloudTrail documents, as far as a sample has whole ones."""
+    """Return the complete records of CloudTrail documents in the samples."""
     decoder, found = json.JSONDecoder(), []
     for sample in samples:
         text = sample.decode("utf-8", "replace")
@@ -208,7 +208,7 @@ def _delimiter_of(line: str) -> str:
 
 
 def _strings(names: Iterable[str]) -> tuple[Column, ...]:
-    """Columns of text: engines make null of what is not of a narrower type, and say nothing."""
+    """Return string columns: with narrower types, engines silently turn misfits into null."""
     found: dict[str, Any] = {}
     for number, name in enumerate(names, 1):
         plain = re.sub(r"[^a-z0-9_]+", "_", name.strip().lower()).strip("_")

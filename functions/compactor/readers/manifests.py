@@ -1,10 +1,10 @@
-r"""Symlink manifests: a text object that names the objects of a partition, one URI a line.
+r"""Symlink manifests: text objects that name the objects of a partition, one URI per line.
 
 Hive's ``SymlinkTextInputFormat`` reads every object below a partition's location as such a list.
-What was tried on Trino: two lists in one prefix, or a line twice, give rows twice and no error; a
-blank line, an object that is not there, and a name that ends in ``/`` end the query; names of lists
-that begin with ``_`` or a dot are passed over; an empty list gives no rows. So each list has a
-prefix of its own, is written once and never over, and what cannot be said in it is refused.
+Tests on Trino showed: two lists in one prefix, or a repeated line, return rows twice without an
+error; a blank line, a missing object, or a name that ends in ``/`` fails the query; lists whose
+names begin with ``_`` or a dot are ignored; an empty list returns no rows. So each list has its own
+prefix and is never overwritten, and names that a list cannot represent are rejected.
 """
 
 from __future__ import annotations
@@ -20,42 +20,42 @@ from compactor.settings.settings import Settings
 
 MANIFEST_NAME = "manifest"
 _SWITCH = re.compile(r"[0-9a-f]{32}")
-# A line ends at any of the first ones for one reader or another, and is cut of blanks.
+# Some reader ends a line at each of these characters, and strips trailing blanks.
 _UNSAYABLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]|\s\Z|/\Z")
 
 
 def manifest_prefix(settings: Settings, partition: Partition, switch: str) -> tuple[str, str]:
-    """Bucket and prefix of one list, which no other list shares.
+    """Return bucket and prefix of one list, which no other list shares.
 
     Args:
-        settings: say where lists lie.
-        partition: whose it is.
-        switch: random id of the change of the catalog that it is made for.
+        settings: say where lists are stored.
+        partition: of the list.
+        switch: random id of the catalog change that the list is created for.
     """
     bucket, prefix = manifests_below(settings, partition)
     return bucket, f"{prefix}{switch}/"
 
 
 def manifests_below(settings: Settings, partition: Partition) -> tuple[str, str]:
-    """Bucket and prefix of all lists of a partition, each below the id of its switch."""
+    """Return bucket and prefix of all lists of a partition; below it are the switch ids."""
     place = manifests_of(settings.destination)
-    # After a letter: the id of a partition may begin with what engines hide.
+    # "p-" first, because a partition's id may begin with a character that engines hide.
     return place.bucket, f"{place.prefix}p-{partition.id}/"
 
 
 def is_switch(text: str) -> bool:
-    """True for what can be the id of a change of the catalog."""
+    """Return True for a text that has the form of a switch id."""
     return _SWITCH.fullmatch(text) is not None
 
 
 def encode_manifest(names: Iterable[tuple[str, str]]) -> bytes:
-    """The list, sorted.
+    """Return the list's content, sorted.
 
     Args:
         names: bucket and key of each object.
 
     Raises:
-        InvalidInput: a name cannot be said in a line, or stands there twice.
+        InvalidInput: a name cannot be represented in a line, or is given twice.
     """
     lines: list[str] = []
     for bucket, key in names:
@@ -69,11 +69,11 @@ def encode_manifest(names: Iterable[tuple[str, str]]) -> bytes:
 
 
 def decode_manifest(body: bytes, where: str) -> frozenset[tuple[str, str]]:
-    """The names in a list.
+    """Return the names in a list.
 
     Args:
-        body: of the list.
-        where: it lies, for a person.
+        body: content of the list.
+        where: its URI, for messages.
 
     Raises:
         IntegrityError: this program did not write it.

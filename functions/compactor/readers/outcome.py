@@ -1,4 +1,4 @@
-"""What became of partitions of the readers' table, one by one and summed up. Pure."""
+"""The results of a refresh, for each partition of the readers' table and in total. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _MOST_LINES = 5
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one partition.
+    """The result for one partition.
 
     Attributes:
-        shows: what it shows now; empty where it shows nothing, or that is unknown.
-        switched: this refresh has made it so.
+        shows: what it shows now; empty if it shows nothing, or that is unknown.
+        switched: this refresh changed what it shows.
         objects: in the list that it shows.
         invisible: objects whose records no query saw before this refresh.
         unread: objects in an archive tier, which no engine reads.
-        fault: why it is not what it is to be, in one line; empty otherwise.
-        is_refused: no later refresh shows it either while settings and table are what they are.
+        fault: why it does not show what it should, in one line; else empty.
+        is_refused: later refreshes fail too, until the settings or the table change.
     """
 
     path: str
@@ -34,14 +34,14 @@ class Outcome:
 
 
 class Outcomes(msgspec.Struct):
-    """What became of many.
+    """The results for many partitions.
 
     Attributes:
-        raw, compacted, listed: how many partitions show their sources, their outputs, or a list.
-        switched: of these, how many were made so.
-        objects, invisible, unread: summed up.
-        faults: partitions that are not what they are to be.
-        lines: of the first of them, why.
+        raw, compacted, listed: number of partitions that show sources, outputs, or a list.
+        switched: number of these that this refresh changed.
+        objects, invisible, unread: totals.
+        faults: number of partitions that do not show what they should.
+        lines: the reasons for the first of these.
     """
 
     raw: int = 0
@@ -55,7 +55,7 @@ class Outcomes(msgspec.Struct):
     lines: list[str] = msgspec.field(default_factory=list)
 
     def add(self, one: Outcome) -> None:
-        """One partition more."""
+        """Add the result for one partition."""
         if one.fault:
             self.faults += 1
             line = f"{one.path or '(root)'}: {one.fault}"
@@ -70,7 +70,7 @@ class Outcomes(msgspec.Struct):
 
     @property
     def line(self) -> str:
-        """Everything but the faults, for a person."""
+        """A summary in one line, without the faults."""
         shown = f"{self.raw:,} show sources, {self.compacted:,} outputs, {self.listed:,} a list"
         unread = f"; {self.unread:,} archived objects are not read" if self.unread else ""
         return (
@@ -80,7 +80,7 @@ class Outcomes(msgspec.Struct):
 
     @property
     def warnings(self) -> list[str]:
-        """The text about the faults."""
+        """A warning for each fault."""
         more = self.faults - len(self.lines)
         rest = [f"and {more:,} more partitions are not shown as they are"] if more > 0 else []
         return [f"not shown to readers as it is: {line}" for line in self.lines] + rest

@@ -1,4 +1,4 @@
-"""The columns of a table of Parquet, by the footers of a few of its objects."""
+"""The columns of a Parquet table, from the footers of a few of its objects."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from compactor.readers.inferred_columns import Column, no_columns
 
 
 def columns_of(objects: Sequence[SourceObject], store: ObjectStore) -> tuple[Column, ...]:
-    """All columns that any of some objects has, in the order in which they were met.
+    """Return the columns of all given objects, in order of first appearance.
 
     Args:
-        objects: of Parquet; one that cannot be read is passed over.
+        objects: Parquet objects; unreadable ones are skipped.
         store: where they are. One or two ranges of each are read.
 
     Raises:
-        InvalidInput: none of them can be read, a column is of a type that Hive has not, or of two
-            types.
+        InvalidInput: none can be read, a column has a type that Hive does not support, or has
+            two types.
     """
     found: dict[str, str] = {}
     for one in objects:

@@ -1,8 +1,8 @@
-"""The partition columns of a table: what they are called, and what a partition has in them.
+"""The partition columns of a table: their names, and their values for a partition.
 
 A partition's path has one segment for each wildcard segment of the source's URI and for each
-segment of the date format, or ``depth`` segments. Each is a column, unless it is the same in all.
-Pure.
+segment of the date format, or ``depth`` segments. Each segment is a column, unless it is the same
+in all paths. Pure.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from compactor.errors import InvalidInput
 from compactor.settings.settings import Settings
 
 _FIELD = "reader_partitions"
-# A column as Hive writes it into a path: a name, and what follows the first "=". Columns called
-# level1 and so on hold whole segments, whatever these are.
+# A partition column in Hive's form: a name, and everything after the first "=". Columns named
+# level1 and so on always hold whole segments.
 _NAMED = re.compile(r"(?!level[0-9]+=)([A-Za-z0-9_][A-Za-z0-9_.-]*)=(.*)", re.DOTALL)
 _NAMED_IN_FORMAT = re.compile(r"([A-Za-z0-9_]+)=%")
 _DIRECTIVE = re.compile(r"%([YmdjH])")
 _DIGITS = {"Y": 4, "m": 2, "d": 2, "j": 3, "H": 2}
-# What a segment of a date format is called by the finest of its directives.
+# The name of a date segment's column, by the finest directive in the segment.
 _FINEST = (("H", "hour"), ("j", "day_of_year"), ("d", "day"), ("m", "month"), ("Y", "year"))
 _MONTHS = 12
 
 
 class NoColumn(InvalidInput):
-    """A table has other partition columns than the path of a partition needs."""
+    """The table's partition columns differ from those that a partition's path requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class _Level:
     """One segment of every path.
 
     Attributes:
-        pattern: with ``*`` for what differs; empty where nothing but its depth is known.
-        dates: the date format of this segment; empty where it has none.
+        pattern: with ``*`` for the part that varies; empty if only its depth is known.
+        dates: the date format of this segment; empty if it has none.
     """
 
     pattern: str = ""
@@ -47,12 +47,12 @@ class _Level:
 
     @property
     def varies(self) -> bool:
-        """False for a segment that all paths have in common."""
+        """False for a segment that is the same in all paths."""
         return bool(self.dates) or not self.pattern or "*" in self.pattern
 
     @property
     def is_open(self) -> bool:
-        """True where each path may have any name before a ``=``, or none."""
+        """True if a path may have any name before a ``=`` here, or none."""
         return self.varies and not self.dates and not _NAMED.fullmatch(self.pattern)
 
 
@@ -72,11 +72,11 @@ class PartitionColumns:
         self._levels = levels
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What the columns are called, by any partition's path.
+        """Return the column names that any partition's path leads to.
 
         Raises:
-            InvalidInput: ``reader_partitions`` has another number of names, or two of them are
-                one for Athena, which knows no capitals.
+            InvalidInput: ``reader_partitions`` has another number of names, or two names are equal
+                in Athena, which ignores case.
         """
         found = [
             _name_of(level, segment, number)
@@ -91,18 +91,19 @@ class PartitionColumns:
         return names
 
     def values(self, path: str, keys: Sequence[str] = ()) -> tuple[str, ...]:
-        """What a partition has in these columns.
+        """Return a partition's values for these columns.
 
-        A segment ``name=value`` of a level that may hold anything is its value only in a column
-        of that name; elsewhere the whole segment is, so that no two paths have the same values.
+        For a segment ``name=value`` of a level that may hold anything, the value is used only if
+        the column has that name. Otherwise the whole segment is the value, so that no two paths
+        have the same values.
 
         Args:
             path: of the partition.
-            keys: what the columns of its table are called; by default as :meth:`names` has them.
+            keys: column names of its table; by default as :meth:`names` returns them.
 
         Raises:
-            InvalidInput: the path has not the segments that paths of this source have.
-            NoColumn: its table has no column for one of them.
+            InvalidInput: the path does not have the number of segments that this source's have.
+            NoColumn: the table has no column for a segment.
         """
         names = self._fitting(path, keys) if keys else self.names(path)
         varying = [(level, segment) for level, segment in self._pairs(path) if level.varies]
@@ -112,10 +113,10 @@ class PartitionColumns:
         )
 
     def candidates(self, path: str) -> list[tuple[str, ...]]:
-        """What a partition may have in the columns of a table whose names were not asked for.
+        """Return all values that a partition may have in a table whose columns are not known.
 
         Raises:
-            InvalidInput: the path has not the segments that paths of this source have.
+            InvalidInput: the path does not have the number of segments that this source's have.
         """
         if self._given:
             return [self.values(path)]
@@ -128,10 +129,10 @@ class PartitionColumns:
         return [self.values(path, keys) for keys in product(*choices)]
 
     def _fitting(self, path: str, keys: Sequence[str]) -> tuple[str, ...]:
-        """Columns of a table, where they are columns for this path.
+        """Return a table's column names, if they suit this path.
 
         Raises:
-            NoColumn: they are not.
+            NoColumn: they do not.
         """
         names = self.names(path)
         varying = [(n, level) for n, (level, _) in enumerate(self._pairs(path), 1) if level.varies]
@@ -149,10 +150,10 @@ class PartitionColumns:
         return tuple(keys)
 
     def ends(self, path: str) -> float | None:
-        """When the time that a path names is over, UNIX seconds; None where it names none.
+        """Return when the period that a path names ends, UNIX seconds; None if it names none.
 
         Raises:
-            InvalidInput: the path has not the segments that paths of this source have.
+            InvalidInput: the path does not have the number of segments that this source's have.
         """
         dates = [segment for level, segment in self._pairs(path) if level.dates]
         return end_of(self._dates, "/".join(dates)) if dates else None
@@ -166,10 +167,10 @@ class PartitionColumns:
 
 
 def end_of(date_format: str, text: str) -> float | None:
-    """The first instant after the time that a date format gives a text for; UNIX seconds.
+    """Return the end (exclusive) of the period that a date format and text name, UNIX seconds.
 
     Returns:
-        None for a text that no time gives.
+        None for a text that no time formats to.
     """
     pattern, seen = "", ""
     for literal, letter in _pieces(date_format):
@@ -191,7 +192,7 @@ def end_of(date_format: str, text: str) -> float | None:
 
 
 def _pieces(date_format: str) -> Sequence[tuple[str, str]]:
-    """What stands before each directive, and its letter; last what follows all of them."""
+    """Return (literal before it, letter) for each directive, then (rest of the format, "")."""
     found, start = [], 0
     for match in _DIRECTIVE.finditer(date_format):
         found.append((date_format[start : match.start()], match[1]))
@@ -239,5 +240,5 @@ def _value_of(level: _Level, segment: str, name: str) -> str:
 
 
 def keys_of(table: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of a table's partition columns."""
+    """Return the names of a table's partition columns."""
     return tuple(one["Name"] for one in table.get("PartitionKeys") or [])

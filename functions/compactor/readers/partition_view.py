@@ -1,7 +1,8 @@
-"""One look at a partition: what can be read in it, by its log and two listings; reads only.
+"""What can be read in a partition, from its log and two listings. Read-only.
 
-The log is read first, then the sources are listed, then the outputs. So what is committed meanwhile
-is loose, or an output that the log as it was read does not name: either way it is in one place.
+The log is read first, then the sources are listed, then the outputs. Sources committed meanwhile
+are therefore still loose, and their output is one that the log as read does not name: each record
+is counted in one place only.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from compactor.settings.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """What the log says of what was listed.
+    """What the log says about the listed objects.
 
     Attributes:
-        held: identities of the sources whose content a readable output has.
-        outputs: those that can be read.
+        held: identities of the sources whose content is in a readable output.
+        outputs: the outputs that can be read.
     """
 
     held: Container[bytes]
@@ -34,13 +35,13 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class _There:
-    """What is there of a partition.
+    """The log and listings of a partition.
 
     Attributes:
-        state: as its log was read, before anything was listed.
-        sources: all that were listed.
-        outputs: that were listed and may have rows.
-        found: what the log says of both.
+        state: the log, read before anything was listed.
+        sources: all listed sources.
+        outputs: listed outputs that may have rows.
+        found: what the log says about both.
     """
 
     state: LogState
@@ -61,17 +62,17 @@ def look(
     store: ObjectStore,
     now: float,
 ) -> Held:
-    """What can be read in a partition.
+    """Return what can be read in a partition.
 
     Args:
         settings: of its runs.
-        partition: which.
+        partition: the partition.
         store: where it is.
         now: UNIX seconds.
 
     Raises:
-        IntegrityError: the log is not whole.
-        InvalidInput: something may not be read.
+        IntegrityError: the log is incomplete.
+        InvalidInput: reading something is not permitted.
         TransientStoreError: the store did not answer.
     """
     there = _there(settings, partition, store)
@@ -121,21 +122,21 @@ def _seen(
 def _found(log: CommitLog, state: LogState, there: Collection[SourceObject]) -> _Log:
     digests = {output_digest(one.bucket, one.key): one for one in there}
     if state.outputs <= digests.keys():
-        # All that was ever named is there, and what is void is never published.
+        # Every output ever named exists; void ones are never published.
         outputs = tuple(digests[one] for one in state.outputs)
         return _Log(state.committed, _sorted(outputs))
     return _by_entries(log, state, digests)
 
 
 def _by_entries(log: CommitLog, state: LogState, there: dict[bytes, SourceObject]) -> _Log:
-    """Every entry is read: some outputs are not there."""
+    """Determine what is held by reading every entry, because some outputs do not exist."""
     held: set[bytes] = set()
     again: list[tuple[int, set[bytes]]] = []
     outputs: list[SourceObject] = []
     readable: set[int] = set()
     for commit in log.every_commit(state.last):
         if commit.sequence > state.last:
-            # Written since the log was read: its sources are loose here.
+            # Committed after the log was read: its sources count as loose.
             continue
         one = _output_of(commit, there)
         if commit.output is not None and one is None:

@@ -1,4 +1,4 @@
-"""What is asked of the catalog that has the readers' table."""
+"""The port to the catalog that has the readers' table."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-#: What a partition of a table has in the partition columns.
+#: A partition's values for the table's partition columns.
 Values = tuple[str, ...]
 _T = TypeVar("_T")
 
 
 def in_batches(every: Sequence[_T], most: int) -> Iterator[Sequence[_T]]:
-    """Batches of the size that a request of a catalog takes."""
+    """Split a sequence into batches that fit into one catalog request."""
     return (every[start : start + most] for start in range(0, len(every), most))
 
 
@@ -22,10 +22,10 @@ class CatalogEntry:
 
     Attributes:
         values: of its partition columns.
-        location: where its objects, or a list of them, lie.
-        input_format: the class that reads it.
+        location: of its objects, or of a list of them.
+        input_format: class that reads it.
         parameters: of the partition.
-        document: ``StorageDescriptor``, of which what is not ours is kept.
+        document: its ``StorageDescriptor``; fields that are not ours are kept.
     """
 
     values: Values
@@ -37,10 +37,10 @@ class CatalogEntry:
 
 @dataclass(frozen=True, slots=True)
 class CatalogChange:
-    """What a partition is to be.
+    """What a partition should become.
 
     Attributes:
-        new: the catalog does not know it yet.
+        new: the catalog does not have the partition yet.
     """
 
     values: Values
@@ -50,28 +50,28 @@ class CatalogChange:
 
 
 class ReaderCatalog(Protocol):
-    """The table that query engines read, in its catalog. Documents are those of Glue's API.
+    """The table that query engines read, in its catalog. Documents have the form of Glue's API.
 
-    Every method may raise TransientStoreError, and InvalidInput for what may not be asked.
+    Every method may raise TransientStoreError, and InvalidInput if access is not permitted.
     """
 
     def table(self) -> Mapping[str, Any] | None:
-        """The table (``Table``); None where there is none."""
+        """Return the table (``Table``); None if there is none."""
         ...
 
     def create_table(self, document: Mapping[str, Any]) -> None:
-        """Make the table (``TableInput``). Raises AlreadyExists."""
+        """Create the table (``TableInput``). Raises AlreadyExists."""
         ...
 
     def entries(self, wanted: Sequence[Values]) -> Mapping[Values, CatalogEntry]:
-        """The entries of these partitions that the catalog has."""
+        """Return those of these partitions that the catalog has."""
         ...
 
     def change(self, changes: Sequence[CatalogChange]) -> Mapping[Values, str]:
         """Add or switch partitions.
 
         Returns:
-            Why a partition is not what it was to be, in one line, by its values; empty where all
-            are.
+            For each partition that was not changed, the reason in one line, by its values; empty
+            if all were.
         """
         ...

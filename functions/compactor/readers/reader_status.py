@@ -1,4 +1,4 @@
-"""What readers see of a partition now, beside what they would after a refresh; reads only."""
+"""What readers see of a partition now, and would see after a refresh. Read-only."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from compactor.settings.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """One partition.
+    """What one partition shows.
 
     Attributes:
-        shows: ``raw``, ``compacted`` or ``listed``; ``unknown`` for what no refresh left, empty
-            where the catalog does not know it.
-        wanted: what a refresh would make of it; empty for nothing.
+        shows: ``raw``, ``compacted`` or ``listed``; ``unknown`` if no refresh left it so, empty if
+            the catalog does not have the partition.
+        wanted: what a refresh would change it to; empty if nothing.
         objects: in the list that it shows.
         invisible: sources whose records no query sees before a refresh.
-        seconds: that it has shown this at least; None where that is not known.
+        seconds: how long it has shown this at least; None if not known.
     """
 
     path: str
@@ -42,12 +42,12 @@ def showing(
     store: ObjectStore,
     clock: Clock,
 ) -> Showing:
-    """What a partition shows.
+    """Return what a partition shows.
 
     Raises:
-        IntegrityError: its log is not whole, or its list is gone.
-        InvalidInput: the catalog may not be asked.
-        TransientStoreError: it did not answer.
+        IntegrityError: its log is incomplete, or its list is gone.
+        InvalidInput: querying the catalog is not permitted.
+        TransientStoreError: the catalog did not answer.
     """
     now = clock.now()
     asked = ask(catalog, settings, partition, store, clock, notes=False)

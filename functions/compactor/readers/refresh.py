@@ -1,12 +1,12 @@
-"""Refresh: let the catalog show each record of a partition once, as it is now.
+"""Refresh: update the catalog so that a partition shows each of its current records once.
 
-ask the catalog -> look at log, sources and outputs -> decide -> store the list, under a new prefix
--> ask the catalog again -> switch the partitions -> write down that they were seen so
+query the catalog -> look at log, sources and outputs -> decide -> store the list in a new prefix
+-> query the catalog again -> switch the partitions -> record what was seen
 
-The switch is one request for each partition, and nothing that readers read is ever written over.
-The catalog has no condition for it. So it is sent only while the partition is as it was before the
-look, and only within :data:`LIMIT_SECONDS` of that: far less than the grace that clean-up gives
-queries that still read what was shown before.
+Each partition is switched with one request, and nothing that readers read is ever overwritten. The
+catalog has no conditional updates. So the switch is sent only if the partition is still as it was
+before the look, and only within :data:`LIMIT_SECONDS` of it: far less than the grace period that
+clean-up gives queries that still read what was shown before.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from compactor.readers.switch_records import SwitchRecord, claim_marker, leave_s
 from compactor.readers.table_creation import require_table
 from compactor.settings.settings import CleanUpMode, Settings
 
-#: From the look at a partition to its switch, seconds.
+#: Maximum time from the look at a partition to its switch, seconds.
 LIMIT_SECONDS = 300.0
 _DAY_SECONDS = 86_400
-# As many as one request switches.
+# The number of partitions that one request switches.
 _BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Refreshing:
-    """What a refresh is given.
+    """The context of a refresh.
 
     Attributes:
         settings: of the runs; they name a table.
-        catalog: of that.
+        catalog: of that table.
     """
 
     settings: Settings
@@ -55,7 +55,7 @@ class Refreshing:
 
 @dataclass(slots=True)
 class _Work:
-    """One partition on its way."""
+    """A partition being refreshed."""
 
     outcome: Outcome
     partition: Partition
@@ -71,10 +71,10 @@ class _Work:
 def refresh(paths: Sequence[str], work: Refreshing) -> list[Outcome]:
     """Refresh some partitions of the table.
 
-    What fails of one keeps no other from being refreshed; its outcome says why.
+    A failure of one partition does not affect the others; its outcome says why.
 
     Raises:
-        InvalidInput: the table is not fit to be switched, or another one reads the destination.
+        InvalidInput: the table cannot be switched, or another one reads the destination.
         TransientStoreError: the catalog did not answer.
     """
     claim_marker(work.settings, work.store)
@@ -110,7 +110,7 @@ def _named(outcomes: Sequence[Outcome], work: Refreshing) -> Iterator[_Work]:
 
 
 def _prepare(one: _Work, work: Refreshing) -> None:
-    """Look, decide, and store the list where there is to be one."""
+    """Look at a partition, decide what it should show, and store its list if it needs one."""
     settings, now = work.settings, work.clock.now()
     one.began = now
     one.held = held = look(settings, one.partition, work.store, now)
@@ -131,26 +131,27 @@ def _prepare(one: _Work, work: Refreshing) -> None:
 
 
 def _note(one: _Work, switch: str, location: str, work: Refreshing) -> None:
-    """Write down that the catalog was seen to show this."""
+    """Record that the catalog was seen to show this location."""
     now = work.clock.now()
     record = SwitchRecord(path=one.outcome.path, switch=switch, location=location, at=now)
     leave_switch(work.settings.state, one.partition, record, work.store)
 
 
 def is_fresh(settings: Settings, path: str, held: Held, now: float) -> bool:
-    """True while a partition may still show its sources, of which outputs hold some.
+    """Return True while a partition may still show its sources, although outputs hold some.
 
-    Its time is not over, and no output is so old that clean-up may have begun with it.
+    The period that its path names is not over, and no output is so old that clean-up may have
+    started on its sources.
 
     Args:
         settings: of the runs.
         path: of the partition.
-        held: what was seen of it.
+        held: what was found in it.
         now: UNIX seconds.
     """
     ends = PartitionColumns(settings).ends(path)
     kept = settings.retention_days * _DAY_SECONDS
-    # S3 gives a multipart object the time at which its upload began, which is before its commit.
+    # S3 dates a multipart object by the start of its upload, which is before its commit.
     oldest = min((one.last_modified for one in held.outputs), default=now)
     return ends is not None and now < ends and (now - oldest < kept or not _deletes(settings))
 
@@ -160,14 +161,14 @@ def _deletes(settings: Settings) -> bool:
 
 
 def _current(shows: Shows | None) -> Shown | None:
-    """What is shown. Whatever another writer made of it, sources alone are shown no more."""
+    """Return what is shown. Another writer's state counts as a list, so it never becomes raw."""
     if shows is None:
         return None
     return shows.shown or Shown.LISTED
 
 
 def _before(shows: Shows | None, one: _Work, work: Refreshing) -> Collection[tuple[str, str]]:
-    """The list that is shown; empty where there is none, or it is gone or damaged."""
+    """Return the list that is shown; empty if there is none, or it is gone or damaged."""
     if shows is None or shows.shown is not Shown.LISTED:
         return ()
     try:
@@ -177,10 +178,9 @@ def _before(shows: Shows | None, one: _Work, work: Refreshing) -> Collection[tup
 
 
 def _invisible(held: Held, shows: Shows | None, before: Collection[tuple[str, str]]) -> int:
-    """Objects of which no query saw a record so far.
+    """Return the number of objects whose records no query has seen so far.
 
-    Of an output that is new to a list, the sources are in it while they are not deleted: it is
-    not counted.
+    New outputs are not counted: their sources are in the previous list until deleted.
     """
     if shows is None or shows.shown is Shown.RAW:
         return 0
@@ -194,13 +194,13 @@ def _differs(shows: Shows, before: Collection[tuple[str, str]], decision: Decisi
 
 
 def _order(one: _Work, decision: Decision, work: Refreshing) -> None:
-    """Store what the switch is to show, and what the catalog is to show."""
+    """Store the list, if any, and set the change to make in the catalog."""
     settings, partition = work.settings, one.partition
     table = require_table(settings, partition, one.held, work.catalog, work.store)
     values = PartitionColumns(settings).values(partition.path, keys_of(table))
     if values != one.values:
-        # Its level is a column of another name there: of another partition, or of no partition, was
-        # asked.
+        # The table names this level's column differently, so another partition, or none, was
+        # queried before.
         one.values, one.entry = values, work.catalog.entries([values]).get(values)
         return _prepare(one, work)
     one.switch = uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""What a partition shows as the catalog has it: by its location, whatever else it says."""
+"""What a partition in the catalog shows, determined by its location."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compactor.readers.reader_catalog import CatalogEntry
 from compactor.readers.states import Shown
 from compactor.settings.settings import Settings
 
-#: Parameters of a partition that say which switch left it as it is, and what it shows.
+#: Partition parameters: the id of the last switch, and what it made the partition show.
 SWITCH, SHOWN = "compactor.switch", "compactor.shows"
 
 
@@ -29,8 +29,8 @@ class Shows:
     """What a partition shows.
 
     Attributes:
-        shown: None for something that no switch of ours left.
-        switch: id of the switch that left it; empty where the entry names none.
+        shown: None if none of our switches left it so.
+        switch: id of the switch that did; empty if the entry names none.
         location: as the catalog has it.
     """
 
@@ -40,7 +40,7 @@ class Shows:
 
 
 def shows_of(entry: CatalogEntry, settings: Settings, partition: Partition) -> Shows:
-    """What the catalog's entry makes engines read."""
+    """Return what engines read for a catalog entry."""
     switch = entry.parameters.get(SWITCH, "")
     switch = switch if is_switch(switch) else ""
     symlink = entry.input_format == SYMLINK_INPUT
@@ -52,7 +52,7 @@ def shows_of(entry: CatalogEntry, settings: Settings, partition: Partition) -> S
 
 
 def location_of(shown: Shown, settings: Settings, partition: Partition, switch: str) -> str:
-    """Where a partition's objects, or the list of them, lie; ends in ``/``."""
+    """Return the location of a partition's objects, or of their list; ends in ``/``."""
     if shown is Shown.RAW:
         bucket, prefix = partition.bucket, partition.prefix
     elif shown is Shown.COMPACTED:
@@ -65,10 +65,10 @@ def location_of(shown: Shown, settings: Settings, partition: Partition, switch: 
 def names_in(
     shows: Shows, settings: Settings, partition: Partition, store: ObjectStore
 ) -> Collection[tuple[str, str]]:
-    """Bucket and key of the objects in the list that a partition shows.
+    """Return bucket and key of the objects in the list that a partition shows.
 
     Raises:
-        IntegrityError: it is gone, or damaged.
+        IntegrityError: the list is gone or damaged.
     """
     bucket, prefix = manifest_prefix(settings, partition, shows.switch)
     where = f"s3://{bucket}/{prefix}{MANIFEST_NAME}"
@@ -80,6 +80,6 @@ def names_in(
 
 
 def _plain(location: str) -> str:
-    """A location as this program writes it: engines and people write ``s3a`` and no last slash."""
+    """Normalise a location: others write ``s3a``, or leave out the trailing slash."""
     scheme, _, rest = location.partition("://")
     return f"{'s3' if scheme in ('s3a', 's3n') else scheme}://{rest.removesuffix('/')}/"

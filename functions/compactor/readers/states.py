@@ -1,16 +1,16 @@
 """What a partition of the readers' table shows: sources, outputs, or a list of both. Pure.
 
-A record stands in a source, and once that is compacted in an output as well. A partition shows it
-once when it shows, of all that can be read there,
+A record is in a source and, once that is compacted, in an output as well. A partition shows each
+record once if it shows one of these, of everything that can be read there:
 
-- ``raw``: what lies below the source's prefix, and no output. Always fresh. Only while no
-  source that an output holds is gone;
-- ``compacted``: what lies below the destination's prefix, and no source. Only while every source is
-  held by an output that can be read;
-- ``listed``: the outputs that can be read, and the sources that none of them holds, by name.
+- ``raw``: everything below the source's prefix, and no output. Always up to date. Only possible
+  while no source that an output holds is gone;
+- ``compacted``: everything below the destination's prefix, and no source. Only possible while every
+  source is held by a readable output;
+- ``listed``: the readable outputs, and the sources that none of them holds, by name.
 
-Once a partition shows outputs it never shows ``raw`` again: clean-up may have begun to delete, and
-looks at the catalog for that alone.
+Once a partition shows outputs, it never shows ``raw`` again: clean-up may have started to delete,
+and relies on the catalog alone to know.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from enum import StrEnum
 
 from compactor.model import ARCHIVED_CLASSES, SourceObject
 
-# As Hive, Trino and Spark hide files: by a segment below the table's location.
+# Hive, Trino and Spark hide files if any segment below the table's location begins like this.
 _HIDDEN = re.compile(r"(?:^|/)[_.]")
 
 
@@ -35,14 +35,14 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What one look at a partition found, of all that a query engine can read there.
+    """What one look at a partition found, of everything that a query engine can read there.
 
     Attributes:
-        loose: sources that no readable output holds, in the order of keys.
-        outputs: those that can be read, and that the log names, in the order of keys.
-        standing: every source that an output holds is where it was, with its content.
-        others: below the prefix of the outputs engines would read more than these.
-        unread: objects that no engine reads for now, because they lie in an archive tier.
+        loose: sources that no readable output holds, sorted by key.
+        outputs: readable outputs that the log names, sorted by key.
+        standing: every source that an output holds still exists with the same content.
+        others: the outputs' prefix has further objects that engines would read.
+        unread: number of objects in an archive tier, which no engine reads for now.
     """
 
     loose: tuple[SourceObject, ...] = ()
@@ -54,7 +54,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a partition is to show; ``names`` are of a list, as (bucket, key)."""
+    """What a partition should show; ``names`` is the content of a list, as (bucket, key)."""
 
     shown: Shown
     names: tuple[tuple[str, str], ...] = ()
@@ -63,17 +63,17 @@ class Decision:
 def decide(
     held: Held, current: Shown | None, *, fresh: bool, exact: bool = True
 ) -> Decision | None:
-    """What a partition is to show.
+    """Return what a partition should show.
 
     Args:
-        held: what was seen of it.
-        current: what it shows now; None where the catalog does not know it.
-        fresh: its time is not over, and clean-up has not had anything to delete in it: it may
+        held: what was found in it.
+        current: what it shows now; None if the catalog does not have it.
+        fresh: its period is not over, and clean-up has had nothing to delete in it, so it may
             still show all sources.
-        exact: show every record; otherwise outputs alone.
+        exact: show every record; otherwise only outputs.
 
     Returns:
-        None where there is nothing to show, and no catalog shows it.
+        None if there is nothing to show, and the catalog does not have the partition.
     """
     if current is None and not held.outputs and not (exact and held.loose):
         return None
@@ -95,15 +95,15 @@ def _of_outputs(held: Held, loose: tuple[SourceObject, ...]) -> Decision:
 
 
 def is_hidden(key: str, prefix: str) -> bool:
-    """True for what query engines pass over below a prefix: names that begin with _ or a dot."""
+    """Return True for objects that query engines hide: a segment begins with _ or a dot."""
     return _HIDDEN.search(key, len(prefix)) is not None or key.startswith(("_", "."), len(prefix))
 
 
 def has_rows(one: SourceObject, prefix: str) -> bool:
-    """True for an object of which an engine reads anything below a prefix."""
+    """Return True for an object below a prefix that an engine reads rows from."""
     return one.size > 0 and not is_hidden(one.key, prefix)
 
 
 def is_archived(one: SourceObject, now: float) -> bool:
-    """True for an object that cannot be read until it is restored; UNIX seconds."""
+    """Return True for an object that must be restored to be read; ``now`` in UNIX seconds."""
     return one.storage_class in ARCHIVED_CLASSES and one.restored_until <= now

@@ -1,9 +1,9 @@
-"""What is kept of the readers' table below the state: that there is one, and when it was switched.
+"""Records in the state about the readers' table: that it exists, and when it was switched.
 
 The catalog says what it shows, but not since when. So every switch has a random id, which the
-partition's entry in the catalog carries, and the first process that sees it there leaves a record
-of that id. The record's own age, by the store's clock, is how long readers see nothing else at
-least.
+partition's catalog entry carries, and the first process that sees the id there writes a record of
+it. The age of that record, by the store's clock, is the minimum time for which readers have seen
+nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
 RECORD_VERSION = 1
-# Fields that must stay as they are while a table reads the destination, and their names here.
+# Settings that must not change while a table reads the destination, with the marker's fields.
 _ASKED = {
     "reader_table": "table",
     "reader_mode": "mode",
@@ -33,14 +33,14 @@ _ASKED = {
 
 
 class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
-    """The destination is read by a table: clean-up and repair ask its catalog.
+    """Marks a destination that a table reads, so that clean-up and repair query its catalog.
 
     Attributes:
-        table: as ``reader_table`` has it.
-        mode: as ``reader_mode`` has it.
-        source: as ``s3_source_uri`` has it.
-        date_format, depth: as the settings have them, by which paths become partitions.
-        grace_seconds: how long a query may go on that was planned before a switch.
+        table: value of ``reader_table``.
+        mode: value of ``reader_mode``.
+        source: value of ``s3_source_uri``.
+        date_format, depth: settings that divide the source into partitions.
+        grace_seconds: how long a query that was planned before a switch may take.
     """
 
     version: int = RECORD_VERSION
@@ -53,7 +53,7 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, settings: Settings) -> ReadersMarker:
-        """What settings say."""
+        """Return the marker for these settings."""
         return cls(
             table=settings.reader_table or "",
             mode=settings.reader_mode,
@@ -64,7 +64,7 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def divided(self, settings: Settings) -> Settings:
-        """Settings of a command that was not given the table, or how sources are divided."""
+        """Complete the settings of a command that was not given the table or the partitioning."""
         return replace(
             settings,
             reader_table=self.table,
@@ -77,11 +77,11 @@ class ReadersMarker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SwitchRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The catalog was seen to show a partition so.
+    """Records that the catalog was seen to show a location for a partition.
 
     Attributes:
         location: of the partition in the catalog.
-        at: UNIX seconds, by the clock of who wrote it.
+        at: UNIX seconds, by the clock of the writer.
     """
 
     version: int = RECORD_VERSION
@@ -96,23 +96,24 @@ _decode_switch = decoder(SwitchRecord)
 
 
 def read_marker(state: S3Uri, store: ObjectStore) -> ReadersMarker | None:
-    """The marker; None where no table reads the destination.
+    """Return the marker; None if no table reads the destination.
 
     Raises:
         IntegrityError: it is damaged, or of a later version.
     """
     place = layout.readers_marker_key(state)
-    # As good as always there is none, which HEAD answers without an error.
+    # Usually there is no marker; HEAD reports that without an error.
     if store.head(*place) is None:
         return None
     return find_document(store, place, _decode_marker, RECORD_VERSION)
 
 
 def claim_marker(settings: Settings, store: ObjectStore) -> None:
-    """Say that the settings' table reads the destination, before its catalog says anything.
+    """Write the marker, before the catalog shows anything.
 
     Raises:
-        InvalidInput: another table does, or this one shows sources that are divided otherwise.
+        InvalidInput: another table reads the destination, or the same one with sources that are
+            divided differently.
     """
     bucket, key = layout.readers_marker_key(settings.state)
     wanted = ReadersMarker.of(settings)
@@ -131,7 +132,7 @@ def claim_marker(settings: Settings, store: ObjectStore) -> None:
 def leave_switch(
     state: S3Uri, partition: Partition, record: SwitchRecord, store: ObjectStore
 ) -> None:
-    """Say that the catalog was seen to show a partition so; the first record stands."""
+    """Record that the catalog was seen to show a location; the first record is kept."""
     place = layout.switch_key(state, partition, record.switch)
     leave_first(store, place, record, RECORD_VERSION)
 
@@ -139,7 +140,7 @@ def leave_switch(
 def read_switch(
     state: S3Uri, partition: Partition, switch: str, store: ObjectStore
 ) -> SwitchRecord | None:
-    """The record of a switch; None where there is none.
+    """Return the record of a switch; None if there is none.
 
     Raises:
         IntegrityError: it is damaged, or of a later version.

@@ -1,4 +1,4 @@
-"""Make the readers' table, or see that the one in the catalog is fit to be switched."""
+"""Creates the readers' table, or checks that an existing one can be switched."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MADE_BY = "compactor.made_by"
 _PROJECTION = "projection.enabled"
 _MOST_SAMPLED = 64
 _SAMPLE_BYTES = 128 << 10
-# An object's beginning is looked at, however well it is packed.
+# Limits how much of an object is decompressed, whatever its compression ratio.
 _PLAIN_BYTES = 1 << 20
 _LIMITS = Limits(max_expansion=None)
 
@@ -39,22 +39,22 @@ def require_table(
     catalog: ReaderCatalog,
     store: ObjectStore,
 ) -> Mapping[str, Any]:
-    """The table as the catalog has it; made where it is not there.
+    """Return the table as the catalog has it, creating it if needed.
 
     Args:
-        settings: name it.
-        partition: one of its partitions, by which its columns are known.
-        held: what was seen of that.
+        settings: name the table.
+        partition: one of its partitions, from which its columns are inferred.
+        held: what was found in that partition.
         catalog: of the table.
         store: where sources and outputs are.
 
     Raises:
-        InvalidInput: its partitions are not ours to switch, or its columns are not known.
-            Whether it has a column for each segment of the path is not asked here.
+        InvalidInput: its partitions must not be switched, or its columns are not known.
+            Whether it has a column for each segment of the path is not checked here.
     """
     found = catalog.table()
     if found is None:
-        # Another worker of this run may be first.
+        # Another worker of this run may create it first.
         with suppress(AlreadyExists):
             catalog.create_table(table_input(settings, partition, held, store))
         found = catalog.table()
@@ -74,12 +74,12 @@ def _require_fit(table: Mapping[str, Any], settings: Settings) -> None:
 def table_input(
     settings: Settings, partition: Partition, held: Held, store: ObjectStore
 ) -> dict[str, Any]:
-    """The table as it would be made (``TableInput``).
+    """Return the table as it would be created (``TableInput``).
 
     Args:
         settings: of the runs.
-        partition: a partition.
-        held: what was seen of it.
+        partition: one of its partitions.
+        held: what was found in that partition.
         store: where sources and outputs are.
 
     Raises:
@@ -92,23 +92,23 @@ def table_input(
         accepted = f"other names than the columns have: {', '.join(taken)}"
         raise InvalidInput("reader_partitions", list(names), accepted)
     _, name = parse_reader_table(settings.reader_table).name
-    # No query reads the table's own location, and nothing may be found there by mistake.
+    # No query reads the table's own location; it must not contain anything by accident.
     nowhere = f"{manifests_of(settings.destination).uri}none/"
     return {
         "Name": name,
         "TableType": "EXTERNAL_TABLE",
         "Parameters": {"EXTERNAL": "TRUE", MADE_BY: "s3-compactor", **reading.table},
         "PartitionKeys": [{"Name": one, "Type": "string"} for one in names],
-        # No query reads the table's own location, and nothing may be found there by mistake.
+        # No query reads the table's own location; it must not contain anything by accident.
         "StorageDescriptor": table_descriptor(reading, columns, nowhere),
     }
 
 
 def format_of(held: Held, settings: Settings, store: ObjectStore) -> Format:
-    """What the objects of a partition are.
+    """Return the format of a partition's objects.
 
     Raises:
-        InvalidInput: no type is certain.
+        InvalidInput: no format was detected with certainty.
     """
     return _detected(_samples((*held.outputs, *held.loose), store), settings, store).format
 
@@ -122,7 +122,7 @@ def _columns(
     plain = [body for _, body in samples]
     columns: Sequence[Column]
     if format is Format.PARQUET:
-        # Of sources that are converted only the outputs are Parquet.
+        # If sources are converted, only the outputs are Parquet.
         objects = (
             held.outputs if settings.output_format == "parquet" else (*held.outputs, *held.loose)
         )
@@ -137,10 +137,10 @@ def _columns(
 def _detected(
     samples: Sequence[tuple[SourceObject, bytes]], settings: Settings, store: ObjectStore
 ) -> Detected:
-    """What the first object is of which it is certain.
+    """Return the format of the first object that is detected with certainty.
 
     Raises:
-        InvalidInput: no type is certain.
+        InvalidInput: no format was detected with certainty.
     """
     forced = None if settings.format == "auto" else Format(settings.format)
     if settings.columnar or (forced is not None and not spec_of(forced).declared):
@@ -171,7 +171,7 @@ def _detected(
 
 
 def _source_key(key: str, settings: Settings) -> str:
-    """A key where the sources of an output lie; that of a source itself."""
+    """Return the key of an output as if it were below the source; source keys as they are."""
     root, destination = settings.source.root, settings.destination
     if key.startswith(destination.prefix) and not key.startswith(root.prefix or "/"):
         return root.prefix + key.removeprefix(destination.prefix)
@@ -186,13 +186,13 @@ def _samples(
 
 
 def _spread(objects: Sequence[SourceObject]) -> Sequence[SourceObject]:
-    """As many as are looked at, from all over the partition."""
+    """Return the objects to sample, spread over the partition."""
     step = max(1, len(objects) // _MOST_SAMPLED)
     return objects[::step][:_MOST_SAMPLED]
 
 
 def _beginning(one: SourceObject, store: ObjectStore) -> bytes:
-    """Plain bytes from the start of an object, as far as they can be read."""
+    """Return decompressed bytes from the start of an object, as far as they can be read."""
     packed = store.get_range(one.bucket, one.key, 0, min(one.size, _SAMPLE_BYTES))
     plain = bytearray()
     try:
@@ -201,7 +201,7 @@ def _beginning(one: SourceObject, store: ObjectStore) -> bytes:
             if len(plain) > _PLAIN_BYTES:
                 break
     except UnreadableSource:
-        # Cut in the middle of a member, which is what a range does.
+        # The range ends within a compressed member, as expected.
         pass
     return bytes(plain)
 

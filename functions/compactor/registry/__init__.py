@@ -1,12 +1,12 @@
-"""Objects known by their events: a bucket's own notifications, instead of LIST.
+"""The registry: objects known from a bucket's event notifications, instead of LIST.
 
-events       what S3 says of an object, out of a message: notification, EventBridge, SNS
-streams      whose object it is: streams, and the partition of a key
-items        what is remembered of a key; which of two events is the later one
-registry_ports        where that is remembered, and what starts a run
-registering  the verb: messages -> items
-starting     the verb: what is due -> one execution, by a name of its own
-pending_listing      what is pending, as a listing of the source; what becomes of it after a run
+events           decodes messages about objects: notification, EventBridge, SNS
+streams          which stream an object belongs to, and which partition its key names
+items            what is stored for a key, and which of two events is later
+registry_ports   the ports: the table of items, and what starts runs
+registering      registers messages as items
+starting         starts an execution when one is due, once
+pending_listing  pending items as a listing of the source, and their state after a run
 
-The commit log stays the truth. What is remembered here only says where to look.
+The commit log remains the source of truth. The registry only says where to look.
 """

@@ -1,8 +1,8 @@
-"""What S3 says of an object, out of the body of a message.
+"""Decodes what S3 reports about objects from the body of a message.
 
-Understood are S3's own notifications, the events that S3 sends to EventBridge, and either of them
-in the envelope of SNS. The formats are those of "Event message structure" in the Amazon S3 User
-Guide, and of "Amazon S3 events" of EventBridge. Pure.
+Supported are S3's own notifications, the events that S3 sends to EventBridge, and either of them in
+an SNS envelope. Their formats are in "Event message structure" in the Amazon S3 User Guide, and
+in "Amazon S3 events" of EventBridge. Pure.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class ObjectEvent:
 
     Attributes:
         key: decoded.
-        etag: without quotes; empty of what was removed.
+        etag: without quotes; empty for a removed object.
         time: of the event, UNIX seconds.
-        sequencer: as :func:`compactor.registry.items.ordered_sequencer` has it; may be empty.
-        version: empty in a bucket without versions. Of what was removed: the version that was
-            deleted; empty where the key has no object any more.
+        sequencer: in the form of :func:`compactor.registry.items.ordered_sequencer`; may be empty.
+        version: empty in an unversioned bucket. For a removal, the version that was deleted; empty
+            if the key no longer has a current object.
     """
 
     happened: Happened
@@ -60,7 +60,7 @@ class ObjectEvent:
 
 
 def decode(body: str) -> list[ObjectEvent]:
-    """The events of a message that are about objects; none of a test event.
+    """Return the object events in a message; none for a test event.
 
     Raises:
         ForeignMessage: it is not from S3.
@@ -100,14 +100,14 @@ def _of_notification(record: Mapping[str, Any]) -> ObjectEvent | None:
         return None
     s3 = record["s3"]
     one = s3["object"]
-    # Forms of HTML: a space is "+" there, and a plus sign "%2B".
+    # Keys are encoded like HTML form data: "+" is a space, and "%2B" a plus sign.
     key = unquote_plus(one["key"], errors="strict")
     final = name.endswith(":Delete")
     return _event(happened, s3["bucket"]["name"], key, one, record["eventTime"], final=final)
 
 
 def _happened(name: str) -> Happened | None:
-    """What a notification of this name means; None where no object comes or goes."""
+    """Return what a notification's name means; None if no object appears or disappears."""
     kind, _, what = name.partition(":")
     if kind == "ObjectCreated":
         return Happened.CREATED
@@ -135,7 +135,7 @@ def _of_bridge(document: Mapping[str, Any]) -> ObjectEvent | None:
         "eTag": detail["object"].get("etag", ""),
         "size": detail["object"].get("size", 0),
     }
-    # Other than in notifications, keys are as they are.
+    # Unlike in notifications, keys are not encoded.
     key = detail["object"]["key"]
     return _event(happened, detail["bucket"]["name"], key, one, document["time"], final=final)
 
@@ -161,7 +161,7 @@ def _event(
         raise ForeignMessage(f"an event of S3 without the ETag of {_shown(key)}")
     version = str(one.get("versionId") or "")
     if happened is Happened.REMOVED and not final:
-        # A delete marker is a version of its own: the key has no object now.
+        # A delete marker is a version of its own: the key has no current object.
         version = ""
     return ObjectEvent(
         happened, bucket, key, etag, size, _seconds(time), ordered_sequencer(sequencer), version
@@ -185,10 +185,10 @@ def _shown(value: object) -> str:
 
 
 def bodies(event: object) -> Iterator[tuple[str, str]]:
-    """Id and body of each message that an event of SQS hands to a function.
+    """Yield id and body of each message in an SQS event that invokes a function.
 
     Raises:
-        ValueError: it is no such event.
+        ValueError: it is not such an event.
     """
     records = event.get("Records") if isinstance(event, Mapping) else None
     if not isinstance(records, list):

@@ -1,7 +1,8 @@
-"""What is remembered of a key, and which of two events about it is the later one.
+"""What is stored for a key, and which of two events about it is later.
 
-There is one item for each key of a stream. It holds what the latest event said, by the sequencer
-that S3 gives each event of a key: so events that come twice, late or in any order come to the same.
+There is one item for each key of a stream. It holds the state after the latest event, by the
+sequencer that S3 gives each event of a key. So duplicate, late and reordered events lead to the
+same item.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import msgspec
 
 from compactor.model import Partition, SourceObject
 
-# S3's have 16 to 18 digits, and promise no length.
+# S3's sequencers have 16 to 18 digits, but no documented maximum length.
 _SEQUENCER_DIGITS = 64
 
 
 class ItemState(StrEnum):
-    """What became of the object that a key has."""
+    """The state of the object that a key names."""
 
     PENDING = "PENDING"
     LEFT = "LEFT"
@@ -29,33 +30,33 @@ class ItemState(StrEnum):
     GONE = "GONE"
 
 
-#: How the reason begins for which an object was left that may pass, such as access denied.
+#: Prefix of the reason why an object was left, if that may pass, such as access denied.
 LEFT_PASSING = "passing"
-#: In no commit yet, and so listed.
+#: States of items that no commit names yet, and that are therefore listed.
 OPEN_STATES = frozenset({ItemState.PENDING, ItemState.LEFT})
 
 
 def ordered_sequencer(text: str) -> str:
-    """A sequencer whose text sorts as S3 orders events of one key: as hex, padded with zeros.
+    """Return a sequencer as text that sorts in S3's event order: hex, padded with zeros.
 
-    S3 asks to pad the shorter one *on the right* before two are compared.
+    Amazon S3 requires padding the shorter one *on the right* before two are compared.
     """
     return text.upper().ljust(_SEQUENCER_DIGITS, "0") if text else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What is remembered of one key.
+    """What is stored for one key.
 
     Attributes:
         name: the key below its partition.
-        time: when the object was put, UNIX seconds; of a withdrawn one, when it was deleted.
-        sequencer: as :func:`ordered_sequencer` has it; empty where no event had one.
-        registered: when the item came to be what it is, UNIX seconds.
-        version: of the object; empty in a bucket without versions.
-        reason: why it was left, and by which settings; empty unless it was.
-        restored: an archived object can be read now. Never stored.
-        past: it was listed some time ago, by an inventory. Never stored.
+        time: when the object was put, UNIX seconds; for a withdrawn one, when it was deleted.
+        sequencer: from :func:`ordered_sequencer`; empty if no event had one.
+        registered: when the item was last written, UNIX seconds.
+        version: of the object; empty in an unversioned bucket.
+        reason: why it was left, and under which settings; empty unless it was left.
+        restored: an archived object can be read now. Not stored.
+        past: it comes from an inventory, so it was listed some time ago. Not stored.
     """
 
     partition: Partition
@@ -73,7 +74,7 @@ class Item:
 
     @property
     def source(self) -> SourceObject:
-        """The object, as LIST would show it."""
+        """The object as LIST would return it."""
         return SourceObject(
             self.partition.bucket,
             self.partition.prefix + self.name,
@@ -84,10 +85,10 @@ class Item:
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """An object that is no more.
+    """An object that was removed.
 
     Attributes:
-        version: the one version that was deleted; empty where the key has no object now.
+        version: the version that was deleted; empty if the key has no current object.
     """
 
     partition: Partition
@@ -98,10 +99,10 @@ class Removal(msgspec.Struct, frozen=True):
 
 
 class Head(msgspec.Struct, frozen=True):
-    """A partition with something pending.
+    """A partition with pending items.
 
     Attributes:
-        touched: grows with every registration.
+        touched: increases with every registration.
         newest: when its latest object was put, UNIX seconds.
     """
 
@@ -111,10 +112,10 @@ class Head(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What is to be noted of an item, if it is still what it was.
+    """A change of state to record for an item, unless it has changed since.
 
     Attributes:
-        commit: id of the commit that names it, where that is known.
+        commit: id of the commit that names it, if known.
     """
 
     item: Item
@@ -125,14 +126,14 @@ class Mark(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """How far the executions of a stream are.
+    """The progress of a stream's executions.
 
     Attributes:
         number: of the next one.
         cut: when the last one was started, UNIX seconds; 0.0 before the first.
         execution: ARN of the last one; empty before the first.
-        objects, bytes: registered since, as a hint: when it is worth a look.
-        looked: when a sweep looked last, UNIX seconds.
+        objects, bytes: registered since then; a hint that it may be time to check.
+        looked: when a sweep last checked, UNIX seconds.
     """
 
     number: int = 1
@@ -144,12 +145,12 @@ class Batch:
 
 
 def supersedes(new: Item, old: Item) -> bool:
-    """Whether an item takes the place of what is remembered of its key.
+    """Return whether an item replaces what is stored for its key.
 
-    One with a sequencer does where that is the later one. One that LIST found has none: it does
-    where its object cannot be the one that is remembered, or is remembered as gone; that of a
-    compacted one was put again where it is younger. One that an inventory lists may be gone since:
-    it does where it is younger than what is remembered.
+    An item with a sequencer does if its event is the later one. Items from LIST have none: they do
+    if their object cannot be the stored one, or is stored as gone. An object with the ETag of a
+    compacted one was put again only if it is newer. An object in an inventory may have been deleted
+    since, so its item does only if it is newer than the stored one.
     """
     if new.sequencer:
         return old.sequencer < new.sequencer
@@ -162,20 +163,20 @@ def supersedes(new: Item, old: Item) -> bool:
     if old.etag == new.etag:
         may_pass = new.restored or old.reason.startswith(LEFT_PASSING)
         return may_pass and old.state is ItemState.LEFT
-    # LIST has whole seconds.
+    # LIST returns whole seconds.
     return new.time >= int(old.time)
 
 
 def in_place_of(new: Item, old: Item) -> Item:
-    """The item that takes the place of another; only events raise the sequencer."""
+    """Return the item that replaces another; only events increase the sequencer."""
     return replace(new, sequencer=new.sequencer or old.sequencer)
 
 
 def withdraws(removal: Removal, old: Item | None) -> bool:
-    """Whether a removal is the latest that is known of its key.
+    """Return whether a removal is the latest known event of its key.
 
-    One of a key that is not known is remembered, too, so that a late event does not bring it back.
-    What a commit names is no longer pending: clean-up deletes millions of such.
+    A removal of an unknown key is stored too, so that a late event does not bring the key back.
+    Objects that a commit names are no longer pending: clean-up deletes millions of these.
     """
     if old is None:
         return bool(removal.sequencer) and not removal.version
@@ -189,7 +190,7 @@ def withdraws(removal: Removal, old: Item | None) -> bool:
 
 
 def latest(items: Iterable[Item]) -> list[Item]:
-    """The item of each key that stands when all were registered, in their order."""
+    """Return, for each key, the item that remains after registering all, in their order."""
     found: dict[tuple[str, str], Item] = {}
     for one in items:
         place = one.partition.path, one.name
@@ -200,10 +201,10 @@ def latest(items: Iterable[Item]) -> list[Item]:
 
 
 def in_name_order(shards: Iterable[Iterable[Item]]) -> Iterator[Item]:
-    """The items of a partition in UTF-8 order of names, out of shards each of which has them so."""
+    """Merge shards of a partition, each sorted by name in UTF-8 order, into one sorted stream."""
     return merge(*shards, key=name_bytes)
 
 
 def name_bytes(item: Item) -> bytes:
-    """What items are in order by."""
+    """Return the sort key of items."""
     return item.name.encode("utf-8", "surrogatepass")

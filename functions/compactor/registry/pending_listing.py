@@ -1,4 +1,4 @@
-"""What is pending in a stream, as a listing of its source; and what becomes of it after a run."""
+"""The pending items of a stream as a listing of its source, and their state after a run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from compactor.registry.items import Item, ItemState, Mark
 from compactor.registry.registry_ports import Registry
 
 _PAGE_ITEMS = 1_000
-# Concurrent HEAD requests, where so many are asked that threads are worth it.
+# Concurrent HEAD requests; up to _FEW are sent one after another.
 _CONCURRENT_HEADS, _FEW = 32, 8
-#: Of a call: enough for percentiles, and what one metric of CloudWatch takes in one call.
+#: Ages kept per call: enough for percentiles, and the most that CloudWatch takes in one call.
 MOST_AGES = 100
 
 
 class Marked(msgspec.Struct):
-    """What was noted of items.
+    """Totals of the items whose state was recorded.
 
     Attributes:
         compacted: that a commit names.
-        gone: whose object is not there any more.
-        left: that no run takes as things stand.
-        ages: of some of those compacted: seconds from their arrival to the mark, at which they
-            can be queried.
+        gone: whose object no longer exists.
+        left: that no run takes under these settings.
+        ages: of some of the compacted ones: seconds from arrival to the mark, when they can be
+            queried.
     """
 
     compacted: int = 0
@@ -38,14 +38,15 @@ class Marked(msgspec.Struct):
 
 
 class EventListing:
-    """What is pending in a stream; thread safe.
+    """The pending items of a stream; thread-safe.
 
     Args:
-        registry: where it is.
+        registry: has the items.
         stream: name of the stream.
         root: bucket and prefix of its source.
-        at: when it is asked, UNIX seconds: ages count from then.
-        left: also what earlier runs left; otherwise only of other settings than these.
+        at: time of the listing, UNIX seconds; ages are relative to it.
+        left: include all items that earlier runs left; otherwise only those left under other
+            settings.
         decided_by: the settings, as text.
     """
 
@@ -70,22 +71,22 @@ class EventListing:
 
     @property
     def as_of(self) -> float:
-        """When it is asked, UNIX seconds."""
+        """Time of the listing, UNIX seconds."""
         return self._at
 
     def covers(self, bucket: str, prefix: str) -> bool:
-        """True where all that is below a prefix comes from events."""
+        """Return True if everything below a prefix is known from events."""
         return bucket == self._bucket and prefix.startswith(self._prefix)
 
     def partitions(self) -> list[Partition]:
-        """Partitions with something pending, in order of their paths."""
+        """Return the partitions with pending items, sorted by path."""
         paths = sorted(head.path for head in self.registry.heads(self.stream))
         return [Partition(self._bucket, self._prefix + path, path) for path in paths]
 
     def newest(self, partition: Partition) -> float:
-        """When the latest object of a partition was put, pending or not; UNIX seconds.
+        """Return when the latest object of a partition was put, pending or not; UNIX seconds.
 
-        At most when it was asked: what comes later is for the next run.
+        Never later than the listing: objects that arrive after it are left to the next run.
         """
         head = self.registry.head(self.stream, partition.path)
         return min(head.newest, self._at) if head else 0.0
@@ -93,9 +94,10 @@ class EventListing:
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of what is pending in the partition with this prefix, as ObjectStore's.
+        """Yield pages of the pending objects of a partition, like ObjectStore's method.
 
-        What came after it was asked is left for the next run: no age of it would be right.
+        Objects that arrived after the listing are left to the next run, because their ages would be
+        wrong.
 
         Raises:
             TransientStoreError: the table did not answer.
@@ -107,42 +109,42 @@ class EventListing:
             yield [one.source for one in page if self._is_wanted(one)]
 
     def doubted(self, head: Callable[[str, str], ObjectHead | None]) -> Confirmed:
-        """The same, but for what is not there any more.
+        """Return the same listing without objects that no longer exist.
 
         Args:
-            head: asks the store for an object; from several threads concurrently.
+            head: sends HEAD for an object; called from several threads.
         """
         return Confirmed(self, head)
 
     def is_gone(self, source: SourceObject) -> bool:
-        """Whether it was seen that an object is not there any more."""
+        """Return True if an object was found to no longer exist."""
         return source.identity in self._gone
 
     def note_gone(self, sources: Iterable[SourceObject]) -> None:
-        """These are not there any more."""
+        """Record that these objects no longer exist."""
         self._gone |= {one.identity for one in sources}
 
     def settle(
         self, partition: Partition, judge: Callable[[Item], Mark | None], now: float
     ) -> Marked:
-        """Note what became of all that is pending in a partition, after its commits.
+        """Record the new state of everything pending in a partition, after its commits.
 
-        A process that dies before this leaves it to the next run: the commit log knows.
+        If the process dies before this, the next run does it, because the commit log has the facts.
 
         Args:
-            partition: which.
-            judge: what is to be noted of an item; None to leave it pending.
+            partition: the partition.
+            judge: returns the change to record for an item; None to leave it pending.
             now: UNIX seconds.
 
         Raises:
-            TransientStoreError: the table did not answer; commits stand.
+            TransientStoreError: the table did not answer; commits are not affected.
         """
         head = self.registry.head(self.stream, partition.path)
         found, tally = Marked(), _Tally()
         marks = tally.over(self.registry.pending(self.stream, partition), judge)
         for one in _noting(marks, found, now):
             self.registry.mark(self.stream, one, now)
-        # What was registered meanwhile has touched the head since.
+        # Items registered meanwhile have touched the head, so this then fails, as it should.
         if head is not None and not tally.pending:
             self.registry.rest(self.stream, head, now)
         self.marked = found
@@ -156,7 +158,7 @@ class EventListing:
 
 
 class _Tally:
-    """Counts what stays pending while marks go by."""
+    """Counts the items that stay pending, while passing on marks."""
 
     def __init__(self) -> None:
         self.pending = 0
@@ -171,7 +173,7 @@ class _Tally:
 
 
 def _noting(marks: Iterator[Mark], found: Marked, now: float) -> Iterator[list[Mark]]:
-    """The marks page by page, counted."""
+    """Yield the marks in pages, and count them."""
     while page := list(islice(marks, _PAGE_ITEMS)):
         yield page
         compacted = [one for one in page if one.state is ItemState.COMPACTED]
@@ -183,10 +185,11 @@ def _noting(marks: Iterator[Mark], found: Marked, now: float) -> Iterator[list[M
 
 
 class Confirmed:
-    """What is pending and, as HEAD says, there.
+    """The pending objects that exist according to HEAD.
 
-    A source that changed while it was read shows that events are missing or late. LIST would cost
-    a request for each thousand objects of the prefix, pending or not; HEAD one for each that is.
+    Used once a source has changed while it was read, which means that events are missing or late.
+    LIST would cost a request per thousand objects in the prefix, pending or not; HEAD costs one per
+    pending object.
     """
 
     def __init__(
@@ -199,7 +202,7 @@ class Confirmed:
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of these, as ObjectStore's."""
+        """Yield pages of these objects, like ObjectStore's method."""
         for page in self._listing.list_objects(bucket, prefix, start_after=start_after):
             unknown = [one for one in page if one.identity not in self._there]
             gone = [

@@ -1,7 +1,7 @@
-"""Register: messages about objects -> items of the table.
+"""Registers messages about objects as items.
 
-Items first, then the heads of their partitions, and only then a message is done with: so that no
-item is without a head for longer than until its message comes again.
+Items are written first, then the heads of their partitions; only then is a message acknowledged. So
+an item without a head gets one when its message is delivered again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from compactor.registry.streams import Stream
 
 @dataclass(slots=True)
 class Registration:
-    """What became of messages.
+    """The result of registering messages.
 
     Attributes:
-        failed: ids of those that are to come again, and why.
-        refused: how many of these are not from S3.
+        failed: ids of the messages to be delivered again, with the reason.
+        refused: number of these that are not from S3.
         new: objects that were not known.
-        known: events that came twice, or late.
-        withdrawn: objects that are no more.
-        ignored: objects that no stream wants.
-        batches: of each stream to which something came, by name: what arrived since its last run.
+        known: duplicate or late events.
+        withdrawn: objects that were removed.
+        ignored: objects that belong to no stream.
+        batches: by name of each stream with new objects: what has arrived since its last run.
     """
 
     failed: dict[str, str] = field(default_factory=dict)
@@ -49,16 +49,16 @@ def register(
     registry: Registry,
     now: float,
 ) -> Registration:
-    """Remember what messages say of objects. Safe to run again, in any order.
+    """Register what messages report about objects. Safe to repeat, and in any order.
 
     Args:
         messages: id and body of each.
-        streams: each takes what lies below its source.
-        registry: where it is remembered.
+        streams: each gets the objects below its source.
+        registry: where items are stored.
         now: UNIX seconds.
 
     Raises:
-        InvalidInput: the table may not be used; no message is done with then.
+        InvalidInput: the table must not be used; no message is acknowledged then.
     """
     result = Registration()
     wanted = {stream.name: _Wanted(stream, now) for stream in streams}
@@ -78,19 +78,19 @@ def register(
 
 
 class _Wanted:
-    """What messages have for one stream."""
+    """What messages contain for one stream."""
 
     def __init__(self, stream: Stream, now: float) -> None:
         self._stream = stream
         self._now = now
         self._items: list[Item] = []
         self._removals: list[Removal] = []
-        # Partition path and name -> the messages that speak of it.
+        # Partition path and name -> ids of the messages about it.
         self._messages: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self._rules: dict[str, Callable[[SourceObject], SkipReason | None]] = {}
 
     def take(self, message: str, event: ObjectEvent) -> bool:
-        """Whether the stream wants an event."""
+        """Add an event; return whether it belongs to this stream."""
         partition = self._stream.scheme.partition(event.bucket, event.key)
         if partition is None:
             return False
@@ -117,7 +117,7 @@ class _Wanted:
         return True
 
     def store(self, registry: Registry, result: Registration) -> None:
-        """Register, and note whose messages are to come again."""
+        """Register everything, and record which messages failed."""
         name = self._stream.name
         if self._items:
             items = latest(self._items)
@@ -135,7 +135,7 @@ class _Wanted:
                 self._fail(result, (removal.partition.path, removal.name), error)
 
     def _touch(self, registry: Registry, items: Sequence[Item], result: Registration) -> None:
-        """Heads of all partitions, also of what was known: its registration may have died."""
+        """Touch all partition heads, also for known items: an earlier try may have died."""
         newest: dict[str, float] = {}
         for one in items:
             path = one.partition.path
@@ -149,7 +149,7 @@ class _Wanted:
                         self._fail(result, (path, one.name), error)
 
     def _arrived(self, registry: Registry, new: Sequence[Item], result: Registration) -> None:
-        # A hint: the sweep counts what is there.
+        # Only a hint: the sweep counts the items themselves.
         with suppress(TransientStoreError):
             if new:
                 name, size = self._stream.name, sum(one.size for one in new)

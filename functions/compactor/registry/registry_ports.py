@@ -1,4 +1,4 @@
-"""What the registry needs from the outside world: a table with conditions, and what starts runs."""
+"""The registry's ports: a table with conditional writes, and what starts runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compactor.registry.items import Batch, Head, Item, Mark, Removal
 
 @dataclass(frozen=True, slots=True)
 class StreamIdentity:
-    """What a stream is: from one source, divided so, to one destination.
+    """What identifies a stream: one source with its partitioning, and one destination.
 
     Attributes:
         scheme: how its keys name partitions, as text.
@@ -29,11 +29,11 @@ class StreamIdentity:
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """What became of items that were to be registered.
+    """The result of registering items.
 
     Attributes:
-        new: those that were not known, or not so.
-        failed: those that the table did not take, and why.
+        new: items that were not stored, or stored differently.
+        failed: items that the table did not accept, with the reason.
     """
 
     new: Sequence[Item]
@@ -42,7 +42,7 @@ class Registered(msgspec.Struct, frozen=True):
 
 
 class Withdrawn(msgspec.Struct, frozen=True):
-    """What became of removals; the failed ones with why."""
+    """The result of removals; failed ones with the reason."""
 
     done: int
     failed: Sequence[tuple[Removal, Exception]] = ()
@@ -51,88 +51,88 @@ class Withdrawn(msgspec.Struct, frozen=True):
 class Registry(Protocol):
     """A table of items, by stream and partition. Every method may raise TransientStoreError.
 
-    ``InvalidInput`` is raised where the table does not exist or may not be used.
+    ``InvalidInput`` is raised if the table does not exist or must not be used.
     """
 
     def claim(self, stream: StreamIdentity, now: float) -> str:
-        """Make sure that a stream is this one, which the first caller says.
+        """Check that a stream has this identity, which the first caller sets.
 
         Returns:
             A text that no other stream of this name ever had.
 
         Raises:
-            InvalidInput: it is another one.
+            InvalidInput: the stream has another identity.
         """
         ...
 
     def register(self, stream: str, items: Sequence[Item]) -> Registered:
-        """Remember each item where it :func:`supersedes` what is remembered of its key."""
+        """Store each item if it :func:`supersedes` what is stored for its key."""
         ...
 
     def withdraw(self, stream: str, removals: Sequence[Removal]) -> Withdrawn:
-        """Forget that an object is pending, where the removal is the latest of its key."""
+        """Record removals, each if it is the latest event of its key."""
         ...
 
     def touch(self, stream: str, path: str, newest: float) -> None:
-        """Note that a partition may have something pending. To be called after ``register``."""
+        """Record that a partition may have pending items. Call after ``register``."""
         ...
 
     def heads(self, stream: str) -> Iterator[Head]:
-        """The partitions that may have something pending; consistently read."""
+        """Yield the partitions that may have pending items, with consistent reads."""
         ...
 
     def head(self, stream: str, path: str) -> Head | None:
-        """The head of one partition, whether or not something may be pending in it."""
+        """Return the head of a partition, whether it may have pending items or not."""
         ...
 
     def rest(self, stream: str, head: Head, now: float) -> bool:
-        """Note that nothing of a partition is pending; False where it was touched meanwhile."""
+        """Record that a partition has nothing pending; False if it was touched meanwhile."""
         ...
 
     def pending(self, stream: str, partition: Partition, after: str = "") -> Iterator[Item]:
-        """What is pending or left, consistently read, in UTF-8 order of names.
+        """Yield pending and left items, with consistent reads, sorted by name in UTF-8 order.
 
         Args:
             stream: its name.
-            partition: which.
+            partition: the partition.
             after: only names after this one.
         """
         ...
 
     def mark(self, stream: str, marks: Iterable[Mark], now: float) -> int:
-        """Note what became of items, by transactions; returns of how many.
+        """Record the new states of items in transactions; return how many were recorded.
 
-        An item that is not what it was any more is left as it is.
+        An item that has changed meanwhile is left as it is.
         """
         ...
 
     def batch(self, stream: str) -> Batch:
-        """How far the executions of a stream are."""
+        """Return the progress of a stream's executions."""
         ...
 
     def arrived(self, stream: str, objects: int, size: int) -> Batch:
-        """Count what was registered; a hint."""
+        """Add to the counts of registered objects, which are hints."""
         ...
 
     def may_look(self, stream: str, now: float, pause_seconds: float) -> bool:
-        """Take the right to see what is due: True for one caller within so many seconds."""
+        """Claim the check for what is due: True for one caller within ``pause_seconds``."""
         ...
 
     def looked(self, stream: str, number: int, objects: int, size: int) -> None:
-        """Set the hints of a batch to what was seen."""
+        """Set the hints of a batch to the counts found."""
         ...
 
     def advance(self, stream: str, number: int, cut: float, execution: str) -> bool:
-        """Go on to the next batch; False where another writer did."""
+        """Advance to the next batch; return False if another writer did."""
         ...
 
 
 class Started(NamedTuple):
-    """What became of a request to start an execution.
+    """The result of starting an execution.
 
     Attributes:
-        at: when it was started, by this call or an earlier one, UNIX seconds; None where an
-            execution of this name has ended already.
+        at: when it was started, by this call or an earlier one, UNIX seconds; None if an
+            execution of this name has already ended.
     """
 
     arn: str
@@ -140,7 +140,7 @@ class Started(NamedTuple):
 
 
 class ExecutionState(Enum):
-    """How an execution stands."""
+    """The state of an execution."""
 
     RUNNING = "running"
     ENDED = "ended"
@@ -151,9 +151,9 @@ class Executions(Protocol):
     """What starts runs. Every method may raise TransientStoreError."""
 
     def start(self, name: str, document: str) -> Started:
-        """Start an execution, once: the second call of the same name and input does nothing."""
+        """Start an execution once: a second call with the same name and input does nothing."""
         ...
 
     def state_of(self, arn: str) -> ExecutionState:
-        """How an execution stands; one that is not known any more has ended."""
+        """Return the state of an execution; one that is no longer known has ended."""
         ...

@@ -1,8 +1,8 @@
-"""Start what is due: one execution for each batch of a stream, by a name of its own.
+"""Starts executions that are due: one for each batch of a stream, under a unique name.
 
-What is due is counted from the items themselves, never from counters that could drift. The name of
-an execution is made of the stream and the number of its batch: a sweep that starts the same batch
-again, because two looked concurrently or one died before it could note what it did, starts nothing.
+What is due is counted from the items themselves, never from counters that could drift. An
+execution's name consists of the stream and the batch number. If two sweeps check concurrently, or
+one dies before recording what it did, starting the same batch again has no effect.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from compactor.registry.items import Batch, Item, ItemState
 from compactor.registry.registry_ports import Executions, ExecutionState, Registry, Started
 from compactor.registry.streams import Stream
 
-# An execution that goes on for longer does not keep others from being started.
+# An execution that has been running longer than this no longer prevents new ones.
 HELD_SECONDS = 6 * 3_600.0
-# Of those who see at the same time that enough has arrived, one looks.
+# If several callers see that enough has arrived, only one checks within this time.
 LOOK_SECONDS = 5.0
-# Batches whose executions have ended already, that one look passes over.
+# How many batches whose executions have already ended one check may skip.
 _MOST_PASSED = 5
 _LONGEST_NAME = 80
 
 
 @dataclass(slots=True)
 class Waiting:
-    """What waits for a run.
+    """The objects that wait for a run.
 
     Attributes:
-        objects, bytes: pending in all.
-        fresh_objects, fresh_bytes: of these, what a run would take now and the last one could not.
-        oldest: since when the oldest that a run would take could be taken, UNIX seconds.
-        since: the same, but counted from the start of the last run.
+        objects, bytes: all pending objects.
+        fresh_objects, fresh_bytes: those that a run would take now and the last one could not.
+        oldest: when the first of the objects that a run would take became ready, UNIX seconds.
+        since: likewise, but not before the start of the last run.
     """
 
     objects: int = 0
@@ -44,7 +44,7 @@ class Waiting:
     since: float = inf
 
     def is_due(self, stream: Stream, now: float) -> bool:
-        """Whether it is time for a run."""
+        """Return whether it is time for a run."""
         return (
             self.fresh_objects >= stream.objects
             or self.fresh_bytes >= stream.bytes
@@ -52,17 +52,17 @@ class Waiting:
         )
 
     def oldest_seconds(self, now: float) -> float:
-        """How long the oldest has waited; 0.0 where nothing does."""
+        """Return how long the oldest object has waited; 0.0 if none does."""
         return max(0.0, now - self.oldest) if self.oldest < inf else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look found, and did.
+    """The result of a check.
 
     Attributes:
-        started: the execution that it started.
-        busy: an earlier one still goes on, and nothing was started for that.
+        started: the execution that was started.
+        busy: nothing was started, because an earlier execution is still running.
     """
 
     waiting: Waiting
@@ -71,16 +71,16 @@ class Looked:
 
 
 def is_worth_a_look(stream: Stream, batch: Batch) -> bool:
-    """Whether enough may have arrived."""
+    """Return whether enough may have arrived to check."""
     return batch.objects >= stream.objects or batch.bytes >= stream.bytes
 
 
 def execution_name(stream: str, born: str, number: int) -> str:
-    """The name of the execution for a batch.
+    """Return the name of the execution for a batch.
 
     Args:
         stream: its name, at most 40 characters.
-        born: distinguishes the stream from others that had its name; see Registry.claim.
+        born: distinguishes the stream from others of the same name; see Registry.claim.
         number: of the batch.
     """
     name = f"{stream}-{born}-{number:06d}"
@@ -92,21 +92,21 @@ def execution_name(stream: str, born: str, number: int) -> str:
 def start_due(
     stream: Stream, registry: Registry, executions: Executions, born: str, now: float
 ) -> Looked:
-    """Start an execution if one is due. Safe to run again, also concurrently.
+    """Start an execution if one is due. Safe to repeat, and to run concurrently.
 
-    One that failed is made up for after a while, also where nothing is pending: it may have died
-    after its marks, with something left to do that does not concern the objects.
+    A failed execution is repeated after a while even if nothing is pending: it may have died after
+    marking the items, with work left that does not concern the objects.
 
     Args:
         stream: whose objects wait.
-        registry: where they are.
-        executions: what starts runs.
+        registry: has its items.
+        executions: starts runs.
         born: see :func:`execution_name`.
         now: UNIX seconds.
 
     Raises:
-        TransientStoreError: the table, or what starts runs, did not answer.
-        InvalidInput: one of them may not be used.
+        TransientStoreError: the table, or the service that starts runs, did not answer.
+        InvalidInput: one of them must not be used.
     """
     waiting = Waiting()
     for _ in range(_MOST_PASSED):
@@ -124,16 +124,16 @@ def start_due(
         registry.advance(stream.name, batch.number, cut, started.arn)
         if started.at is not None:
             return Looked(waiting, started)
-        # Started by a sweep that died before noting it, and over: what waits came later.
+        # Started by a sweep that died before recording it, and already over: what waits is newer.
     return Looked(waiting)
 
 
 def is_busy(batch: Batch, executions: Executions, now: float) -> bool:
-    """Whether the last execution goes on, so that nothing is started and nothing need be counted.
+    """Return whether the last execution is still running, so that there is nothing to count.
 
     Args:
-        batch: how far the executions of a stream are.
-        executions: asked.
+        batch: the progress of the stream's executions.
+        executions: queried for its state.
         now: UNIX seconds.
     """
     return _holds(batch, now) and _last(batch, executions) is ExecutionState.RUNNING
@@ -144,19 +144,19 @@ def _holds(batch: Batch, now: float) -> bool:
 
 
 def _last(batch: Batch, executions: Executions) -> ExecutionState | None:
-    """What became of the last execution; None before the first."""
+    """Return the state of the last execution; None before the first."""
     return executions.state_of(batch.execution) if batch.execution else None
 
 
 def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Waiting:
-    """Count what waits for a run, and what of it a run would take.
+    """Count what waits for a run, and which part of it a run would take.
 
-    A run takes what has settled, where there are min_objects of it; and of a partition that is
-    still open only what fills outputs.
+    A run takes objects that have settled, if there are min_objects of them. In a partition that is
+    still open, it takes only what fills outputs.
 
     Args:
-        stream: whose objects.
-        registry: where they are.
+        stream: whose objects to count.
+        registry: has its items.
         cut: when the last execution was started, UNIX seconds.
         now: UNIX seconds.
     """
@@ -177,7 +177,7 @@ def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Wa
                 found.bytes += one.size
                 ready.add(one)
         if empty:
-            # The process that marked the last of it died before it could say so.
+            # The process that marked the last of its items died before recording this.
             registry.rest(stream.name, head, now)
         takes = ready.objects >= settings.min_objects
         if takes and (now >= closes or ready.bytes >= full):
@@ -186,7 +186,7 @@ def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Wa
 
 
 class _Ready:
-    """What a run would take of one partition."""
+    """What a run would take from one partition."""
 
     def __init__(self, settle_seconds: float, cut: float, now: float, closed_at: float) -> None:
         self._settle_seconds = settle_seconds
@@ -197,7 +197,7 @@ class _Ready:
         self.objects = self.bytes = 0
 
     def add(self, item: Item) -> None:
-        """One more that is pending."""
+        """Add a pending item."""
         ready_at = max(item.registered, item.time + self._settle_seconds, self._closed_at)
         if ready_at > self._now:
             return
@@ -211,7 +211,7 @@ class _Ready:
             found.fresh_bytes += item.size
 
     def into(self, total: Waiting) -> None:
-        """Add it up."""
+        """Add the partition's counts to a total."""
         found = self._found
         total.fresh_objects += found.fresh_objects
         total.fresh_bytes += found.fresh_bytes

@@ -1,6 +1,6 @@
-"""Streams, and whose an object is: which stream wants it, and the partition that its key names.
+"""Streams, and which stream and partition a key belongs to.
 
-The partition of a key is the one that discovery finds by LIST. Pure.
+The partition is the same one that discovery finds with LIST. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compactor.registry.registry_ports import StreamIdentity
 from compactor.settings.settings import Settings
 from compactor.settings.windows import expand, matches, wildcards_of
 
-#: In front of the name of a run's stream: that of the table.
+#: Names of streams, which follow the table's name in a run's ``listing``.
 NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}"
 NAME_ACCEPTED = "1 to 40 letters, digits, hyphens and underscores, the first a letter or digit"
 _THRESHOLDS: Mapping[str, tuple[int, int]] = {
@@ -47,18 +47,18 @@ class PartitionScheme:
         self._pattern = settings.source.pattern
         self._date_format = settings.date_format
         dates = 0 if settings.date_format is None else len(wildcards_of(settings.date_format))
-        #: Below the source, that name a partition.
+        #: Number of levels below the source that name a partition.
         self.levels = len(self._pattern) + (dates or settings.depth)
         self._longest_path = layout.longest_path(settings)
         self._dates = re.compile(_expression(settings.date_format or ""))
 
     @property
     def text(self) -> str:
-        """The same for the same partitions."""
+        """A text that is equal for schemes with the same partitions."""
         return f"{'/'.join(self._pattern)}|{self._date_format}|{self.levels}"
 
     def partition(self, bucket: str, key: str) -> Partition | None:
-        """The partition that holds a key; None for a key that none holds."""
+        """Return the partition that a key is in; None if it is in none."""
         root = self._root
         if bucket != root.bucket or not key.startswith(root.prefix):
             return None
@@ -67,7 +67,7 @@ class PartitionScheme:
         if len(segments) <= self.levels or not self._fit(levels):
             return None
         path = "".join(f"{level}/" for level in levels)
-        # Discovery leaves such a partition alone, too; and no key of the table is as long.
+        # Discovery skips such partitions too, and the table's keys cannot be as long.
         if len(path.encode("utf-8", "surrogatepass")) > self._longest_path:
             return None
         return Partition(bucket, root.prefix + path, path)
@@ -81,7 +81,7 @@ class PartitionScheme:
         return self._is_date("/".join(levels[len(self._pattern) :]))
 
     def _is_date(self, text: str) -> bool:
-        """Whether these levels are what the date format makes of some day."""
+        """Return whether these levels are what the date format gives for some day."""
         found = self._dates.fullmatch(text)
         if found is None:
             return False
@@ -95,12 +95,12 @@ class PartitionScheme:
             moment = datetime.strptime(f"{day} {hour} +0000", form)  # noqa: DTZ007 - both forms have %z
         except ValueError:
             return False
-        # Also where a format names the month and the day of the year, which then must agree.
+        # Also checks that the month agrees with the day of the year, if a format has both.
         return expand(self._date_format or "", moment, moment.replace(minute=1)) == (f"{text}/",)
 
 
 def _expression(date_format: str) -> str:
-    """The expression that the prefixes of a date format match; each number is taken once."""
+    """Return a regular expression for a date format; a repeated number must be the same."""
     seen: set[str] = set()
     pieces = []
     for piece in re.split(r"(%[A-Za-z])", date_format):
@@ -115,14 +115,14 @@ def _expression(date_format: str) -> str:
 
 @dataclass(frozen=True)
 class Stream:
-    """A source whose objects become known by their events.
+    """A source whose objects are known from events.
 
     Attributes:
         settings: of its runs.
-        objects, bytes, seconds: so many registered objects, or of so many bytes, start a run; or
-            one that has waited so long.
-        inventoried: of a run that takes the inventory that the source is reconciled by; None where
-            that is done by LIST.
+        objects, bytes, seconds: thresholds that start a run: number or size of registered objects,
+            or how long one has waited.
+        inventoried: settings of the run that reconciles the source with an inventory; None if that
+            is done with LIST.
     """
 
     name: str
@@ -139,20 +139,20 @@ class Stream:
 
     @cached_property
     def identity(self) -> StreamIdentity:
-        """What it is."""
+        """The stream's identity."""
         return identity_of(self.settings)
 
     @cached_property
     def document(self) -> str:
-        """The input of its runs, always the same text: so that starting one twice is no mistake."""
+        """The input of its runs; always the same text, so that starting one twice has no effect."""
         return json.dumps(self.settings.to_dict(), sort_keys=True, separators=(",", ":"))
 
 
 def identity_of(settings: Settings) -> StreamIdentity:
-    """The stream that a run takes its objects from.
+    """Return the identity of the stream that a run takes its objects from.
 
     Raises:
-        InvalidInput: the run names none.
+        InvalidInput: the run names no stream.
     """
     _, name = table_and_stream(settings)
     return StreamIdentity(
@@ -165,10 +165,10 @@ def identity_of(settings: Settings) -> StreamIdentity:
 
 
 def table_and_stream(settings: Settings) -> tuple[str, str]:
-    """Names of the table and of the stream in it.
+    """Return the names of the table and of the stream in it.
 
     Raises:
-        InvalidInput: the run names none.
+        InvalidInput: the run names no stream.
     """
     table, _, stream = (settings.listing_source.registry or "").rpartition("/")
     if not table:
@@ -177,27 +177,27 @@ def table_and_stream(settings: Settings) -> tuple[str, str]:
 
 
 def inventoried(settings: Settings, inventory: object) -> Settings:
-    """The settings of a run that takes an inventory of the same source.
+    """Return the settings of a run that reads an inventory of the same source.
 
     Args:
         settings: of a run of the stream.
-        inventory: as ``listing`` names one after ``inventory:``.
+        inventory: as in ``listing`` after ``inventory:``.
 
     Raises:
-        InvalidInput: it is no such name.
+        InvalidInput: it is not a valid inventory.
     """
     return Settings.from_input({**settings.to_dict(), "listing": f"inventory:{inventory}"})
 
 
 def parse_streams(text: str, table: str) -> tuple[Stream, ...]:
-    """Streams out of the JSON list that a deployment gives its functions.
+    """Parse streams from the JSON list that a deployment passes to its functions.
 
     Args:
         text: ``[{"name", "input", "objects"?, "bytes"?, "seconds"?, "inventory"?}]``.
         table: name of the DynamoDB table.
 
     Raises:
-        InvalidInput: it is no such list, or a stream's input is at fault.
+        InvalidInput: it is not such a list, or a stream's input is invalid.
     """
     try:
         given = json.loads(text)

@@ -1,10 +1,10 @@
-"""The account of a run, from the receipts of its partitions.
+"""The report of a run, from the receipts of its partitions.
 
-report     its figures, as one document
-page       the same as a page, by the templates beside it; and the page of many runs
-view       what the page shows of the document; charts, sentences, remedies and spent are parts
-cost       what the run cost, by what it counted
-idle_reasons    why a run did nothing, and the way out
-explain    the verb: what is known of one key; object_status, source_status: of an output, a source
-skipped    of each reason to leave an object, what is so and what to do
+report        the figures of a run, as one document
+page          the same as an HTML page, from the templates; and the page of many runs
+view          what the page shows; charts, sentences, remedies and cost_figures are parts of it
+cost          what the run cost, from its own counts
+idle_reasons  why a run did nothing, and what to do
+explain       the command: what is known about a key; object_status, source_status: its two cases
+skipped       for each skip reason, the explanation and what to do
 """

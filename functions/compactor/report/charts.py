@@ -1,4 +1,4 @@
-"""Where the marks of a chart stand, in percent of its width and of its height. Pure."""
+"""Positions in a chart, in percent of its width and height. Pure."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from dataclasses import dataclass
 from compactor.log.size_counts import least_bytes
 from compactor.sizes import human_bytes
 
-# Labels of the axis of sizes that stand beside each other on a telephone.
+# How many labels of the size axis fit beside each other on a phone.
 _MOST_LABELS = 5
-# Seen even where it is one object of a million.
+# Minimum height, so that one object among a million is visible.
 _LEAST_PERCENT = 1.5
-#: Below it infrequent-access classes charge for as many bytes; it begins a bucket.
+#: Infrequent-access classes bill smaller objects at this size; it is a bucket's lower bound.
 _SMALLEST_BILLED = 128 * 1024
-# Whatever is smaller stands in one column: fewer than 128 bytes.
+# Buckets up to this one, of fewer than 128 bytes, share one column.
 _POOLED = 7
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Objects of one bucket.
+    """The objects of one bucket.
 
     Attributes:
         x, width: percent of the chart's width.
-        before, after: heights, percent of half the chart; 0 where there is no object.
-        objects_before, objects_after: how many there are.
-        sizes: of the bucket, for a person.
-        label: for the axis; empty where another one stands too near.
+        before, after: heights, percent of half the chart; 0 if there are no objects.
+        objects_before, objects_after: number of objects.
+        sizes: range of the bucket, for display.
+        label: for the axis; empty if it would overlap with another one.
     """
 
     x: float
@@ -44,12 +44,12 @@ class Column:
 class Histogram:
     """Sizes of objects before and after, on one axis.
 
-    Heights are shares of the objects of their side, so that a few large outputs can be seen
-    beside many small sources.
+    Heights are shares of the objects on the same side, so that a few large outputs are visible
+    next to many small sources.
 
     Attributes:
-        billed: percent of the width where 128 KiB stands; None where that is not in the chart.
-        objects_before, objects_after: that are in it.
+        billed: position of 128 KiB, percent of the width; None if it is not in the chart.
+        objects_before, objects_after: number of objects in the chart.
     """
 
     columns: tuple[Column, ...]
@@ -59,7 +59,7 @@ class Histogram:
 
 
 def histogram(before: Sequence[int], after: Sequence[int]) -> Histogram | None:
-    """The chart of two lists of counts by bucket; None where there is no object.
+    """Return the chart of two lists of counts by bucket; None if there are no objects.
 
     Args:
         before: of sources, see :class:`compactor.log.size_counts.SizeCounts`.
@@ -90,21 +90,21 @@ def histogram(before: Sequence[int], after: Sequence[int]) -> Histogram | None:
 
 
 def bucket_text(bucket: int) -> str:
-    """The sizes of a column: ``2 KiB to 4 KiB``."""
+    """Return the sizes of a column, such as ``2 KiB to 4 KiB``."""
     above = human_label(bucket + 1)
     return f"less than {above}" if bucket <= _POOLED else f"{human_label(bucket)} to {above}"
 
 
 def _pooled(counts: Sequence[int]) -> list[int]:
-    """The same, the smallest objects in one bucket."""
+    """Return the counts with the smallest objects pooled into one bucket."""
     return [*[0] * _POOLED, sum(counts[: _POOLED + 1]), *counts[_POOLED + 1 :]]
 
 
 def human_label(bucket: int) -> str:
-    """The least size of a bucket without needless decimals: ``2 KiB``."""
+    """Return the lower bound of a bucket without needless decimals, such as ``2 KiB``."""
     return human_bytes(least_bytes(bucket)).replace(".0 ", " ")
 
 
 def length(value: float, longest: float) -> float:
-    """A bar's length in percent of the longest one; 0 for nothing, and seen for anything else."""
+    """Return a bar's length, percent of the longest; 0 for nothing, else at least visible."""
     return max(_LEAST_PERCENT, 100 * value / longest) if value and longest else 0.0

@@ -1,9 +1,9 @@
-"""What a run really cost, beside what its plans estimated.
+"""What a run cost, and what its plans estimated.
 
-Requests are those that the run counted: by its receipts, clean-up and discovery. What a partition
-asks once its receipt is written cannot stand in it, and is estimated
-(:func:`compactor.discovery.estimate.after_receipt`); so are the transitions of Step Functions, by
-the invocations. A discovery in several invocations has the last one's requests.
+Requests are those that the run counted, in its receipts, clean-up and discovery. A partition's
+requests after writing its receipt cannot be in it, and are estimated
+(:func:`compactor.discovery.estimate.after_receipt`). Step Functions transitions are estimated from
+invocations. If discovery took several invocations, only the last one's requests are counted.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from compactor.runs.partition_receipts import Counts
 from compactor.settings.settings import Settings
 
 _ENDINGS = ("spark-result.json", "spark-error.json")
-# The lists of work, what discovery saw; report.json and report.html. A report in several calls asks
-# a few times more, and is to say the same.
+# GETs of the work lists and discovery's summary; PUTs of report.json and report.html. A report in
+# several calls makes a few more, but must show the same figures.
 _REPORT = Counter(GET=3, PUT=2)
 
 
 @dataclass(slots=True)
 class RunCost:
-    """What a run cost; dollars by list prices.
+    """What a run cost, in dollars at list prices.
 
     Attributes:
-        prices_of: the region of these.
-        requests: to S3, those that are charged, by kind.
+        prices_of: region of the prices.
+        requests: charged requests to S3, by kind.
         gb_seconds: of Lambda functions that compacted.
         invocations: of these.
         transitions: of Step Functions.
         vcpu_hours: of Spark.
-        gb_hours: likewise.
-        dollars: all of it.
-        by: the dollars of each kind.
-        expected_requests: as the plans of the run's partitions estimated them.
-        expected_dollars: of these, and of what else they estimated.
+        gb_hours: of Spark.
+        dollars: in total.
+        by: dollars by kind of cost.
+        expected_requests: estimated by the plans of the run's partitions.
+        expected_dollars: cost of these, and of everything else that the plans estimated.
     """
 
     prices_of: str = ""
@@ -67,7 +67,7 @@ class RunCost:
 
     @property
     def line(self) -> str:
-        """For a person."""
+        """A summary in one line."""
         asked, expected = sum(self.requests.values()), sum(self.expected_requests.values())
         parts = [f"{asked:,} requests"]
         if self.gb_seconds:
@@ -80,7 +80,7 @@ class RunCost:
 
 
 class SparkHours(msgspec.Struct, frozen=True):
-    """What the Spark job says it used; nothing where it does not know."""
+    """What the Spark job reports that it used; zero if unknown."""
 
     vcpu_hours: float = 0.0
     gb_hours: float = 0.0
@@ -90,7 +90,7 @@ _decode_hours = decoder(SparkHours)
 
 
 def spark_hours(settings: Settings, run_id: str, store: ObjectStore) -> SparkHours:
-    """What the Spark job of a run used, by its own word; nothing where it left none."""
+    """Return what a run's Spark job reports that it used; zero if it left no report."""
     for name in _ENDINGS:
         try:
             return _decode_hours(store.get(*layout.run_key(settings, run_id, name)))
@@ -109,21 +109,21 @@ def cost_of_run(
     hours: SparkHours,
     region: str,
 ) -> RunCost:
-    """The cost of a run.
+    """Return the cost of a run.
 
     Args:
         totals: of its receipts.
-        outside: the requests of discovery.
-        after: those that the partitions made after their receipts; plans include them.
-        partitions: that the report shows.
-        clean_up: where it had one.
+        outside: requests of discovery.
+        after: requests of partitions after their receipts; plans include them.
+        partitions: number of partitions in the report.
+        clean_up: if the run had a clean-up.
         hours: of Spark.
-        region: whose prices count.
+        region: whose prices apply.
     """
     prices = prices_for(region)
     both = Counter(dict(outside)) + _REPORT + Counter(clean_up.requests if clean_up else {})
     invocations = round(totals.invocations)
-    # Where functions compacted, another one has read their receipts.
+    # If Lambda functions compacted, another function has read each partition's receipt.
     both["GET"] += partitions if invocations else 0
     real = RunWork(
         requests=_charged(Counter(totals.requests) + both + Counter(dict(after))),
@@ -134,7 +134,7 @@ def cost_of_run(
         gb_hours=hours.gb_hours,
     )
     requests = Counter({kind: round(totals.expected.get(kind, 0)) for kind in PRICE_OF_REQUEST})
-    # Functions that run on this machine are invoked, and cost nothing.
+    # Functions on this machine count as invoked, but cost nothing.
     estimated = totals.expected.get("gb_seconds", 0.0) if totals.gb_seconds else 0.0
     expected = RunWork(
         requests=_charged(requests + both),

@@ -1,4 +1,4 @@
-"""What a run has cost and saves, for its page: by its own account. Pure."""
+"""What a run cost and saves, for its page, from its report. Pure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ HEADS = ("", "Sources", "Outputs", "Saved")
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Money, for a person.
+    """A run's costs, formatted for display.
 
     Attributes:
         dollars: what the run cost.
         planned: what its plans estimated.
         rows: of a table with :data:`HEADS`.
         lines: sentences.
-        prices_of: the region of the prices.
+        prices_of: region of the prices.
     """
 
     dollars: str
@@ -33,13 +33,13 @@ class Spent:
 
 
 def spent(report: Mapping[str, Any]) -> Spent | None:
-    """The money of a run; None where it compacted nothing.
+    """Return the costs of a run; None if it compacted nothing.
 
-    What is saved is estimated as if all sources, and all outputs, were of their average size, in
-    S3 Standard.
+    Savings are estimated as if all sources, and all outputs, had their average size and were in S3
+    Standard.
 
     Args:
-        report: what ``report.json`` holds.
+        report: content of ``report.json``.
     """
     cost, totals = report["cost"], report["totals"]
     if not cost or not totals["objects_in"]:

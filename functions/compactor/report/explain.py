@@ -1,4 +1,4 @@
-"""The verb ``explain``: what is known of a key, whether it is a source or an output."""
+"""The explain command: what is known about a key, as a source or as an output."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from compactor.report.source_status import source_keys, source_status
 
 
 def explain(inquiry: Inquiry, given: str) -> ObjectStatus:
-    """What is known of one object; reads only.
+    """Return what is known about one object. Read-only.
 
     Args:
-        inquiry: whose object it is.
-        given: its URI, its key, or its key below the source or the destination.
+        inquiry: the destination to look in.
+        given: the object's URI, its key, or its key below the source or the destination.
 
     Raises:
-        InvalidInput: no commit names it, and no source of a run has it.
+        InvalidInput: no commit names it, and it is not in the source of any run.
         IntegrityError: an entry of the log is damaged.
     """
     for key in output_keys(inquiry, given):

@@ -1,4 +1,4 @@
-"""Values as a page or a fragment of one shows them; what comes from outside is escaped."""
+"""Formats values for a page or a fragment of one; outside input is escaped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from compactor.escaping import visible
 
 
 def human_seconds(seconds: float) -> str:
-    """Seconds as a person says them: 0.04 s, 1.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    """Format a duration: 0.04 s, 1.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 10:
         return f"{seconds:.2f} s" if seconds < 1 else f"{seconds:.1f} s"
     whole = round(seconds)
@@ -20,5 +20,5 @@ def human_seconds(seconds: float) -> str:
 
 
 def escape(text: str) -> str:
-    """Text for the page: no markup of its own, and nothing in it that cannot be seen."""
+    """Escape text for the page, and make invisible characters visible."""
     return html_escape(visible(text))

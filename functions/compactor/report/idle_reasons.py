@@ -1,4 +1,4 @@
-"""Why a run or a plan found nothing to do, and the way out, in one line."""
+"""Why a run or a plan found nothing to do, and what to do about it, in one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compactor.settings.settings import Settings
 from compactor.sizes import plural
 
 _SHOWN_REASONS = 2
-# What stays so, and concerns no operator, comes after the others.
+# Permanent reasons, which need no action, come last.
 _LAST = frozenset(
     {
         SkipReason.COMMITTED,
@@ -34,14 +34,14 @@ def nothing_to_do(
     waiting: Waiting | None = None,
     typed: bool = False,
 ) -> str:
-    """The headline of a run that compacted nothing, or of a plan that would not.
+    """Return the headline of a run that compacted nothing, or of a plan that would not.
 
     Args:
         settings: of the run.
-        skipped: what it left alone, by the name of the :class:`compactor.model.SkipReason`.
-        oversized: partitions that are left because there is no Spark for them.
-        waiting: of the objects that are left for their age; None where that is not known.
-        typed: settings are shown as options of the command line.
+        skipped: what it left, by name of the :class:`compactor.model.SkipReason`.
+        oversized: number of partitions that are left because there is no Spark for them.
+        waiting: about the objects that are left because of their age; None if not known.
+        typed: show settings as command-line options.
     """
     parts = [too_large(oversized)] if oversized else []
     reasons = sorted(
@@ -70,7 +70,7 @@ def _left(
 
 
 def _when(reason: SkipReason, waiting: Waiting) -> str:
-    """From when on a run takes what is left for its age."""
+    """Return when a run takes the objects that are left because of their age."""
     which = "oldest" if reason is SkipReason.TOO_YOUNG else "newest"
     age = age_text(waiting.now - getattr(waiting, which))
     at = moment_text(waiting.ready_at, waiting.now)
@@ -78,7 +78,7 @@ def _when(reason: SkipReason, waiting: Waiting) -> str:
 
 
 def too_large(partitions: int) -> str:
-    """Why partitions are left that no worker may take, and the way out."""
+    """Return why partitions that are too large for a worker are left, and what to do."""
     which = "1 partition is" if partitions == 1 else f"{partitions:,} partitions are"
     return (
         f"{which} larger than one worker may take, and spark_engine is none; give another engine,"
@@ -96,7 +96,7 @@ def _nothing_there(settings: Settings) -> str:
 
 
 def age_text(seconds: float) -> str:
-    """How old something is, in whole seconds, minutes, hours or days; never less than 0."""
+    """Format an age in whole seconds, minutes, hours or days; never below 0."""
     left = max(0, int(seconds))
     for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if left >= 2 * length:
@@ -105,7 +105,7 @@ def age_text(seconds: float) -> str:
 
 
 def moment_text(at: float, now: float) -> str:
-    """A time to come, at the full minute after it: of today as ``19:52 UTC``, else with its date.
+    """Format a future time, rounded up to minutes: today as ``19:52 UTC``, else with its date.
 
     Args:
         at: UNIX seconds.

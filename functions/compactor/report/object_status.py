@@ -1,4 +1,4 @@
-"""What is known of one object, a source or an output, in five lines; reads only."""
+"""What is known about one object, a source or an output, in five lines. Read-only."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Inquiry(msgspec.Struct, frozen=True):
     Attributes:
         destination: of the runs.
         state: of the runs.
-        settings: of the newest runs over each source, the newest first; empty where no run has
-            left a report.
+        settings: of the newest run over each source, newest first; empty if no run has left a
+            report.
     """
 
     destination: S3Uri
@@ -43,13 +43,13 @@ class Inquiry(msgspec.Struct, frozen=True):
 
 
 class ObjectStatus(msgspec.Struct, frozen=True):
-    """What is known of one object.
+    """What is known about one object.
 
     Attributes:
         uri: of the object.
         kind: ``source`` or ``output``.
-        lines: one sentence for each question, by its name, in order.
-        facts: the same for programs, as far as it is known.
+        lines: one sentence for each question, by the question's name, in order.
+        facts: the same in machine-readable form, as far as known.
     """
 
     uri: str
@@ -58,15 +58,15 @@ class ObjectStatus(msgspec.Struct, frozen=True):
     facts: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return a JSON document."""
         return {"uri": self.uri, "kind": self.kind, "lines": self.lines, **self.facts}
 
 
 def output_status(inquiry: Inquiry, key: str) -> ObjectStatus | None:
-    """What is known of an output; None where no commit names it.
+    """Return what is known about an output; None if no commit names it.
 
     Args:
-        inquiry: whose object it is.
+        inquiry: the destination to look in.
         key: of the output, in the destination.
 
     Raises:
@@ -92,7 +92,7 @@ def output_status(inquiry: Inquiry, key: str) -> ObjectStatus | None:
 
 
 def output_keys(inquiry: Inquiry, given: str) -> Iterator[str]:
-    """The keys that may be meant: of the bucket, or below the destination."""
+    """Yield the keys that may be meant: in the bucket, or below the destination."""
     destination = inquiry.destination
     key = given.removeprefix(f"s3://{destination.bucket}/")
     if key.startswith("s3://"):
@@ -104,31 +104,31 @@ def output_keys(inquiry: Inquiry, given: str) -> Iterator[str]:
 
 
 def settings_for(inquiry: Inquiry, commit: Commit) -> Settings | None:
-    """The settings of the newest run over a commit's source; None where no run left a report."""
+    """Return the settings of the newest run over a commit's source; None without a report."""
     bucket, key = commit.source_bucket, next((one.key for one in commit.sources), "")
     return next((one for one in inquiry.settings if covers(one, bucket, key)), None)
 
 
 def covers(settings: Settings, bucket: str, key: str) -> bool:
-    """Whether a key lies below the source of a run."""
+    """Return whether a key is below the source of a run."""
     root = settings.source.root
     return bucket == root.bucket and key.startswith(root.prefix)
 
 
 def there(head: ObjectHead) -> str:
-    """The line about an object that exists."""
+    """Return the line about an object that exists."""
     since = moment(head.last_modified)
     return f"exists: {plural(head.size, 'byte')}, ETag {head.etag}, last modified {since}"
 
 
 def commit_text(log: StoredLog, commit: Commit) -> str:
-    """Where a commit is."""
+    """Return which entry of which partition a commit is, by which run and when."""
     where = f"entry {commit.sequence} of partition {log.path or '(root)'}"
     return f"{where}, by run {commit.run_id} at {moment(commit.created_at)}"
 
 
 def commit_facts(log: StoredLog, commit: Commit) -> dict[str, Any]:
-    """The same for programs."""
+    """Return the same in machine-readable form."""
     output = commit.output
     return {
         "partition": log.path,
@@ -142,10 +142,10 @@ def commit_facts(log: StoredLog, commit: Commit) -> dict[str, Any]:
 def clean_up(
     inquiry: Inquiry, settings: Settings | None, log: StoredLog, commit: Commit
 ) -> tuple[str, dict[str, Any]]:
-    """When the sources of a commit were deleted, or will be, or why they stay; and as facts.
+    """Return when a commit's sources were or will be deleted, or why they are kept; and facts.
 
     Raises:
-        IntegrityError: what clean-up left of the commit is damaged.
+        IntegrityError: the clean-up's record of the commit is damaged.
     """
     sequence = commit.sequence
     if sequence in log.cleaned:
@@ -169,7 +169,7 @@ def clean_up(
 
 
 def _decision(inquiry: Inquiry, settings: Settings, log: StoredLog, sequence: int) -> str:
-    """What a clean-up would do now with a commit that is past retention."""
+    """Return what a clean-up would do now with a commit that is past retention."""
     store, clock = inquiry.store, inquiry.clock
     run = CleanUpRun(log.path, settings, store, clock, NoDeadline(), "explain", only={sequence: ""})
     found = decide(run)
@@ -209,12 +209,12 @@ def _verified(
 
 
 def moment(seconds: float) -> str:
-    """UNIX seconds as ``2026-01-31T12:00:00Z``."""
+    """Format UNIX seconds as ``2026-01-31T12:00:00Z``."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def unknown(given: str, inquiry: Inquiry) -> InvalidInput:
-    """The error for a key that neither a commit nor a source knows."""
+    """Return the error for a key that is in no commit and in no source."""
     sources = ", ".join(dict.fromkeys(one.s3_source_uri for one in inquiry.settings))
     what = f"no commit below {inquiry.state.uri} names {given}"
     if sources:

@@ -1,7 +1,7 @@
-"""The report as one page, self-contained and without scripts.
+"""The report as one HTML page, self-contained and without scripts.
 
-Templates are rendered with autoescape, and every text is made :func:`compactor.escaping.visible`
-first: what comes from outside becomes no markup, and nothing in it is hidden.
+Templates are rendered with autoescape, and every text is first made
+:func:`compactor.escaping.visible`, so outside input can neither become markup nor hide anything.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _NO_OBJECTS: Mapping[str, Any] = {"objects": 0, "bytes": 0, "examples": ()}
 
 
 def render(report: Mapping[str, Any]) -> str:
-    """HTML of a run report.
+    """Return the HTML of a run report.
 
     Args:
-        report: what ``report.json`` holds, of this version or an earlier one.
+        report: content of ``report.json``, of this version or an earlier one.
     """
     sizes = report["sizes"] or _NO_SIZES
     money = spent(report)
@@ -60,7 +60,7 @@ def render(report: Mapping[str, Any]) -> str:
 
 
 def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, str]]:
-    """The numbers that a person looks for first."""
+    """Return the most important numbers, with their labels."""
     totals = report["totals"]
     before, after = totals["objects_in"], totals["objects_out"]
     means = (totals["bytes_in"] / max(1, before), totals["bytes_out"] / max(1, after))
@@ -71,7 +71,7 @@ def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, st
         ("Records", f"{totals['records']:,}"),
     ]
     tiles = [
-        # Of a run that did nothing the sentence says so.
+        # If the run did nothing, the sentence says so.
         *(() if sentences.is_idle(report) else figures),
         ("Partitions", f"{sentences.partition_count(report):,}"),
         ("Time of all workers", human_seconds(totals["seconds"])),
@@ -110,9 +110,9 @@ def _environment() -> Environment:
 
 
 def _shown(value: object) -> object:
-    """Text with nothing in it that cannot be seen; lengths of bars without needless digits."""
+    """Make text visible, and shorten bar lengths to two decimals."""
     if hasattr(value, "__html__"):
-        # What a macro has rendered, and escaped.
+        # Output of a macro, already escaped.
         return value
     return f"{value:.2f}" if isinstance(value, float) else visible(str(value))
 

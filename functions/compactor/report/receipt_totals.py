@@ -1,4 +1,4 @@
-"""Receipts summed up as they are read; of very many partitions some alone are kept whole."""
+"""Sums receipts as they are read; of very many partitions, only some receipts are kept."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from compactor.model import Skipped
 from compactor.readers.outcome import Outcomes
 from compactor.runs.partition_receipts import Counts, Receipt
 
-#: So many partitions a report shows one by one: those that failed, then the largest.
+#: How many partitions a report shows individually: failed ones first, then the largest.
 SHOWN_PARTITIONS = 5_000
-#: So many sources it names that were quarantined, of all these partitions together.
+#: How many quarantined sources it names, over all these partitions.
 SHOWN_SOURCES = 10_000
 _SHOWN_PLACES = 5
 
 
 class GatheredState(msgspec.Struct):
-    """The same as a document, for the next call; see :class:`Gathered`.
+    """A :class:`Gathered` as a document, for the next call.
 
     Attributes:
-        kept: of the receipts that may be shown one by one: failed, bytes, number, receipt.
+        kept: receipts that may be shown individually, as (failed, bytes, number, receipt).
     """
 
     totals: Counts
@@ -48,12 +48,12 @@ class GatheredState(msgspec.Struct):
 
 @dataclass(slots=True)
 class Gathered:
-    """What the partitions of a run come to; a bounded part of them is held.
+    """Totals of a run's partitions, of bounded size.
 
     Attributes:
-        partitions: that were added.
-        failed: of these, how many did not finish.
-        requests: of all, by kind.
+        partitions: number of partitions that were added.
+        failed: number of these that did not finish.
+        requests: of all partitions, by kind.
         outcomes: what query engines see of them.
         sizes: of what was compacted, before and after.
         after: requests that they made after their receipts, by kind.
@@ -76,7 +76,7 @@ class Gathered:
     rejects: list[str] = field(default_factory=list)
 
     def add(self, receipt: Receipt) -> None:
-        """One partition more."""
+        """Add the receipt of one partition."""
         add_counts(self.totals, receipt.counts)
         counts = receipt.counts
         self.requests.update(counts.requests)
@@ -94,7 +94,7 @@ class Gathered:
         if receipt.rejects:
             self.rejects = [*self.rejects, receipt.rejects][:_SHOWN_PLACES]
         has_failed = receipt.status != "done"
-        # Of equal ones the earlier stays; the number distinguishes any two.
+        # The number breaks ties, in favour of earlier receipts.
         one = (has_failed, receipt.counts.bytes_in, -self.partitions, receipt)
         if len(self._kept) < SHOWN_PARTITIONS:
             heapq.heappush(self._kept, one)
@@ -104,7 +104,7 @@ class Gathered:
         self.failed += has_failed
 
     def state(self) -> GatheredState:
-        """Everything gathered so far."""
+        """Return everything gathered so far."""
         return GatheredState(
             self.totals,
             self.partitions,
@@ -123,7 +123,7 @@ class Gathered:
 
     @classmethod
     def from_state(cls, given: GatheredState) -> Self:
-        """Resume with what was gathered before."""
+        """Restore what an earlier call gathered."""
         return cls(
             given.totals,
             given.partitions,
@@ -146,11 +146,11 @@ class Gathered:
 
     @property
     def warnings(self) -> list[str]:
-        """What query engines do not see as it is, a line each."""
+        """A line for each thing that query engines do not see correctly."""
         return self.outcomes.warnings
 
     def shown(self) -> list[Receipt]:
-        """Receipts that are shown one by one, in the order they were added."""
+        """Return the receipts to show individually, in the order in which they were added."""
         found = [one for *_, one in sorted(self._kept, key=lambda kept: -kept[2])]
         shown, left = [], SHOWN_SOURCES
         for one in found:
@@ -160,13 +160,13 @@ class Gathered:
 
 
 def add_counts(total: Counts, one: Counts) -> None:
-    """Add field by field, but for what is counted by kind."""
+    """Add all summed fields; counts by kind are added elsewhere."""
     for name in _SUMMED:
         setattr(total, name, getattr(total, name) + getattr(one, name))
 
 
 def add_expected(total: dict[str, float], one: Counts) -> None:
-    """Add what the plans of one partition estimated."""
+    """Add what one partition's plans estimated."""
     for kind, amount in one.expected.items():
         total[kind] = total.get(kind, 0) + amount
 

@@ -1,4 +1,4 @@
-"""What a report says to do about what was left for what it holds, and about what failed."""
+"""What a report recommends for sources left because of their content, and for failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from compactor.model import QuarantineReason
 
-#: What to do about a source that was left alone, where no setting decides it.
+#: What to do about a source that was left alone, if no setting affects it.
 LEFT_ALONE: Mapping[str, str] = MappingProxyType(
     {
         QuarantineReason.CORRUPT: "write it again from where it came",
@@ -28,7 +28,7 @@ _CONTRADICTION = (
     "Let no clean-up run before you know why (clean_up=keep). compactor verify SOURCE DEST names"
     " what is wrong; a commit log that is gone comes back by compactor adopt."
 )
-#: By the class name of an error. The runbook's tables say more of each.
+#: By the class name of an error. The runbook's tables have details.
 FAILURES: Mapping[str, str] = MappingProxyType(
     {
         "TransientStoreError": f"S3 did not answer, again and again. {_AGAIN}",
@@ -50,5 +50,5 @@ FAILURES: Mapping[str, str] = MappingProxyType(
 
 
 def failure_remedy(error: str) -> str:
-    """What to do about an error, by its class name."""
+    """Return what to do about an error, by its class name."""
     return FAILURES.get(error, f"Fix what the cause names. {_AGAIN}")

@@ -1,4 +1,4 @@
-"""Results of a run and of the commands as text, and as a table for a notebook."""
+"""Results of runs and commands as text, and as tables for notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from compactor.report.html import escape
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A title, a table (its first column to the left), and lines below it."""
+    """A title, a table with its first column left-aligned, and lines below it."""
 
     title: str
     heads: Sequence[str]
@@ -19,7 +19,7 @@ class Shown:
     lines: Sequence[str] = ()
 
     def as_text(self) -> str:
-        """Lines of text, the columns aligned."""
+        """Return lines of text with aligned columns."""
         table = [[visible(cell) for cell in row] for row in (self.heads, *self.rows)]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = [
@@ -32,7 +32,7 @@ class Shown:
         return "\n".join([visible(self.title), *lines, *map(visible, self.lines)])
 
     def as_html(self) -> str:
-        """A fragment without scripts and styles of its own; every value is escaped."""
+        """Return an HTML fragment without scripts or styles; every value is escaped."""
         heads = "".join(f"<th>{escape(head)}</th>" for head in self.heads)
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"

@@ -1,4 +1,4 @@
-"""Report: one account of a run, from the receipts of its partitions."""
+"""The report of a run, from the receipts of its partitions."""
 
 from __future__ import annotations
 
@@ -46,43 +46,43 @@ from compactor.sinks.table_receipts import TableReceipt, read_receipt
 from compactor.sizes import human_bytes
 
 REPORT_VERSION = 1
-# Each waits for one receipt; reading 64 concurrently leaves a processor no time to wait.
+# Each thread waits for one receipt; 64 concurrent reads keep a processor busy.
 _READERS = 64
 _SHOWN_CAUSES = 3
 
 
 @dataclass(slots=True)
 class RunReport:
-    """One run's numbers.
+    """The figures of one run.
 
     Attributes:
-        status: ``succeeded``, or ``failed`` when any partition failed or was lost, or clean-up
-            failed or found an output that is not proven.
-        partitions: a receipt for every work item, failed ones included; of more than
-            :data:`.receipt_totals.SHOWN_PARTITIONS`, those that failed and the largest.
-            Partitions that went to Spark are among them.
-        partition_count: how many work items there were.
-        failed_count: how many of these failed.
-        oversized: paths of the partitions too large for one worker, left alone because the
-            run's spark_engine is none.
+        status: ``succeeded``; or ``failed`` if any partition failed or was lost, or clean-up failed
+            or found an output that is not proven.
+        partitions: a receipt for every work item, including failed ones and those that went to
+            Spark. If there are more than :data:`.receipt_totals.SHOWN_PARTITIONS`, only failed ones
+            and the largest.
+        partition_count: number of work items.
+        failed_count: number of these that failed.
+        oversized: paths of the partitions that are too large for one worker, and were left because
+            the run's spark_engine is none.
         spark: paths of the partitions that went to Spark.
         totals: sums over all partitions.
-        left_alone: sources left alone for what they hold, by reason, the most frequent first.
-        headline: says so where most of the sources were; or why nothing was compacted; else empty.
+        left_alone: sources left because of their content, by reason, the most frequent first.
+        headline: says so if most sources were left; or why nothing was compacted; else empty.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
-        overwritten: objects that were compacted beside other content of the same key.
-        clean_up: what clean-up did; None where the settings do not ask for it.
-        warnings: what the store does not promise, and what is done instead.
-        table: what was brought into the table; None where the settings name none.
-        resting: partitions in which discovery saw that nothing is to be done: they have no
-            receipt, and what they skip is counted in ``skipped``.
-        readers: what query engines see of the partitions; None where the settings name no table
-            for them.
+        overwritten: objects that were compacted in addition to other content of the same key.
+        clean_up: what clean-up did; None if the settings do not ask for it.
+        warnings: guarantees that the store does not give, and what is done instead.
+        table: what was published to the table; None if the settings name none.
+        resting: partitions in which discovery found nothing to do. They have no receipt, and
+            what they skip is counted in ``skipped``.
+        readers: what query engines see of the partitions; None if the settings name no readers'
+            table.
         sizes: of what was compacted, before and after.
-        rejects: the first prefixes with records that are in no output, as they fit no row of one;
-            ``totals`` counts them as ``rejects_waiting``.
-        cost: what the run cost, beside what its plans estimated.
+        rejects: the first prefixes with records that are in no output because they fit no row of
+            it; ``totals`` counts them as ``rejects_waiting``.
+        cost: what the run cost, and what its plans estimated.
     """
 
     run_id: str
@@ -112,7 +112,7 @@ class RunReport:
 
     @property
     def looked_at(self) -> int:
-        """How many partitions were worked on, or found at rest."""
+        """Number of partitions that were worked on or found at rest."""
         return self.partition_count + self.resting.partitions
 
     @property
@@ -122,9 +122,9 @@ class RunReport:
 
     @property
     def cause(self) -> str:
-        """Why the run failed, in one line; empty when it did not."""
+        """Why the run failed, in one line; empty if it did not."""
         causes = [one for one in (self.failure, self.spark_failure) if one]
-        # The job's own line covers its partitions already.
+        # The job's own line already covers its partitions.
         covered = frozenset(self.spark) if self.spark_failure else frozenset()
         failed = [one for one in self.failed if one.path not in covered]
         causes += [f"{one.path or '(root)'}: {one.error} {one.cause}" for one in failed]
@@ -136,29 +136,29 @@ class RunReport:
         return f"{shown}; and {more} more" if more > 0 else shown
 
     def to_dict(self) -> dict[str, Any]:
-        """What ``report.json`` holds."""
+        """Return the content of ``report.json``."""
         return numbered(self, REPORT_VERSION)
 
     def __str__(self) -> str:
-        """A table with the numbers before and after."""
+        """Return a table with the numbers before and after."""
         return _shown(self).as_text()
 
     def _repr_html_(self) -> str:
-        """The same, as notebooks show it."""
+        """Return the same table for notebooks."""
         return _shown(self).as_html()
 
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """What identifies a run, and how its workflow went.
+    """What identifies a run, and how its workflow ended.
 
     Attributes:
         started_at: ISO 8601.
-        failure: what ended the workflow before its partitions did; empty for nothing.
-        spark_failure: the state machine's word that the Spark job failed; empty when it did
-            not, or when there was none.
-        clean_up_failure: what ended clean-up before its partitions did; empty for nothing.
-        table_failure: why what is committed could not be brought into the table; empty for nothing.
+        failure: what ended the workflow before its partitions did; else empty.
+        spark_failure: the state machine's message that the Spark job failed; empty if it did not,
+            or there was no job.
+        clean_up_failure: what ended clean-up before its partitions did; else empty.
+        table_failure: why committed outputs could not be published to the table; else empty.
     """
 
     run_id: str
@@ -171,11 +171,11 @@ class RunIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of partitions, by their path, without asking the store.
+    """What is known about partitions, by path, without reading the store.
 
     Attributes:
         done: receipts that need not be read.
-        lost: how the last worker of a partition ended, where it was lost.
+        lost: how the last worker of a partition ended, if it was lost.
     """
 
     done: Mapping[str, Receipt] = field(default_factory=dict)
@@ -185,13 +185,13 @@ class Known:
 def report(
     run: RunIdentity, settings: Settings, store: ObjectStore, known: Known | None = None
 ) -> RunReport:
-    """The report of a run in one go; as :func:`report_on` otherwise.
+    """Return the report of a run in one call; otherwise like :func:`report_on`.
 
     Args:
-        run: which one.
+        run: the run.
         settings: of the run.
-        store: where the receipts are, and the report goes.
-        known: what need not be read, and what was not written; None for nothing.
+        store: where the receipts are, and the report is stored.
+        known: receipts that need not be read, and workers that were lost; None for nothing.
     """
     made = report_on(run, settings, store, NoDeadline(), known=known)
     if made is None:
@@ -210,18 +210,18 @@ def report_on(
 ) -> RunReport | None:
     """Gather the receipts of a run and store ``report.json`` and ``report.html``.
 
-    A work item without a receipt was lost with its worker and counts as failed.
+    A work item without a receipt was lost with its worker, and counts as failed.
 
     Args:
-        run: which one.
+        run: the run.
         settings: of the run.
-        store: where the receipts are, and the report goes.
-        deadline: of this call, which reads one receipt in any case.
-        goes_on: with what the call before has left, which ran out of time.
-        known: what need not be read, and what was not written; None for nothing.
+        store: where the receipts are, and the report is stored.
+        deadline: of this call, which reads at least one receipt.
+        goes_on: resume from what the previous call left when it ran out of time.
+        known: receipts that need not be read, and workers that were lost; None for nothing.
 
     Returns:
-        The report; None where time ran out, and another call is to go on.
+        The report; None if time ran out, and another call must resume.
 
     Raises:
         IntegrityError: a later version of this program wrote what the run left.
@@ -302,7 +302,7 @@ def report_on(
 
 
 def _begun(before: SoFar, discovered: DiscoveryLine) -> Gathered:
-    """What the calls before gathered, or what is known before any receipt is read."""
+    """Return what earlier calls gathered, or what is known before any receipt is read."""
     if before.gathered is not None:
         return Gathered.from_state(before.gathered)
     found = Gathered(skipped=dict(discovered.resting.skipped))
@@ -312,7 +312,7 @@ def _begun(before: SoFar, discovered: DiscoveryLine) -> Gathered:
 
 
 def _table(settings: Settings, run: RunIdentity, store: ObjectStore) -> TableReceipt | None:
-    """What the run's publisher left; where it left nothing, that it never came to it."""
+    """Return the publisher's receipt; without one, a receipt that says it was not reached."""
     if settings.table is None:
         return None
     found = read_receipt(settings, run.run_id, store)
@@ -325,7 +325,7 @@ def _table(settings: Settings, run: RunIdentity, store: ObjectStore) -> TableRec
 
 
 def _shown(result: RunReport) -> Shown:
-    """A run in numbers, before and after; and a line for whatever it left alone or failed at."""
+    """Return a run's numbers before and after, and lines about what it left or failed at."""
     totals = result.totals
     ratio = totals.objects_in / totals.objects_out if totals.objects_out else 0.0
     sizes = (totals.bytes_in, totals.bytes_out)
@@ -340,7 +340,7 @@ def _shown(result: RunReport) -> Shown:
         ("Compaction ratio", "", f"{ratio:,.1f} : 1" if ratio else "-"),
     ]
     if not any(counts):
-        # All others would be zeros; the headline says why.
+        # All other rows would be zero; the headline says why.
         del rows[1:]
     lines = [line for line in (result.headline, result.cause) if line]
     if result.resting.partitions:
@@ -369,7 +369,7 @@ def _shown(result: RunReport) -> Shown:
 
 
 def total(counts: Iterable[Counts]) -> Counts:
-    """Sums, field by field; ``seconds`` adds up the work of all workers."""
+    """Return sums, field by field; ``seconds`` is the total time of all workers."""
     result = Counts()
     requests: Counter[str] = Counter()
     for one in counts:

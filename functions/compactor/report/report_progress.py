@@ -1,9 +1,9 @@
-"""What a report has gathered when its call ran out of time: the next one resumes after it.
+"""What a report has gathered when its call runs out of time, so that the next call can resume.
 
     report-so-far.json      sums of the first partitions of the work lists, and of the clean-ups
 
-It is written over by each call, and holds what the first so many of fixed lists come to: a
-call that is repeated, or that outlives its successor's start, writes what is true as well.
+Each call overwrites it. It holds the sums over the first entries of fixed lists, so a call that is
+repeated, or that is still running when its successor starts, writes correct content as well.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from compactor.settings.settings import Settings
 
 SO_FAR_NAME = "report-so-far.json"
 _VERSION = 1
-# Kept of a call for the requests under way, and for writing what it gathered.
+# Time that a call reserves for requests in flight, and for storing what it gathered.
 _RESERVE_SECONDS = 60.0
 
 
 class SoFar(msgspec.Struct):
-    """What the calls before have gathered.
+    """What earlier calls have gathered.
 
     Attributes:
         gathered: of the partitions.
-        clean_up: of the clean-ups; None where the run has none, or it was not come to.
+        clean_up: of the clean-ups; None if the run has none, or they were not reached.
     """
 
     gathered: GatheredState | None = None
@@ -40,7 +40,7 @@ _decode = decoder(SoFar)
 
 
 def read_so_far(settings: Settings, run_id: str, store: ObjectStore) -> SoFar:
-    """What there is; nothing where no call stored anything.
+    """Return what earlier calls stored; empty if there were none.
 
     Raises:
         IntegrityError: it is damaged, or a later version wrote it.
@@ -50,12 +50,12 @@ def read_so_far(settings: Settings, run_id: str, store: ObjectStore) -> SoFar:
 
 
 def write_so_far(found: SoFar, settings: Settings, run_id: str, store: ObjectStore) -> None:
-    """Leave it for the next call."""
+    """Store it for the next call."""
     leave_document(store, layout.run_key(settings, run_id, SO_FAR_NAME), found, _VERSION)
 
 
 class Time:
-    """Says when a call stops; each adds something.
+    """Decides when a call stops; every call adds at least one item.
 
     Args:
         deadline: of the call.
@@ -67,10 +67,10 @@ class Time:
         self._worked = False
 
     def worked(self) -> bool:
-        """One more was added; true when that was the last of this call."""
+        """Record that an item was added; return True if it was the last of this call."""
         self._worked = True
         return self.is_up()
 
     def is_up(self) -> bool:
-        """Whether the call has to stop."""
+        """Return whether the call must stop."""
         return self._worked and self._deadline.remaining_seconds() < self._reserve

@@ -1,4 +1,4 @@
-"""What a run left on S3 for its report: work items, receipts, words of discovery and of Spark."""
+"""What a run left on S3 for its report: work items, receipts, and the endings of its jobs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Receipt
 from compactor.settings.settings import Settings
 
-#: The error of a partition whose worker ended without a word.
+#: Error of a partition whose worker ended without a final receipt.
 LOST = "WorkerLost"
 SPARK_ERROR_NAME = "spark-error.json"
 
 
 class DiscoveryLine(msgspec.Struct, frozen=True):
-    """What discovery saw beside the work items."""
+    """What discovery found in addition to the work items."""
 
     unpartitioned: Skipped
     warnings: list[str] = []
@@ -33,7 +33,7 @@ class DiscoveryLine(msgspec.Struct, frozen=True):
 
 
 class SparkErrorLine(msgspec.Struct, frozen=True):
-    """What the Spark job says of its own failure, as far as a report shows it."""
+    """The Spark job's own account of its failure, as far as a report shows it."""
 
     error: str
     cause: str
@@ -44,14 +44,14 @@ _decode_item = decoder(WorkItem)
 
 
 def spark_failure(ending: str, run_id: str, settings: Settings, store: ObjectStore) -> str:
-    """Why the Spark job failed, by its own word where it left one; empty where ``ending`` is."""
+    """Return why the Spark job failed, in its own words if any; empty if ``ending`` is."""
     if not ending:
         return ""
     try:
         body = store.get(*layout.run_key(settings, run_id, SPARK_ERROR_NAME))
         line = _decode_spark_error(body)
     except (ObjectMissing, msgspec.MsgspecError):
-        # It never began, or was killed: EMR's word, often no more than Unknown Error, is all.
+        # It never started, or was killed: EMR's message, often just Unknown Error, is all there is.
         return f"Spark: {ending}"
     return f"Spark: {line.error}: {line.cause}"
 
@@ -59,14 +59,14 @@ def spark_failure(ending: str, run_id: str, settings: Settings, store: ObjectSto
 def work_items(
     settings: Settings, run_id: str, name: str, store: ObjectStore
 ) -> Iterator[WorkItem]:
-    """One after the other; none where discovery failed before it wrote any."""
+    """Yield the items of a work list; none if discovery failed before it wrote any."""
     with suppress(ObjectMissing):
         for element in elements_of(store, *layout.run_key(settings, run_id, name)):
             yield _decode_item(element)
 
 
 def receipt_of(item: WorkItem, run_id: str, settings: Settings, store: ObjectStore) -> Receipt:
-    """The last receipt of a partition, or one that says that its worker was lost."""
+    """Return the last receipt of a partition, or one that says that its worker was lost."""
     bucket, key = layout.receipt_key(settings, run_id, item.partition)
     try:
         receipt = receipts.decode(store.get(bucket, key), f"s3://{bucket}/{key}")
@@ -79,19 +79,19 @@ def receipt_of(item: WorkItem, run_id: str, settings: Settings, store: ObjectSto
 
 
 def with_ending(receipt: Receipt, ending: str | None) -> Receipt:
-    """The receipt, and how the worker ended that should have written the last one."""
+    """Add to a receipt how the worker ended that should have written the last one."""
     if ending is None or receipt.status == "done":
         return receipt
     if receipt.error == LOST:
         receipt.cause += f": {ending}"
     else:
-        # What an earlier try wrote is no longer how it ended.
+        # The error that an earlier attempt recorded is no longer how it ended.
         receipt.error, receipt.cause = LOST, ending
     return receipt
 
 
 def discovered_by(settings: Settings, run_id: str, store: ObjectStore) -> DiscoveryLine:
-    """What discovery left; nothing where it failed before it wrote it.
+    """Return what discovery left; empty if it failed before writing it.
 
     Raises:
         IntegrityError: a later version of this program wrote what the run left.

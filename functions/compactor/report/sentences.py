@@ -1,4 +1,4 @@
-"""What a run came to, in one sentence, and what holds that it is true. Pure."""
+"""A run's result in one sentence, and the evidence for it. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _READ_AGAIN = {
 
 
 def sentence(report: Mapping[str, Any]) -> str:
-    """The run in one sentence.
+    """Return a run's result in one sentence.
 
     Args:
-        report: what ``report.json`` holds.
+        report: content of ``report.json``.
     """
     totals = report["totals"]
     before, after = totals["objects_in"], totals["objects_out"]
@@ -35,7 +35,7 @@ def sentence(report: Mapping[str, Any]) -> str:
 
 
 def failed_sentence(report: Mapping[str, Any]) -> str:
-    """What did not go well, and what stands all the same; empty for a run that succeeded."""
+    """Return what failed, and what is safe nevertheless; empty for a run that succeeded."""
     if report["status"] != "failed":
         return ""
     failed = report["failed_count"]
@@ -45,13 +45,13 @@ def failed_sentence(report: Mapping[str, Any]) -> str:
 
 
 def partition_count(report: Mapping[str, Any]) -> int:
-    """How many partitions a run found, worked on or not."""
+    """Return how many partitions a run found, whether it worked on them or not."""
     worked, resting = report["partition_count"], report["resting"]["partitions"]
     return int(worked + len(report["oversized"]) + resting)
 
 
 def is_idle(report: Mapping[str, Any]) -> bool:
-    """True of a run that succeeded, and found nothing that it could compact."""
+    """Return True for a run that succeeded, and found nothing to compact."""
     totals = report["totals"]
     done = totals["objects_in"] or totals["objects_out"] or report["spark"]
     left = report["left_alone"] or report["oversized"]
@@ -59,13 +59,13 @@ def is_idle(report: Mapping[str, Any]) -> bool:
 
 
 def backlog(report: Mapping[str, Any]) -> int:
-    """Objects that a later run takes as they are: too young or too few today."""
+    """Return the number of objects that a later run takes as they are: too young or too few now."""
     waiting = (report["skipped"].get(reason, {}) for reason in WAITING)
     return sum(int(one.get("objects", 0)) for one in waiting)
 
 
 def proof(report: Mapping[str, Any]) -> list[str]:
-    """What holds that no record is lost or doubled, each in a sentence or two."""
+    """Return the evidence that no record is lost or duplicated, as one or two sentences each."""
     totals, settings = report["totals"], report["settings"]
     if not totals["objects_in"]:
         return _counted_apart(report)
@@ -92,10 +92,10 @@ def proof(report: Mapping[str, Any]) -> list[str]:
 
 
 def rejected_line(records: int, places: Sequence[str]) -> str:
-    """Where the records are that no output has, since they fit no row of one.
+    """Return where the records are that are in no output because they fit no row of one.
 
     Args:
-        records: how many there are.
+        records: their number.
         places: the first prefixes with them.
     """
     return f"{plural(records, 'rejected record')} in no output: see {', '.join(places)}"

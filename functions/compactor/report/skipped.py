@@ -1,4 +1,4 @@
-"""Why objects are left alone: of each reason what is so of them, and what to do about it."""
+"""Why objects are skipped: for each reason, an explanation and what to do about it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from compactor.model import SkipReason
 from compactor.settings.fields import FIELDS
 
-# By age alone: time is a way out of these.
+# Reasons that depend on age alone, and so pass with time.
 BY_AGE = (SkipReason.TOO_YOUNG, SkipReason.OPEN_PARTITION)
-#: Objects that a later run takes as they are.
+#: Reasons of objects that a later run takes as they are.
 WAITING = frozenset({*BY_AGE, SkipReason.TOO_FEW, SkipReason.QUIET})
-# What is so, then what to do about it; empty where nothing is to be done, or time decides.
-# {name} is the value of a setting, {=name value} gives one.
+# Explanation, then what to do; empty if there is nothing to do, or only time helps.
+# {name} is replaced by the value of a setting, {=name value} by how to set one.
 _TEXTS: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
     {
         SkipReason.TOO_YOUNG: ("younger than settle_seconds ({settle_seconds})", ""),
@@ -95,18 +95,18 @@ _GIVEN = re.compile(r"\{=(\w+) (\w+)\}")
 def why_left(
     reason: SkipReason, settings: Mapping[str, Any], *, typed: bool = False, when: str = ""
 ) -> tuple[str, str]:
-    """What is so of objects that were left for a reason, and what to do; that may be empty.
+    """Return why objects were skipped, and what to do, which may be empty.
 
     Args:
-        reason: why.
-        settings: of the run, as its report has them; what they lack is at its default.
-        typed: settings are shown as options of the command line.
-        when: of what is left for its age, from when on a run takes it; by default a later run does.
+        reason: the skip reason.
+        settings: of the run, from its report; missing ones have their defaults.
+        typed: show settings as command-line options.
+        when: when a run takes objects that were skipped for their age; by default, a later run.
     """
     values = {name: _shown(settings.get(name, spec.default)) for name, spec in FIELDS.items()}
     what, way = _TEXTS[reason]
     if reason in BY_AGE:
-        # What has settled may lie in a partition that is open still.
+        # A settled object may be in a partition that is still open.
         ages = [name for name in _AGES if settings.get(name, FIELDS[name].default)]
         given = " and ".join(f"{{={name} 0}}" for name in ages)
         way = f"{when or 'a later run takes them'}, or give {given}"
@@ -115,7 +115,7 @@ def why_left(
 
 
 def hint_of(reason: str) -> str:
-    """The command for objects of this reason, as the end of a line; empty for most reasons."""
+    """Return the command for objects of this reason, as the end of a line; usually empty."""
     return f"; {_TEXTS[SkipReason.TABLE][1]}" if reason == SkipReason.TABLE else ""
 
 

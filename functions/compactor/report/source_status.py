@@ -1,4 +1,4 @@
-"""What is known of one source: whether a run would take it, and what became of it."""
+"""What is known about one source: whether a run would take it, and what became of it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from compactor.report.skipped import why_left
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
 
-# What clients of S3 encryption append to the key of an object for the one that has its key.
+# S3 encryption clients store an object's encrypted key in a second object with this suffix.
 _INSTRUCTION = ".instruction"
-# Decided by the whole partition, not by the object alone; in the order in which a plan decides.
+# Reasons that depend on the whole partition, in the order in which a plan checks them.
 _BY_PARTITION = (SkipReason.TOO_FEW, SkipReason.DOES_NOT_PAY, SkipReason.OPEN_PARTITION)
 
 
 class _Mention(NamedTuple):
-    """Where the log names a source: compacted, delivered again, or quarantined."""
+    """An entry of the log that names a source: compacted, delivered again, or quarantined."""
 
     log: StoredLog
     commit: Commit
@@ -55,12 +55,12 @@ class _Mention(NamedTuple):
     quarantined: Quarantined | None = None
 
     def commits(self, present: SourceObject) -> bool:
-        """Whether this very object is compacted."""
+        """Return whether this very object is compacted."""
         return self.quarantined is None and self.source.etag == present.etag
 
 
 def source_keys(inquiry: Inquiry, given: str) -> Iterator[tuple[str, str]]:
-    """The buckets and keys that may be meant; without a bucket where it is not known."""
+    """Yield the buckets and keys that may be meant; the bucket is empty if it is not known."""
     if given.startswith("s3://"):
         bucket, _, key = given.removeprefix("s3://").partition("/")
         yield bucket, key
@@ -74,11 +74,11 @@ def source_keys(inquiry: Inquiry, given: str) -> Iterator[tuple[str, str]]:
 
 
 def source_status(inquiry: Inquiry, bucket: str, key: str) -> ObjectStatus | None:
-    """What is known of a source; None where there is no such object and no commit names it.
+    """Return what is known about a source; None if it does not exist and no commit names it.
 
     Args:
-        inquiry: whose object it is.
-        bucket: of the source; empty where it is not known.
+        inquiry: the destination to look in.
+        bucket: of the source; empty if it is not known.
         key: of the source.
 
     Raises:
@@ -104,7 +104,7 @@ def source_status(inquiry: Inquiry, bucket: str, key: str) -> ObjectStatus | Non
 
 
 def _present(store: ObjectStore, bucket: str, key: str) -> SourceObject | None:
-    """The object as a listing shows it, with its storage class and age."""
+    """Return the object as listed, with its storage class and age."""
     pages = store.list_objects(bucket, key)
     return next((one for page in pages for one in page if one.key == key), None)
 
@@ -117,7 +117,7 @@ def _there(inquiry: Inquiry, present: SourceObject) -> str:
 def _mention(
     inquiry: Inquiry, bucket: str, key: str, present: SourceObject | None
 ) -> _Mention | None:
-    """The entry that names the object as it is; else the newest that names its key."""
+    """Return the entry that names the present object, else the newest one that names its key."""
     newest: _Mention | None = None
     for log in logs_for_key(key, inquiry.state, inquiry.store):
         for commit in log.newest_first(inquiry.store):
@@ -143,19 +143,19 @@ def _named(log: StoredLog, commit: Commit, key: str) -> Iterator[_Mention]:
 
 
 class _OneKey:
-    """Lists one object of a store, and what stands beside it under the same name."""
+    """A store that lists only one object, and its instruction file if there is one."""
 
     def __init__(self, store: ObjectStore, key: str) -> None:
         self._store, self._key = store, key
 
     def __getattr__(self, name: str) -> Any:
-        """All other requests go to the store."""
+        """Forward all other requests to the store."""
         return getattr(self._store, name)
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """One page; empty once the listing is past the key."""
+        """Yield the matching objects; stop once the listing is past the key."""
         name = self._key.removesuffix(_INSTRUCTION)
         wanted = {name, f"{name}{_INSTRUCTION}"}
         for page in self._store.list_objects(bucket, name):
@@ -172,7 +172,7 @@ def _candidate(
     present: SourceObject | None,
     mention: _Mention | None,
 ) -> tuple[str, str]:
-    """Whether a run with these settings would take the object now; and why not, by name."""
+    """Return whether a run would take the object now, and the name of the reason if not."""
     if present is None:
         return "no: there is no object at this key", "gone"
     if settings is None:
@@ -185,7 +185,7 @@ def _candidate(
 def _planned(
     inquiry: Inquiry, settings: Settings, present: SourceObject, known: Quarantined | None
 ) -> tuple[str, str]:
-    """The same of an object that no commit compacts; ``known`` is why it was left alone."""
+    """Return the same for an uncommitted object; ``known`` is set if it was quarantined."""
     partition = PartitionScheme(settings).partition(present.bucket, present.key)
     if partition is None:
         return _no(SkipReason.UNPARTITIONED, settings)
@@ -200,7 +200,7 @@ def _planned(
 
 
 def _is_left_for_size(inquiry: Inquiry, settings: Settings, partition: Partition) -> bool:
-    """Whether no worker may take the partition, and there is no Spark for it."""
+    """Return whether the partition is too large for any worker, and there is no Spark for it."""
     if settings.spark_engine != "none":
         return False
     log = CommitLog(inquiry.store, settings, partition)
@@ -224,7 +224,7 @@ def _remedy(known: Quarantined) -> str:
 
 
 def _outside(settings: Settings, partition: Partition, now: float) -> str:
-    """Why the partition is outside of the window of a run; empty where it is inside."""
+    """Return why the partition is outside a run's window; empty if it is inside."""
     dates = dates_of(settings, now)
     if dates is None or any(partition.path.endswith(one) for one in dates):
         return ""
@@ -237,9 +237,9 @@ def _outside(settings: Settings, partition: Partition, now: float) -> str:
 def _reason(
     inquiry: Inquiry, settings: Settings, present: SourceObject, partition: Partition
 ) -> tuple[SkipReason | None, str]:
-    """Why a plan leaves the object, and from when on it does not; None where it takes it.
+    """Return why a plan skips the object, and until when; None if it takes it.
 
-    By the plan of a run itself: first of the object alone, then, if that takes it, of its whole
+    Uses a run's own plan: first for the object alone and, if that takes it, for its whole
     partition.
     """
     now = inquiry.clock.now()
@@ -268,7 +268,7 @@ def _reason(
 
 
 def _committed(inquiry: Inquiry, mention: _Mention | None) -> tuple[str, str, str, dict[str, Any]]:
-    """The lines of its commit, its output and its deletion; and the facts of them."""
+    """Return the lines about its commit, output and deletion, and the facts in them."""
     if mention is None:
         return "none", "no", "never: what is not committed is not deleted", {}
     log, commit, source, quarantined = mention

@@ -1,6 +1,6 @@
-"""What the report's page shows, worked out from the document. Pure.
+"""What the report's page shows, derived from the document. Pure.
 
-Every text is as the document has it; the templates escape it.
+Texts are not escaped here; the templates do that.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from compactor.report.skipped import why_left
 from compactor.settings.fields import FIELDS
 from compactor.sizes import human_bytes
 
-#: So many rows stand open; the others are folded.
+#: Number of rows that are always visible; the others are collapsed.
 OPEN_ROWS = 12
-# ISO 8601, as the state machine and this program write it: always UTC.
+# ISO 8601 as the state machine and this program write it, always in UTC.
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
 _REQUESTS: Mapping[str, str] = {
     "GET": "objects or ranges read",
@@ -36,7 +36,7 @@ _REQUESTS: Mapping[str, str] = {
     "bytes_read": "read from S3",
     "bytes_written": "written to S3",
 }
-# What becomes of a record that is merged into a table.
+# The outcomes of a record that is merged into a table.
 _BECAME = ("inserted", "updated", "deleted", "superseded", "stale")
 
 
@@ -47,7 +47,7 @@ class PartitionRow:
     Attributes:
         before, after, time: lengths of its bars, in percent of the longest partition's.
         failed: it did not finish.
-        note: its status where that is not plain.
+        note: its status, unless that is obvious.
     """
 
     path: str
@@ -66,7 +66,7 @@ class PartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that failed, and what to do about it."""
+    """A failure, and what to do about it."""
 
     what: str
     error: str
@@ -75,9 +75,9 @@ class Failure:
 
 
 def partition_rows(report: Mapping[str, Any]) -> list[PartitionRow]:
-    """The partitions: those that failed, then those with the most objects; then the rest's sum.
+    """Return rows for failed partitions, then by number of objects, then the sum of the rest.
 
-    None of a run that did nothing: each would be a row of zeros.
+    Empty for a run that did nothing, because all rows would be zero.
     """
     if sentences.is_idle(report):
         return []
@@ -112,7 +112,7 @@ def _partition_row(
 
 
 def _others(report: Mapping[str, Any], others: int) -> PartitionRow:
-    """What the partitions come to that are not shown one by one."""
+    """Return the sum of the partitions that are not shown individually."""
     shown = [one["counts"] for one in report["partitions"]]
 
     def rest(name: str) -> Any:
@@ -133,7 +133,7 @@ def _others(report: Mapping[str, Any], others: int) -> PartitionRow:
 
 
 def failures(report: Mapping[str, Any]) -> list[Failure]:
-    """Everything that failed, with what to do."""
+    """Return everything that failed, with what to do."""
     found = [
         _worded("the run", report["failure"]),
         _worded("Spark", report["spark_failure"].removeprefix("Spark: ")),
@@ -161,14 +161,14 @@ def failures(report: Mapping[str, Any]) -> list[Failure]:
 
 
 def _worded(what: str, line: str) -> Failure:
-    """A failure of which there is one line, perhaps with the name of an error in it."""
+    """Return a failure that is known from one line, which may contain an error's name."""
     names = [word.strip(":") for word in line.split() if word.endswith(":")]
     remedy = next((failure_remedy(name) for name in names), failure_remedy(""))
     return Failure(what, "", line, remedy)
 
 
 def request_rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Requests by kind: the kind, what it stands for, and how many or how much."""
+    """Return requests by kind: the kind, its meaning, and their number or size."""
     made = Counter(report["totals"]["requests"])
     made.update((report["clean_up"] or {}).get("requests", {}))
     order = {name: number for number, name in enumerate(_REQUESTS)}
@@ -181,7 +181,7 @@ def request_rows(report: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def skipped_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What the rules left alone, by reason, the most frequent first; with the way out of each."""
+    """Return what was skipped by reason, the most frequent first, with what to do."""
     rows = []
     for reason, one in _most_first(report["skipped"]):
         why, remedy = _why(reason, report["settings"])
@@ -199,7 +199,7 @@ def skipped_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _why(reason: str, settings: Mapping[str, Any]) -> tuple[str, str]:
-    """Why objects were left, and what to do; a later version may have left them for others."""
+    """Return why objects were skipped, and what to do; empty for reasons of later versions."""
     try:
         known = SkipReason(reason)
     except ValueError:
@@ -209,7 +209,7 @@ def _why(reason: str, settings: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def left_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What was left alone for what it holds, by reason; with what would decide it."""
+    """Return sources left because of their content by reason, with the setting that decides."""
     return [
         {
             "reason": reason,
@@ -224,7 +224,7 @@ def left_rows(report: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def quarantined(report: Mapping[str, Any]) -> list[Mapping[str, str]]:
-    """The sources left alone for what they hold, as far as they are shown one by one."""
+    """Return the sources left because of their content, as far as they are shown."""
     return [line for one in report["partitions"] for line in one["quarantined"]]
 
 
@@ -233,7 +233,7 @@ def _most_first(found: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def table_rows(table: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """What was brought into the table; nothing for a run without one."""
+    """Return what was published to the table; nothing for a run without a table."""
     if table is None:
         return []
     names = {
@@ -253,7 +253,7 @@ def table_rows(table: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def clean_up_rows(clean_up: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """What clean-up did; nothing for a run without it."""
+    """Return what clean-up did; nothing for a run without clean-up."""
     if clean_up is None:
         return []
     names = {
@@ -271,7 +271,7 @@ def clean_up_rows(clean_up: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def reader_rows(readers: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """What query engines see; nothing for a run without a table for them."""
+    """Return what query engines see; nothing for a run without a readers' table."""
     if readers is None:
         return []
     names = {
@@ -287,7 +287,7 @@ def reader_rows(readers: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def setting_rows(settings: Mapping[str, Any]) -> tuple[list[tuple[str, str]], ...]:
-    """The settings that are not their defaults, and all others."""
+    """Return the settings that differ from their defaults, and all others."""
     given: list[tuple[str, str]] = []
     left: list[tuple[str, str]] = []
     for name, value in settings.items():
@@ -302,12 +302,12 @@ def _plain(default: object) -> object:
 
 
 def moment(text: str) -> str:
-    """A time to the second: ``2026-01-31 06:01:02 UTC``; any other text as it is."""
+    """Format a time to the second, as ``2026-01-31 06:01:02 UTC``; return other text as it is."""
     found = _MOMENT.match(text)
     return f"{found[1]} {found[2]} UTC" if found else text
 
 
 def verify_command(settings: Mapping[str, Any]) -> str:
-    """The command that checks it all again, as a shell takes it."""
+    """Return the shell command that verifies everything again."""
     words: Sequence[str] = (settings["s3_source_uri"], settings["s3_destination_uri"])
     return f"compactor verify {' '.join(map(shlex.quote, words))} --deep"

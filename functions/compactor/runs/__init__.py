@@ -1,18 +1,18 @@
-"""One partition's run: the order of the verbs, and its receipt.
+"""One partition's run: its steps in order, and its receipt.
 
-run_partition         from the listing to published outputs, in one worker
+run_partition         compacts one partition in one worker, from listing to published outputs
 batches               several small partitions in one call
-partition_run         PartitionRun: the run's input; PartitionResult: what it did; Attempts: what
-                      time and tries are left
-partition_progress    one call's parts, how it finishes, and what readers see of it then:
+partition_run         PartitionRun: the run's input; PartitionResult: what it did; Attempts: the
+                      time and retries left
+partition_progress    the components of one call, how it finishes, and the readers' table:
   settling              publishes, rebuilds or voids what earlier runs committed
   window_planner        lists a window of keys and plans it
   group_work            compacts, verifies, commits and publishes one group
-  source_notes          what was learned of single sources
-listings              windows, and where their objects are learned from
-prior_listing         what was listed before the run
+  source_notes          findings about single sources
+listings              windows of keys, and the listing they are read from
+prior_listing         listings made before the run: an inventory or events
 resume_point          where the next call of a run begins
-partition_receipts    what a receipt says; receipt_writer: writes it, on success or failure
-resting_partitions    whether nothing is left to do, recorded for discovery
-registered_objects    what became of objects that events announced
+partition_receipts    the content of a receipt; receipt_writer: writes it, on success or failure
+resting_partitions    records for discovery that a partition has nothing left to do
+registered_objects    marks objects that events announced as compacted, gone or left alone
 """

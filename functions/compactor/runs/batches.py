@@ -1,10 +1,9 @@
-"""Several small partitions in one call: each as if it were alone.
+"""Compacts several small partitions in one call, each as if it were alone.
 
-A child execution costs four transitions of Step Functions, and a call its start, whatever there is
-to do. So discovery puts small partitions into batches, and a call works on them sequentially.
-What one partition's failure may not do is to keep the others from being compacted: it waits until
-they are, and is raised only by a call in which nothing else came forward, so that the retries of
-the workflow are spent on those that failed alone.
+Every child execution costs four Step Functions transitions, and every call its start-up time. So
+discovery puts small partitions into batches, and a call works on them sequentially. A partition's
+failure does not keep the others from being compacted: it is raised only by a call in which no
+partition made progress, so that the workflow's retries are spent only on partitions that failed.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from compactor.ports import Deadline
 
 State = Mapping[str, Any]
 
-# Of the working time that a call had at its begin, so much is left where it begins one more
-# partition: none is begun only to be left immediately.
+# A call starts another partition only with at least this share of its initial time left, so that
+# no partition is started and abandoned immediately.
 _LEAST_SHARE = 0.5
-# As the workflow retries them, by name: what it repeats most often speaks for all.
+# Names of the errors that the workflow retries, the most retried first, and does not retry.
 _RETRIED = (TransientStoreError.__name__, SourceChanged.__name__)
 _NOT_RETRIED = (IntegrityError.__name__, InvalidInput.__name__)
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """A partition that failed in a call, among others that did not."""
+    """A partition that failed in a call in which others did not."""
 
     path: str
     error: Exception
@@ -38,11 +37,11 @@ class Batch(msgspec.Struct, frozen=True):
     """The partitions of one child execution.
 
     Attributes:
-        common: what all of them are given.
-        left: what a call for each of them alone would be given; what is begun comes first, what
-            failed last.
-        done: path and counts of each that is done.
-        failed: what failed in the call that this is the end of.
+        common: the input they have in common.
+        left: the input of a separate call for each remaining partition; those begun come first,
+            those that failed last.
+        done: path and counts of each finished partition.
+        failed: partitions that failed in the call that returned this batch.
     """
 
     common: State
@@ -52,10 +51,10 @@ class Batch(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_state(cls, given: State) -> Batch:
-        """As the state machine carries it: ``{"BatchInput", "Items": […], "counts"?, "done"?}``.
+        """Read ``{"BatchInput", "Items": […], "counts"?, "done"?}`` of the state machine.
 
         Raises:
-            InvalidInput: there is nothing in it.
+            InvalidInput: there are no items.
         """
         if not given.get("Items"):
             raise InvalidInput("Items", given.get("Items"), "one partition or more")
@@ -67,9 +66,9 @@ class Batch(msgspec.Struct, frozen=True):
         return cls(common, left, list(given.get("done", ())))
 
     def to_state(self) -> dict[str, Any]:
-        """What the next call is given; ``status`` is ``more`` while there is one left.
+        """Return the input of the next call; ``status`` is ``more`` while a partition is left.
 
-        ``counts`` are those of partitions that are begun, by their path.
+        ``counts`` are those of partitions already begun, by their path.
         """
         return {
             "BatchInput": self.common,
@@ -84,18 +83,18 @@ class Batch(msgspec.Struct, frozen=True):
     def worked_off(
         self, compact: Callable[[State], State], deadline: Deadline, attempt: int = 0
     ) -> Batch:
-        """What is left after one call.
+        """Work on the partitions and return the batch as it is after this call.
 
         Args:
-            compact: one call for one partition alone: takes its state, and answers with it and its
+            compact: carries out one call for one partition; takes its state, and returns it with
                 ``status`` and ``counts``.
-            deadline: of the call.
-            attempt: how often the workflow has repeated it. What kills a call leaves no word of
-                which partition did: so every second one begins with the last partition, and only
-                the culprit is not come to.
+            deadline: the call's deadline.
+            attempt: how often the workflow has retried the call. A killed call does not say which
+                partition killed it, so every second attempt begins with the last partition, and
+                all but the culprit are reached.
 
         Raises:
-            Exception: as ``compact`` raised it, where no partition came forward.
+            Exception: an error raised by ``compact``, if no partition made progress.
         """
         waiting = list(self.left) if attempt % 2 == 0 else list(reversed(self.left))
         least = _LEAST_SHARE * deadline.remaining_seconds()
@@ -123,7 +122,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def _loudest(errors: Sequence[Exception]) -> Exception:
-    """The one that the workflow repeats most often, so that none has fewer retries than alone."""
+    """Return the error that the workflow retries most, so that no partition gets fewer retries."""
     return min(errors, key=_rank)
 
 

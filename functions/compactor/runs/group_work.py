@@ -1,8 +1,8 @@
 """Takes one group from its first GET to its publication: compact, verify, commit, publish.
 
-What is asked of a partition's log before anything is stored for it does not depend on what the
-sources hold, so the first of them are read meanwhile. The upload of an output is not created before
-it is known which log will name it.
+The checks of a partition's log do not depend on the content of its sources, so the first sources
+are read concurrently. The upload is created only after the checks, when the identity of the log is
+known.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Claim:
     """One call's claim on a log.
 
     Args:
-        log: of the partition.
-        state: as it was loaded; changed while :meth:`beside` is at work.
+        log: the partition's log.
+        state: the log as it was loaded; changed while :meth:`beside` is at work.
     """
 
     def __init__(self, log: CommitLog, state: LogState) -> None:
@@ -45,15 +45,17 @@ class Claim:
         self._published_at = 0
 
     def identity(self, *, whole: bool = True) -> str:
-        """Which log it is; a run with nothing to do never asks.
+        """Return the log's identity, creating it if needed.
+
+        Not called by runs that have nothing to do.
 
         Args:
-            whole: the log must name every output that is there, which is asked once a call. What
-                is built again is named already.
+            whole: check that the log names every existing output, once per call. Not needed for
+                rebuilding an output, which the log names already.
 
         Raises:
-            IntegrityError: entries are gone, or the state is not the one that they name.
-            InvalidInput: the state is that of another destination.
+            IntegrityError: entries are missing, or name another state than this one.
+            InvalidInput: the state belongs to another destination.
         """
         if whole and not self._whole:
             self._log.require_whole(self._state)
@@ -62,10 +64,10 @@ class Claim:
         return self._log.claim(self._state)
 
     def unpublished(self) -> Commit | None:
-        """The first commit of the log that is to be published still; None where all are.
+        """Return the first committed but unpublished entry, or None.
 
-        Where entries are gone, an output that none names may hold the same records: that is looked
-        for first, and again once the log has grown.
+        If entries were lost, an output that no entry names may hold the same records. This is
+        checked first, and again whenever the log has grown.
 
         Raises:
             IntegrityError: there is such an output.
@@ -78,17 +80,17 @@ class Claim:
         return min(state.unpublished.values(), key=lambda one: one.sequence, default=None)
 
     def beside(self, *, whole: bool) -> Background[str]:
-        """The same while a block goes on, and then whether the scheme is remembered.
+        """Run :meth:`identity` in the background of a block, then check the recorded scheme.
 
         Raises:
-            IntegrityError: at its end, as :meth:`identity`; or the scheme is gone.
-            InvalidInput: likewise; or the destination was made of other partitions.
+            IntegrityError: at the end of the block, as :meth:`identity`; or the scheme is missing.
+            InvalidInput: likewise; or the destination was built with another scheme.
         """
         look = partial(self._log.look_at_scheme, self._state)
         return Background(partial(self.identity, whole=whole), look)
 
 
-# Any other error may hide a commit that was written: then the upload is needed.
+# After any other error the commit may have been written, and then its upload is still needed.
 _NOT_WRITTEN = (CommitConflict, IntegrityError, InvalidInput)
 
 
@@ -96,13 +98,13 @@ class GroupWork:
     """Compacts and commits the groups of one call.
 
     Args:
-        run: what to do, and with what.
+        run: the run's input.
         state: the log.
         result: counts the groups.
-        notes: learns what is found out of single sources.
-        named: learns which sources a commit names.
-        attempts: learns how long groups take.
-        claim: on the log.
+        notes: receives findings about single sources.
+        named: receives the sources of each commit.
+        attempts: receives the time each group takes.
+        claim: the call's claim on the log.
     """
 
     def __init__(
@@ -122,22 +124,22 @@ class GroupWork:
         self._dialects = run.dialects or Dialects(run.settings, run.store)
 
     def dialects_version(self) -> str:
-        """Names what is pinned for the CSV sources of the partition's data set."""
+        """Return the version of the CSV dialects pinned for the partition's data set."""
         return self._dialects.version(self._run.partition.prefix)
 
     def do(self, group: ObjectGroup, replaces: int | None = None) -> None:
-        """Compact, verify, commit and publish one group here and now.
+        """Compact, verify, commit and publish one group in this process.
 
-        What of it does not fit the time of this call is left to the next plan.
+        Sources that do not fit into this call's time are left to the next plan.
 
         Args:
-            group: which.
-            replaces: sequence of the commit in whose place this one is.
+            group: the group.
+            replaces: sequence number of the commit that this one replaces, if any.
 
         Raises:
-            SourceChanged: a source is not what was listed.
-            CommitConflict: another run was first.
-            UploadLost: committed, but the upload was dropped: settle the log again.
+            SourceChanged: a source differs from its listing.
+            CommitConflict: another run committed first.
+            UploadLost: committed, but the upload was dropped; the log must be settled again.
         """
         run, created = self._run, self._dialects.created
         started = run.clock.now()
@@ -155,7 +157,7 @@ class GroupWork:
             self.leave_unread(group, QuarantineReason(error.reason), str(error))
             return
         self._notes.learn(pending.misfits)
-        # Sources that wait for what was just decided are planned again.
+        # Sources that wait for a CSV dialect which this group has pinned are planned again.
         self._notes.lessons += self._dialects.created > created
         if pending.later:
             self._notes.lessons += 1
@@ -167,7 +169,7 @@ class GroupWork:
             self._attempts.took(run.clock.now() - started)
 
     def news_of(self, draft: Commit | None) -> Commit | None:
-        """What a draft adds to the log, None for nothing; what may not be read is set aside."""
+        """Return what a draft adds to the log, or None; set its unreadable sources aside."""
         if draft is None:
             return None
         self._notes.leave_unread(passing(draft))
@@ -175,10 +177,10 @@ class GroupWork:
         return None if news.empty else news
 
     def leave_unread(self, group: ObjectGroup, reason: QuarantineReason, cause: str) -> None:
-        """Set aside those of a group that are known as denied; it is planned again without them.
+        """Set aside a group's sources that earlier runs could not read; the rest is planned again.
 
         Raises:
-            InvalidInput: there are none such: it is the role, not the sources.
+            InvalidInput: there are no such sources; the role is at fault, not the sources.
         """
         self._notes.leave_unread(known_as_denied(group, reason, cause, self._state))
         self._notes.lessons += 1
@@ -187,8 +189,8 @@ class GroupWork:
         """Append a draft to the log and publish its output.
 
         Raises:
-            CommitConflict: another run was first; the upload is aborted.
-            UploadLost: committed, but the upload was dropped: settle the log again.
+            CommitConflict: another run committed first; the upload is aborted.
+            UploadLost: committed, but the upload was dropped; the log must be settled again.
         """
         run, state = self._run, self._state
         if draft.quarantined:
@@ -210,10 +212,10 @@ class GroupWork:
         return commit
 
     def _with_origin(self, draft: Commit) -> Commit:
-        """The draft with the commits that have the content of what came again.
+        """Return the draft with the original commit of each source that was delivered again.
 
         Raises:
-            CommitConflict: some content only looked like that; the upload is aborted.
+            CommitConflict: some sources only looked like committed content; the upload is aborted.
         """
         if not draft.again:
             return draft
@@ -225,7 +227,7 @@ class GroupWork:
         unlike -= {one.source.identity for one in found}
         if unlike:
             if not state.unpublished:
-                # Otherwise one of those may have it, and is published before the next plan.
+                # An unpublished commit may have the content. It is published before the next plan.
                 self._notes.unlike.add(unlike, state.last)
             drop(draft.output, run.store)
             raise CommitConflict(f"{len(unlike)} sources are not what was compacted before")
@@ -234,13 +236,13 @@ class GroupWork:
 
 @contextmanager
 def unless_replaced(commit: Commit, run: PartitionRun, state: LogState) -> Iterator[None]:
-    """Treat it as a lost race where another output stands at the key of a replaced commit.
+    """Turn an integrity error into a conflict if the commit has been replaced by another run.
 
-    One key may get other bytes once its commit is void: from the same first source on, fewer or
-    more of those after it.
+    After a commit is void, its output key may get other bytes: a group with the same first source,
+    but fewer or more sources after it.
 
     Raises:
-        CommitConflict: the commit was replaced meanwhile.
+        CommitConflict: the commit was replaced in the meantime.
     """
     try:
         yield

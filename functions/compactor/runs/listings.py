@@ -1,4 +1,4 @@
-"""Lists a partition window by window, from LIST or from what was listed before the run."""
+"""Lists a partition window by window, with LIST or from a listing made before the run."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from compactor.runs.partition_run import PartitionRun
 
 @dataclass(slots=True)
 class Window:
-    """A stretch of a partition's keys, planned again and again until nothing of it is left.
+    """A range of a partition's keys, planned repeatedly until nothing is left in it.
 
-    Its ends stay where the first listing put them, so that which sources share an output does
-    not depend on how often the window was planned.
+    The first listing fixes its ends, so that which sources share an output does not depend on how
+    often the window was planned.
 
     Attributes:
-        start_after: it begins after this key; empty for the start of the partition.
-        until: its last key; None before it was listed, and for the last window of a partition.
-        listed: False before it was planned for the first time.
-        before: what was listed of the partition before this window.
-        seen: the same with this window, as it was listed last.
-        again: it was listed more than once.
-        compared: True once it was seen what is gone of what was listed before the run.
+        start_after: the key after which it begins; empty for the start of the partition.
+        until: its last key; None until it is listed, and for the last window of a partition.
+        listed: False until it has been planned for the first time.
+        before: fingerprint of what was listed before this window.
+        seen: the same including this window, as listed last.
+        again: True if it was listed more than once.
+        compared: True once objects that disappeared since an earlier listing were counted.
     """
 
     start_after: str = ""
@@ -42,7 +42,7 @@ class Window:
     seen: Fingerprint = field(default_factory=Fingerprint, compare=False)
 
     def following(self) -> Window | None:
-        """The next window; None after the last."""
+        """Return the next window; None after the last."""
         return None if self.until is None else Window(self.until, before=self.seen)
 
 
@@ -50,10 +50,11 @@ class Listings:
     """Takes the listings of one partition's run.
 
     Args:
-        run: what was listed before it is believed until a source shows that it is out of date.
+        run: the partition's run; a listing made before it is trusted until a source shows that it
+            is out of date.
 
     Attributes:
-        roots: prefixes of which is known by now that a table or registry owns what lies below.
+        roots: prefixes found so far whose content a table or registry owns.
     """
 
     def __init__(self, run: PartitionRun) -> None:
@@ -64,17 +65,17 @@ class Listings:
         self.roots: dict[str, SkipReason] = {}
 
     def begin(self) -> None:
-        """List the first page of the first window, where a store is asked."""
+        """Begin to list the first page of the first window, if the run uses LIST."""
         run = self._run
         if run.listing is None:
             where = run.partition.bucket, run.partition.prefix
             self._onward.begin(*where, start_after=run.place.after)
 
     def take(self, state: LogState, window: Window) -> Listing:
-        """List a window; again, unless it is the first time.
+        """List a window, from the store again if it was listed before.
 
-        What was listed ahead, after the last window, is as old as that window's groups. What has
-        changed since is found out when it is read, and then this window is listed again.
+        Pages that were listed ahead during the previous window are as old as its groups. Reading a
+        source detects a change since then, and this window is listed again.
         """
         window.seen, window.again = window.before.copy(), window.listed
         listing = take_listing(
@@ -88,7 +89,7 @@ class Listings:
             seen=window.seen,
         )
         earlier = self._run.listing
-        # Events name what is pending alone: no level is seen whole.
+        # Events name only pending objects, so no level of the key hierarchy is listed completely.
         partial = isinstance(earlier, EventListing)
         around = self._surroundings.around(listing, window.start_after, partial=partial)
         self.roots |= roots_in(listing.objects) | around
@@ -98,16 +99,16 @@ class Listings:
         return replace(listing, newest=newest)
 
     def _committed_until(self, state: LogState, window: Window) -> float:
-        """What commits name was put again if it is younger than this; UNIX seconds."""
+        """Committed sources younger than this, in UNIX seconds, may have been put again."""
         if window.listed:
-            # What this run itself commits is younger than the log was, too.
+            # Sources of this run's own commits may be younger than the loaded log.
             return inf
-        # Events come late, when the partition has other commits already: each is compared with its
-        # own. Few are pending still that a commit names.
+        # Events may arrive late, after newer commits of the partition, so each object is compared
+        # with its own commit. Few pending objects are named by a commit.
         return 0.0 if isinstance(self._run.listing, EventListing) else state.written_at
 
     def doubt(self) -> None:
-        """Ask the store from now on: what was listed before the run is out of date."""
+        """Check the store from now on, because the listing made before the run is out of date."""
         listing = self._run.listing
         if isinstance(listing, EventListing):
             self._lists = listing.doubted(self._run.store.head)
@@ -116,18 +117,18 @@ class Listings:
         self._onward = Onward(self._lists)
 
     def pause(self) -> None:
-        """Hold nothing of what was listed ahead."""
+        """Drop pages that were listed ahead."""
         self._onward.drop()
 
     @property
     def gone_reason(self) -> SkipReason:
-        """Why what is gone is skipped."""
+        """The reason to skip objects that no longer exist."""
         if isinstance(self._run.listing, EventListing):
             return SkipReason.GONE_EVENT
         return SkipReason.GONE
 
     def gone(self, listing: Listing, window: Window, committed: Container[bytes]) -> Skipped:
-        """What was listed before, and is gone now that the store is asked; returned once."""
+        """Count the objects of the earlier listing that are gone from the store, once a window."""
         run = self._run
         if run.listing is None or self._lists is run.listing or window.compared:
             return Skipped(0, 0)

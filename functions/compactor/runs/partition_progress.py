@@ -1,11 +1,11 @@
-"""One call's work on one partition, from its log to what readers see of it.
+"""One call's work on one partition, from settling its log to updating the readers' table.
 
     settle the log -> plan a window -> (compact and verify a group) -> commit -> publish
     -> plan the window again, until nothing in it is left -> the next window -> finish -> show
 
 A worker (a Lambda function, or the driver of the Spark job) decides when and where groups are
-compacted. The four parts here are the same for both: :class:`Settling`, :class:`WindowPlanner`,
-:class:`GroupWork` and, after the last window, :meth:`PartitionProgress.finish`.
+compacted. Both share four parts: :class:`Settling`, :class:`WindowPlanner`, :class:`GroupWork`
+and, after the last window, :meth:`PartitionProgress.finish`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from compactor.runs.window_planner import WindowPlanner
 
 
 class PartitionProgress:
-    """One call: the parts that do its work, and what they share.
+    """The parts that do one call's work, and the state they share.
 
     Args:
-        run: what to do, and with what.
+        run: the run's input.
         state: the log as it was loaded.
-        rebuild: build an output that was lost before it was published again; otherwise its
-            commit becomes void, and its sources are planned again.
-        listings: begun before; by default the first plan begins them.
+        rebuild: if an output was lost before it was published, build it again; otherwise void its
+            commit, so that its sources are planned again.
+        listings: listings already begun; by default the first plan begins them.
 
     Attributes:
         result: what was done so far.
-        notes: what was learned of single sources.
-        attempts: the time and the tries that are left.
-        windows: lists and plans.
+        notes: findings about single sources.
+        attempts: the time and retries left.
+        windows: lists and plans windows.
         groups: compacts, verifies, commits and publishes.
         settling: publishes what earlier runs committed.
     """
@@ -78,11 +78,14 @@ class PartitionProgress:
 
     @property
     def destination(self) -> Destination:
-        """Where outputs go, and which log they name, which is known to name all that are there."""
+        """The destination of outputs, with the identity of the log, which is checked first.
+
+        The check ensures that the log names every output at the destination.
+        """
         return replace(self.run.destination, log_id=self._claim.identity())
 
     def give_up(self, error: CompactorError) -> None:
-        """Count a group that another run or a changed source has made void; plan again.
+        """Count a group given up because of another run or a changed source, to be planned again.
 
         Raises:
             TransientStoreError: too many were given up since the last group was published.
@@ -91,7 +94,7 @@ class PartitionProgress:
         self.attempts.set_back(error)
 
     def refuse(self, kind: type[CompactorError]) -> None:
-        """Count a group that was given up for the next plan."""
+        """Count a group that was given up, without limiting how many may be."""
         if issubclass(kind, SourceChanged):
             self.result.changed += 1
             self.windows.listings.doubt()
@@ -99,15 +102,17 @@ class PartitionProgress:
             self.result.conflicts += 1
 
     def finish(self) -> PartitionResult:
-        """What was done, after the last window.
+        """Finish the call after its last window, and return what it did.
 
         Raises:
-            TransientStoreError: commits stand, and what became of registered objects is not noted.
+            TransientStoreError: registered objects could not be marked; commits are not affected.
+            InvalidInput: several sources were denied and no source was ever read, or access to the
+                registry is denied.
         """
         result, windows = self.result, self.windows
-        # Commits of other runs may have come in on the way.
+        # Other runs may have committed in the meantime.
         result.done = self.settling.settle()
-        # What earlier calls of this very run did, it did not skip.
+        # Sources that earlier calls of this run dealt with do not count as skipped.
         result.leave_out(windows.passing.own)
         require_readable(result.unread.values(), self.state)
         if result.done:
@@ -117,16 +122,17 @@ class PartitionProgress:
 
 
 def show(run: PartitionRun) -> Outcome | None:
-    """Let the readers' table show the partition as it is now.
+    """Update the readers' table to the partition's current state.
 
-    What goes wrong is reported, and ends no run: what is committed stands, readers see it once, and
-    clean-up waits.
+    Failures are returned, and do not fail the run: commits stand, readers still see each record
+    once, and clean-up waits.
 
     Returns:
-        None where the settings name no table.
+        The outcome; None if the settings name no table.
 
     Raises:
-        InvalidInput: the table has no column for the partition, so that no later run shows it.
+        InvalidInput: the table has no column for the partition, so that no later run can show it
+            either.
     """
     settings, path = run.settings, run.partition.path
     if settings.reader_table is None:

@@ -1,7 +1,7 @@
-"""What one partition's calls did, in numbers, and where that is written down.
+"""The receipt of one partition in one run: its counts, and how it is stored.
 
 A receipt adds up the calls of one partition in one run. What was compacted is counted from
-the commit log, so that a call that died after its commits is not missed.
+the commit log, so that commits of a call that died later are included.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ RECEIPT_VERSION = 1
 
 @dataclass(slots=True)
 class Counts:
-    """Numbers of one partition in one run; bytes and seconds where the names say so.
+    """Counts of one partition in one run; bytes and seconds where the names say so.
 
-    ``records`` leaves out the records of server-side copies, which were not counted, and those
-    that were ``rejected`` because they do not fit the schema of a Parquet output; those that an
-    earlier run rejected and that fit by now are among ``records``, and ``replayed``. Of all that
-    any run rejected, ``rejects_waiting`` are in no output. Sources with
-    content that an earlier commit of their key has are ``delivered_again`` and not compacted;
-    those with other content are ``overwritten``, and compacted beside the old. ``gb_seconds`` and
-    ``invocations`` are of Lambda functions, shared by the partitions of a batch; ``expected`` is
-    what the plans estimated: requests by kind, and ``gb_seconds``.
+    ``records`` excludes the records of server-side copies, which are not counted, and those
+    ``rejected`` because they do not fit the schema of a Parquet output. It includes the
+    ``replayed`` ones, which an earlier run rejected and which fit now. ``rejects_waiting`` counts
+    the records rejected by any run that are still in no output. Sources with the same content as
+    an earlier commit of their key are ``delivered_again`` and not compacted; those with other
+    content are ``overwritten`` and compacted in addition to the old content. ``gb_seconds`` and
+    ``invocations`` are those of Lambda functions, divided among the partitions of a batch.
+    ``expected`` is what the plans estimated: requests by kind, and ``gb_seconds``.
     """
 
     objects_in: int = 0
@@ -70,18 +70,19 @@ class Counts:
 
 @dataclass(slots=True)
 class Receipt:
-    """The account of one partition in one run.
+    """What one run did in one partition.
 
     Attributes:
         status: ``done``, ``more`` (time ran out) or ``failed``.
-        error, cause: class name and text of what ended a failed partition.
-        left_alone: what the quarantined sources are, by reason.
+        error, cause: class name and text of the error that ended a failed partition.
+        left_alone: the quarantined sources, by reason.
         skipped: objects not compacted, by reason, as the last plan saw them.
-        overwritten: of what was compacted, the objects at whose key there was other content before.
-        place: where the next call begins, while there is one to come; None for the first key.
-        shown: what query engines see of it; None where the settings name no table for them.
-        sizes: of the objects that the run compacted, and of its outputs.
-        rejects: the prefix with the records that are in no output; empty where there are none.
+        overwritten: compacted objects whose key had other content before.
+        place: where the next call begins, if one is needed; None for the first key.
+        shown: what the readers' table shows of the partition; None if the settings name no table.
+        sizes: sizes of the objects that the run compacted, and of its outputs.
+        rejects: the prefix with the records that are in no output; empty if there are no such
+            records.
     """
 
     path: str
@@ -104,7 +105,7 @@ _decode = decoder(Receipt)
 
 
 def count_commits(counts: Counts, state: LogState, run_id: str) -> list[QuarantineLine]:
-    """Fill in what this run committed; returns the first sources it quarantined."""
+    """Fill in what this run committed; return the first sources it quarantined."""
     totals = state.totals(run_id)
     counts.objects_in = totals.sources
     counts.bytes_in = totals.source_bytes
@@ -122,12 +123,12 @@ def count_commits(counts: Counts, state: LogState, run_id: str) -> list[Quaranti
 
 
 def add_requests(counts: Counts, made: Mapping[str, int]) -> None:
-    """Add the requests of one more call."""
+    """Add the requests of another call."""
     counts.requests = dict(Counter(counts.requests) + Counter(dict(made)))
 
 
 def write(receipt: Receipt, settings: Settings, partition: Partition, store: ObjectStore) -> None:
-    """Store the receipt, over that of an earlier call of the same run."""
+    """Store the receipt, replacing that of an earlier call of the same run."""
     place = layout.receipt_key(settings, receipt.run_id, partition)
     leave_document(store, place, receipt, RECEIPT_VERSION)
 
@@ -135,7 +136,7 @@ def write(receipt: Receipt, settings: Settings, partition: Partition, store: Obj
 def read(
     settings: Settings, run_id: str, partition: Partition, store: ObjectStore
 ) -> Receipt | None:
-    """What the call before wrote; None where none came so far.
+    """Return the receipt of this run's previous call; None if there is no receipt yet.
 
     Raises:
         IntegrityError: see :func:`decode`.
@@ -148,15 +149,15 @@ def read(
 
 
 def decode(body: bytes, where: str = "a receipt") -> Receipt:
-    """The receipt again.
+    """Decode a stored receipt.
 
     Raises:
-        IntegrityError: a later version of this program wrote it, in a version not known here.
+        IntegrityError: a later version of this program wrote it, in a format unknown here.
     """
     require_version(where, body, RECEIPT_VERSION)
     return _decode(body)
 
 
 def counts_from(document: Mapping[str, Any] | None) -> Counts:
-    """Counts of earlier calls, as the state machine carries them; none for the first call."""
+    """Return the counts of earlier calls from the state machine's input; zeros without any."""
     return msgspec.convert(document, Counts) if document else Counts()

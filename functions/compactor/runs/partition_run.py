@@ -1,4 +1,4 @@
-"""What one run over one partition needs, what it did, and the time and tries that it has left."""
+"""The input and result of one partition's run, and the time and retries it has left."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ class PartitionResult(msgspec.Struct):
     """What one call did.
 
     Attributes:
-        done: False when time ran out with work left: call again.
-        skipped: what was left alone, by reason, but for what this run itself did before.
+        done: False if time ran out with work left, so that another call is needed.
+        skipped: sources left alone, by reason, without those that earlier calls of this run
+            dealt with.
         conflicts: groups given up because another run committed their sources first.
         changed: groups given up because a source changed while it was read.
         repaired: commits of earlier runs that this one published or replaced, and outputs whose
             copied parts were wrong.
-        unread: sources that are left alone for this run alone, by identity.
-        marked: registered objects of which it was noted that a commit names them.
+        unread: sources left alone in this run only, by identity.
+        marked: registered objects marked as compacted.
     """
 
     done: bool = True
@@ -50,12 +51,12 @@ class PartitionResult(msgspec.Struct):
     marked: int = 0
 
     def skip(self, reason: SkipReason, more: Skipped) -> None:
-        """Count what was left alone."""
+        """Add to the skipped sources of a reason."""
         if more.objects:
             self.skipped[reason] = self.skipped.get(reason, Skipped(0, 0)).plus(more)
 
     def leave_out(self, own: Own) -> None:
-        """Count no source as skipped that earlier calls of this very run dealt with."""
+        """Subtract sources that earlier calls of this run dealt with from the skipped ones."""
         for reason, dealt_with in (
             (SkipReason.COMMITTED, own.committed),
             (SkipReason.COMMITTED, own.again),
@@ -68,11 +69,11 @@ class PartitionResult(msgspec.Struct):
 
 
 class Paid(msgspec.Struct, frozen=True):
-    """What a call is paid for beside its requests; nothing outside Lambda.
+    """What a call costs apart from its requests; nothing outside Lambda.
 
     Attributes:
-        memory_gb: of the function.
-        share: of the invocation that is this partition's.
+        memory_gb: memory of the Lambda function.
+        share: this partition's share of the invocation, 0 to 1.
     """
 
     memory_gb: float = 0.0
@@ -84,19 +85,19 @@ NOT_LAMBDA = Paid()
 
 @dataclass(frozen=True, slots=True)
 class PartitionRun:
-    """Everything one partition's run needs.
+    """The input of one partition's run.
 
     Attributes:
-        reserve_seconds: with less than this left, or less than the longest group took, no
-            new group is started.
+        reserve_seconds: no new group is started with less than this left, plus 1.5 times what
+            the longest group took.
         on_group: called after each published group.
-        seen: what the partitions before, in this very process, have shown of the state.
-        listing: what was listed before, until a source shows that it is out of date; None to ask
-            the store.
+        seen: what earlier partitions in this process learned about the state.
+        listing: a listing made before the run, used until a source shows that it is out of date;
+            None to list the store.
         place: how far earlier calls of this run came.
-        readers: the catalog of the table that query engines read, where the settings name one.
-        paid: what the call costs beside its requests.
-        dialects: what the partitions before found decided of CSV sources.
+        readers: opens the catalog of the readers' table, if the settings name one.
+        paid: what the call costs apart from its requests.
+        dialects: the CSV dialects as earlier partitions found them; None to look them up.
     """
 
     partition: Partition
@@ -116,7 +117,7 @@ class PartitionRun:
 
     @property
     def listed_at(self) -> float:
-        """When it became known which objects there are, UNIX seconds: ages count from then."""
+        """When the objects were listed, in UNIX seconds; their ages are measured at this time."""
         return self.clock.now() if self.listing is None else self.listing.as_of
 
     @property
@@ -131,15 +132,15 @@ class PartitionRun:
         return Destination(bucket, prefix)
 
 
-# A source may change while it is read, or another run may be first; then plan again.
+# A group is planned again if a source changes while it is read, or another run commits first.
 MAX_REPLANS = 20
 
 
 class Attempts:
-    """The time and the tries that a call has left.
+    """The time and retries that a call has left.
 
     Args:
-        run: whose deadline counts.
+        run: provides the deadline.
     """
 
     def __init__(self, run: PartitionRun) -> None:
@@ -149,29 +150,30 @@ class Attempts:
         self._setbacks = 0
 
     def out_of_time(self) -> bool:
-        """True when no further group should be started."""
+        """Return True if no further group should be started."""
         if self._is_cut_short:
             return True
         needed = self._run.reserve_seconds + 1.5 * self._longest_seconds
         return self._run.deadline.remaining_seconds() < needed
 
     def cut_short(self) -> None:
-        """Start no further group: the last one did not fit the time."""
+        """Start no further group, because the last one did not fit into the time left."""
         self._is_cut_short = True
 
     def took(self, seconds: float) -> None:
-        """Note how long a group took from its first GET to its publication."""
+        """Record how many seconds a group took from its first GET to its publication."""
         self._longest_seconds = max(self._longest_seconds, seconds)
 
     def published(self) -> None:
-        """A group was published: earlier setbacks no longer count."""
+        """Reset the count of setbacks, because a group was published."""
         self._setbacks = 0
 
     def set_back(self, error: Exception) -> None:
-        """Count a plan that came to nothing.
+        """Count a plan that had to be abandoned.
 
         Raises:
-            TransientStoreError: too many did since the last group was published.
+            TransientStoreError: more than ``MAX_REPLANS`` were abandoned since the last published
+                group.
         """
         self._setbacks += 1
         if self._setbacks > MAX_REPLANS:

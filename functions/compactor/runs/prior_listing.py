@@ -1,7 +1,6 @@
-"""What was listed before a run began, by inventory or events.
+"""Opens the listing that was made before a run began, from an inventory or events.
 
-Most runs take LIST: what reads an inventory, or asks the table of what is pending, is imported for
-those that name one.
+Most runs use LIST, so the inventory reader and the registry client are imported only when needed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ RegistryAt = Callable[[str], Registry]
 
 @cache
 def registry_at(table: str) -> Registry:
-    """The table of this name; its connections outlive an invocation."""
+    """Return the registry in the DynamoDB table of this name; cached with its connections."""
     from compactor.aws.registry import DynamoRegistry  # noqa: PLC0415 - see above
 
     return DynamoRegistry(table)
@@ -35,17 +34,18 @@ def open_earlier(
     now: float,
     at: RegistryAt = registry_at,
 ) -> EarlierListing | None:
-    """What a worker is to take its partitions' objects from; None for LIST.
+    """Open the listing that a worker takes its partitions' objects from; None for LIST.
 
     Args:
-        settings: of the run.
-        run_id: of the run, whose discovery took an inventory.
-        store: where the pages of that are.
-        now: UNIX seconds; ages of what events named count from here.
-        at: finds the table of a name.
+        settings: the run's settings.
+        run_id: the run whose discovery took the inventory.
+        store: the store with the inventory's pages.
+        now: UNIX seconds; ages of objects named by events are measured at this time.
+        at: returns the registry in the table of a name.
 
     Raises:
-        IntegrityError: the index of the inventory is damaged, or a later version wrote it.
+        IntegrityError: the index of the inventory is damaged, or a later version of this program
+            wrote it.
     """
     if settings.listing_kind == "events":
         return open_pending(settings, now, at)
@@ -59,13 +59,13 @@ def open_earlier(
 def open_pending(
     settings: Settings, now: float, at: RegistryAt = registry_at, *, left: bool = True
 ) -> EventListing:
-    """What is pending in the stream of a run.
+    """Open the listing of objects pending in the run's stream.
 
     Args:
-        settings: of the run.
+        settings: the run's settings.
         now: UNIX seconds.
-        at: finds the table of a name.
-        left: also what earlier runs left under these very settings.
+        at: returns the registry in the table of a name.
+        left: include objects that earlier runs left alone under the same settings.
     """
     table, stream = table_and_stream(settings)
     root = settings.source.root

@@ -19,9 +19,9 @@ from compactor.runs.resume_point import Passing
 
 
 class Elsewhere(msgspec.Struct):
-    """What processes with stores of their own did for a call.
+    """Work that other processes, each with a store of its own, did for a call.
 
-    ``seconds`` adds up the time they worked, and stands for the time of the whole call.
+    ``seconds`` is the sum of their working times and counts as the time of the whole call.
     """
 
     seconds: float = 0.0
@@ -29,11 +29,11 @@ class Elsewhere(msgspec.Struct):
 
 
 class Recorder:
-    """Makes and writes the receipt of one call for a partition.
+    """Builds and writes the receipt of one call for a partition.
 
     Args:
-        run: what is done. The requests of its store from now on are the call's.
-        earlier: counts of the earlier calls for this partition in this run; added to.
+        run: the run's input. Requests that its store makes from now on count for the call.
+        earlier: counts of the earlier calls for this partition in this run; modified in place.
     """
 
     def __init__(self, run: PartitionRun, earlier: Counts) -> None:
@@ -43,16 +43,16 @@ class Recorder:
         self._left_unread: dict[str, LeftAlone] = {}
         self._passing: Passing | None = None
         self._started = run.clock.now()
-        # A window that an earlier call began was estimated then.
+        # The window that an earlier call began has been estimated by that call.
         self._goes_on = bool(earlier.calls)
         self._requests_before = Counter(run.store.requests.snapshot())
 
     def follow(self, passing: Passing) -> None:
-        """How far the call comes is written down, too."""
+        """Also record how far the call came, as tracked by ``passing``."""
         self._passing = passing
 
     def expects(self, decision: CompactionPlan) -> None:
-        """A window was planned for the first time: estimate what that will take."""
+        """Estimate the requests and GB-seconds of a window that was planned for the first time."""
         counts = self.receipt.counts
         if self._goes_on:
             self._goes_on = False
@@ -67,7 +67,7 @@ class Recorder:
             counts.expected[kind] = counts.expected.get(kind, 0) + amount
 
     def did(self, result: PartitionResult) -> None:
-        """The call came to its end, of its time or of its work."""
+        """Record the result of a call that finished its work or ran out of time."""
         receipt, counts = self.receipt, self.receipt.counts
         receipt.status = "done" if result.done else "more"
         receipt.skipped = {reason.value: skipped for reason, skipped in result.skipped.items()}
@@ -81,16 +81,16 @@ class Recorder:
         counts.marked += result.marked
 
     def failed(self, name: str, cause: str) -> None:
-        """The call ended with an error of this class name and text."""
+        """Record the class name and text of the error that ended the call."""
         self.receipt.status = "failed"
         self.receipt.error, self.receipt.cause = name, cause
 
     def close(self, state: LogState | None, elsewhere: Elsewhere | None = None) -> None:
-        """Count what was done: what the log says that this run committed, time and requests.
+        """Add this run's commits, from the log, and the call's time and requests to the receipt.
 
         Args:
-            state: the log; None when it could not be loaded.
-            elsewhere: what other processes did for this call; None for nothing.
+            state: the log; None if it could not be loaded.
+            elsewhere: work that other processes did for this call; None if there were no others.
         """
         run, counts = self._run, self.receipt.counts
         if state is not None:
@@ -102,7 +102,7 @@ class Recorder:
             lasting = count_commits(counts, state, run.run_id)
             if counts.rejects_waiting:
                 self.receipt.rejects = layout.rejects_uri(run.settings, run.partition)
-            # Those that earlier calls of this run left for a while were met again by this one.
+            # Unreadable sources of this run's earlier calls were seen again by this call.
             counts.quarantined += len(self._unread)
             self.receipt.quarantined = (lasting + self._unread)[:SHOWN_QUARANTINED]
             self.receipt.left_alone = left_alone.added_up([totals.left_alone, self._left_unread])

@@ -1,7 +1,7 @@
-"""What became of registered objects, once a partition's commits stand and are published.
+"""Marks registered objects with their outcome, after a partition's commits are published.
 
-The commit log decides. A process that dies before this, or does it wrongly, leaves it to the next
-run, which meets the same objects and finds them in the log.
+The commit log is authoritative. If a process dies before marking objects, or marks them wrongly,
+the next run sees the same objects and finds them in the log.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from compactor.settings.windows import named_level
 
 
 class NamedBy:
-    """Which commit of this call names a source, in little more than 16 bytes for each.
+    """Maps sources to the commits of this call, in little more than 16 bytes per source.
 
     Args:
-        run: of which nothing is remembered where its objects are not known by events.
+        run: the partition's run; commits are remembered only if its listing comes from events.
     """
 
     def __init__(self, run: PartitionRun) -> None:
@@ -35,24 +35,24 @@ class NamedBy:
         self._met: set[bytes] = set()
 
     def met(self, sources: Iterable[SourceObject]) -> None:
-        """Commits named these before; a plan of this call has seen whether they were put again."""
+        """Add committed sources that a plan of this call has checked for being put again."""
         self._met |= {one.identity for one in sources}
 
     def was_met(self, identity: bytes) -> bool:
-        """Whether a plan of this call met a source that no commit of this call names.
+        """Return True if a plan of this call has checked a source of an earlier commit.
 
-        One that it did not may have been put again since. Marked as compacted it would be in no
-        listing again, and clean-up would never delete it.
+        Any other source may have been put again since. If it were marked as compacted, it would
+        appear in no listing again, and clean-up would never delete it.
         """
         return identity in self._met
 
     def add(self, commit: Commit) -> None:
-        """Remember the sources of a commit."""
+        """Remember the sources of a commit of this call."""
         if self._wanted:
             self._commits.append((commit.commit_id, Digests(identities(commit.rows))))
 
     def commit_of(self, identity: bytes) -> str:
-        """Id of the commit that names a source; empty where an earlier call's does."""
+        """Return the id of this call's commit that names a source; empty if no such commit does."""
         for commit_id, named in self._commits:
             if identity in named:
                 return commit_id
@@ -60,20 +60,20 @@ class NamedBy:
 
 
 def settle_registered(run: PartitionRun, state: LogState, named: NamedBy, roots: Roots) -> Marked:
-    """Note what became of what is pending in a partition; nothing where the run takes a LIST.
+    """Mark a partition's pending objects with their outcome, if the listing comes from events.
 
-    To be called when all commits are published: a partition with an output to be published is one
-    that the next run must come to.
+    Does nothing while commits are unpublished: the objects must stay pending, so that the next run
+    visits the partition.
 
     Args:
-        run: of the partition.
+        run: the partition's run.
         state: its log.
-        named: which commits of this call name what.
+        named: the sources of this call's commits.
         roots: prefixes that a table or registry owns.
 
     Raises:
-        TransientStoreError: the table did not answer; commits stand.
-        InvalidInput: it may not be used.
+        TransientStoreError: the registry did not answer; commits are not affected.
+        InvalidInput: access to the registry is denied.
     """
     listing = run.listing
     if not isinstance(listing, EventListing) or state.unpublished:
@@ -83,7 +83,7 @@ def settle_registered(run: PartitionRun, state: LogState, named: NamedBy, roots:
 
 
 class _Judge:
-    """Says what is to be noted of an item."""
+    """Decides how a registered item is marked; None leaves it as it is."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class _Judge:
             commit = self._named.commit_of(identity)
             if not commit and not self._named.was_met(identity):
                 return _pending(item)
-            # The log knows the commit of a mark that was lost, too.
+            # An earlier call committed it, but its mark was lost. Name the log's range instead.
             return Mark(item, ItemState.COMPACTED, commit or f"entry 1 to {self._state.last}")
         if self._listing.is_gone(item.source):
             return Mark(item, ItemState.GONE)

@@ -1,8 +1,8 @@
-"""Whether a partition came to rest in a run, and the record that says so to discovery.
+"""Decides whether a partition is at rest after a run, and records that for discovery.
 
-Every window was planned until nothing of it was left. Here all of them are planned again
-together, by the log as it is now and without anything that this run alone knows: as the next run
-would. Only where that gives nothing to do, the record is written.
+Every window was planned until nothing was left in it. Here all of them are planned again
+together, as the next run would: with the current log, and without what only this run knows. The
+record is written only if that plan is empty.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from compactor.runs.partition_run import PartitionResult, PartitionRun
 
 
 class RestNotes:
-    """Notes what is left of each window.
+    """Collects what is left in each window.
 
     Args:
-        run: of the partition. One that was listed before the run leaves no record: discovery
-            compares with what is listed during the next.
+        run: the partition's run. A listing made before the run leaves no record, because discovery
+            compares the record with a LIST made during the next run.
 
     Attributes:
-        listed: the window that was planned last, in full.
+        listed: the full listing of the window planned last.
     """
 
     def __init__(self, run: PartitionRun) -> None:
         self._run = run
         self.listed: Listing | None = None
-        # What is before the place is not listed by this call.
+        # This call does not list the keys before its place.
         self._restless = run.listing is not None or bool(run.place.after)
         self._left: list[SourceObject] = []
         self._objects = self._bytes = 0
@@ -47,14 +47,14 @@ class RestNotes:
         self._seen: Seen | None = None
 
     def ended(self, window: Window, state: LogState) -> None:
-        """Note that nothing is left of a window, which was listed last as ``listed``."""
+        """Record that nothing is left in a window, whose last listing is ``listed``."""
         listing, self.listed = self.listed, None
         if listing is None:
             return
         self._restless |= bool(listing.returned) or self._is_taken_back(state)
         left = [one for one in listing.objects if one.identity not in state.committed]
         self._left += left
-        # A run would plan so many in windows.
+        # With more than one window of objects, the next run would not plan them together.
         self._restless |= len(self._left) > self._run.settings.limits.window_objects
         if self._restless:
             self._left.clear()
@@ -62,32 +62,34 @@ class RestNotes:
         self._objects += listing.committed_objects + len(listing.objects) - len(left)
         self._bytes += listing.committed_bytes + _size(listing.objects) - _size(left)
         self._newest = max(self._newest, listing.newest)
-        # What was listed a second time may have been put again since the first; else the listing
-        # has compared what was committed before.
+        # Sources listed a second time may have been put again since the first. On a first listing,
+        # those committed before have been compared with the log already.
         committed = (one for one in listing.objects if one.identity in state.committed)
         times = [listing.newest] if window.again else [one.last_modified for one in committed]
         self._newest_committed = max((self._newest_committed, *times))
         self._seen = window.seen.seen
 
     def _is_taken_back(self, state: LogState) -> bool:
-        """Commits that were counted before became void."""
+        """Return True if commits became void since the previous call of this method."""
         before, self._replaced = self._replaced, len(state.replaced)
         return before not in (None, self._replaced)
 
     def leave(self, state: LogState, result: PartitionResult, shown: Outcome | None = None) -> None:
-        """Write the record, once the log is summed up and every window has ended.
+        """Write the record if the partition is at rest.
+
+        To be called after the last window has ended and the log is checkpointed.
 
         Args:
             state: the log.
-            result: of the call.
-            shown: what query engines see of the partition.
+            result: the call's result.
+            shown: what the readers' table shows of the partition.
         """
         self._restless |= not result.done or bool(result.unread)
         self._restless |= shown is not None and bool(shown.fault)
         self._restless |= bool(state.unpublished) or self._is_taken_back(state)
-        # What they wait for may be found in another partition.
+        # Sources that wait for a CSV dialect may get it from another partition.
         self._restless |= any(state.waits(one.identity) for one in self._left)
-        # What others committed since its window ended is for the next run to count.
+        # The next run must count what other runs committed after the window ended.
         self._restless |= any(one.identity in state.committed for one in self._left)
         if self._restless or self._seen is None:
             return
@@ -118,11 +120,15 @@ class RestNotes:
         )
         left_alone = state.left_alone(decided_by(run.settings), lambda: "")
         decision = plan(listing, run.settings, Knowledge(state.committed, left_alone), now)
-        # As the next run judges it, which has committed nothing here.
+        # As in the next run, which has committed nothing here yet.
         return Worth(run.settings, run.store).of(decision)
 
     def _until(self, decision: CompactionPlan, now: float) -> float:
-        """When the age of objects alone makes another plan; UNIX seconds, now for any time."""
+        """When the ages of objects alone change the plan, in UNIX seconds.
+
+        Returns:
+            ``now`` if the time cannot be predicted; infinity if age changes nothing.
+        """
         settings, times = self._run.settings, [inf]
         if any(one.restored_until for one in self._left) or SkipReason.QUIET in decision.skipped:
             return now
@@ -135,10 +141,10 @@ class RestNotes:
         return min(times)
 
     def _shown_until(self, shown: Outcome | None) -> float:
-        """When engines are to see outputs instead of sources; UNIX seconds."""
+        """When the readers' table must show outputs instead of sources, in UNIX seconds."""
         if shown is None:
             return inf
-        # Few runs have a table for readers.
+        # Few runs have a readers' table.
         from compactor.readers.partition_columns import PartitionColumns  # noqa: PLC0415 - see above
         from compactor.readers.states import Shown  # noqa: PLC0415 - see above
 
@@ -148,10 +154,10 @@ class RestNotes:
         return inf if ends is None else ends
 
     def _is_unchanged(self, outline: Outline, state: LogState) -> bool:
-        """The log is the one that was planned by, and nothing it names was put again since."""
+        """Return True if the log is the one planned with, and no source in it was put again."""
         run = self._run
         if not outline.last and read_identity(run.settings, run.store) is None:
-            # Discovery asks for no records where nothing was ever committed.
+            # Discovery reads no records if nothing was ever committed under this state.
             return False
         return outline.last == state.last and self._newest_committed <= outline.written_at
 

@@ -1,9 +1,9 @@
-"""How far the calls of one run came in one partition: where the next call begins.
+"""How far the calls of one run came in one partition, and so where the next call begins.
 
-A large partition takes several calls, and each would list it from the first key on to find its own
-commits there. So the receipt of a call says after which key the next one may begin: all windows
-before it were planned until nothing of them was left. What comes, changes or becomes free there
-later is the next run's, as whatever comes after the place of a call that is under way.
+A large partition takes several calls. So that they need not all list it from the first key, the
+receipt of a call contains the key after which the next one begins: all windows up to that key were
+planned until nothing was left in them. Sources that arrive, change or become available there later
+are left to the next run, as are those that arrive in a part that a call has already passed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Own:
     """Sources that a run has dealt with itself, which its later calls must not count as skipped.
 
     Attributes:
-        committed: that an output of it has.
-        again: with content that an earlier commit of their key has.
-        quarantined: by it.
+        committed: sources in outputs of the run.
+        again: sources with the same content as an earlier commit of their key.
+        quarantined: sources that the run quarantined.
     """
 
     committed: Skipped = NOTHING
@@ -32,7 +32,7 @@ class Own:
 
     @classmethod
     def of(cls, totals: RunTotals) -> Own:
-        """All that a run has committed so far."""
+        """Return everything that a run has committed so far."""
         return cls(
             Skipped(totals.sources, totals.source_bytes),
             totals.again,
@@ -40,7 +40,7 @@ class Own:
         )
 
     def plus(self, other: Own) -> Own:
-        """Both."""
+        """Return the sum of both."""
         return Own(
             self.committed.plus(other.committed),
             self.again.plus(other.again),
@@ -48,7 +48,7 @@ class Own:
         )
 
     def less(self, other: Own) -> Own:
-        """These without the others."""
+        """Return the difference between these and the others."""
         return Own(
             self.committed.less(other.committed),
             self.again.less(other.again),
@@ -61,10 +61,10 @@ class Place:
     """How far a run has come in a partition.
 
     Attributes:
-        after: nothing is left up to this key; empty at the begin of the partition.
-        skipped: left alone up to it, by reason, the run's own sources among them.
-        own: of these, the run's own.
-        dealt_with: all that the run had committed when it came here.
+        after: the key up to which nothing is left; empty at the start of the partition.
+        skipped: sources skipped up to that key, by reason, including the run's own.
+        own: the run's own sources among the skipped ones.
+        dealt_with: everything that the run had committed when it came here.
     """
 
     after: str = ""
@@ -81,12 +81,12 @@ class Passing:
 
     Args:
         place: where the call begins.
-        earlier: what the run had committed when it did.
+        earlier: what the run had committed when the call began.
     """
 
     def __init__(self, place: Place, earlier: Own) -> None:
         self.place = place
-        # They lie after the place: windows are worked on sequentially.
+        # What was committed since the place was recorded lies after it, as windows are sequential.
         self.own = place.own.plus(earlier.less(place.dealt_with))
         self._ends = False
 
@@ -98,13 +98,14 @@ class Passing:
         *,
         in_full: bool,
     ) -> None:
-        """Note that nothing is left of a window.
+        """Record that nothing is left in a window.
 
         Args:
             until: its last key; None for the last window.
-            skipped: by the calls up to now, by reason.
-            dealt_with: all that the run has committed.
-            in_full: false where something of it is to be met by the next call, too.
+            skipped: what the run's calls have skipped so far, by reason.
+            dealt_with: everything that the run has committed.
+            in_full: False if the next call must see the window again; the place then stays
+                before it.
         """
         self._ends |= not in_full or until is None
         if not self._ends and until is not None:

@@ -1,9 +1,9 @@
-"""One partition from listing to published outputs, in one worker: the order of the verbs.
+"""Compacts one partition in one worker, from its listing to published outputs.
 
-load the log -> publish what an earlier run left -> list -> plan
-    -> for each group: compact -> check -> commit -> publish
--> list again, until a plan is empty -> show it to query engines
--> checkpoint -> record what was seen, at rest
+load the log -> publish what an earlier run left unpublished -> list -> plan
+    -> for each group: compact -> verify -> commit -> publish
+-> list again, until a plan is empty -> update the readers' table
+-> checkpoint -> if the partition is at rest, record that
 """
 
 from __future__ import annotations
@@ -37,14 +37,16 @@ __all__ = [
 
 
 def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
-    """Compact one partition and leave a receipt; the log is summed up meanwhile, all being done.
+    """Compact one partition and write its receipt, on success or failure.
+
+    Unless the call failed, the log is checkpointed while the receipt is written.
 
     Args:
-        run: what to do, and with what.
+        run: the run's input.
         earlier: counts of the earlier calls for this partition in this run.
 
     Raises:
-        Exception: whatever ended it, after the receipt says so.
+        Exception: any error that ended the call, after it was recorded in the receipt.
     """
     run = replace(run, place=_place(run, earlier))
     recorder = Recorder(run, earlier)
@@ -75,9 +77,10 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
 
 
 def _load(run: PartitionRun) -> tuple[LogState, Listings]:
-    """The log, and meanwhile the first of what is listed.
+    """Load the log and begin the first listing concurrently.
 
-    Whichever comes first: what another run commits in between is in the log, or met as a conflict.
+    Either may finish first: a commit that another run makes in between is in the loaded log or
+    causes a conflict later.
     """
     listings = Listings(run)
     try:
@@ -90,16 +93,17 @@ def _load(run: PartitionRun) -> tuple[LogState, Listings]:
 
 
 def _rest(progress: PartitionProgress, result: PartitionResult, receipt: Receipt) -> None:
-    """Sum up the log, and record what was seen where the partition is at rest."""
-    # Also when time ran out: the next call need not look at these outputs again.
+    """Checkpoint the log and, if the partition is at rest, record that."""
+    # Checkpoint even if time ran out, so that the next call need not check these outputs again.
     progress.run.log.checkpoint(progress.state)
     progress.windows.rest.leave(progress.state, result, receipt.shown)
 
 
 def _place(run: PartitionRun, earlier: Counts) -> Place:
-    """Where this call may begin.
+    """Return the key after which this call begins: where the run's previous call stopped.
 
-    What was listed before the run costs no LIST, and events name what is pending alone.
+    Calls with a listing made before the run begin at the start: it costs no LIST, and events name
+    only pending objects.
     """
     if not earlier.calls or run.listing is not None:
         return run.place
@@ -108,11 +112,11 @@ def _place(run: PartitionRun, earlier: Counts) -> Place:
 
 
 def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
-    """True when no further call is of use.
+    """Return True if the partition needs no further call.
 
     Raises:
-        InvalidInput: a partition that has its third call without a finished group would be
-            called forever.
+        InvalidInput: this call finished no group, and is at least the third one. The partition
+            would be called forever.
     """
     if result.done:
         return True
@@ -124,7 +128,7 @@ def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
 
 
 def _compact(progress: PartitionProgress, expects: Callable[[CompactionPlan], None]) -> bool:
-    """Compact window by window, until nothing is left of any; False when time ran out."""
+    """Compact all windows, one after the other; return False if time ran out."""
     window: Window | None = Window(progress.run.place.after)
     while window is not None:
         if progress.attempts.out_of_time() or not progress.settling.settle():

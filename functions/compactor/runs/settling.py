@@ -1,4 +1,4 @@
-"""Settles a partition's log: every commit in it is published, rebuilt or made void."""
+"""Settles a partition's log, so that every commit in it is published, rebuilt or void."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Settling:
     """Publishes what earlier runs committed.
 
     Args:
-        run: what to do, and with what.
+        run: the run's input.
         state: the log.
-        result: counts what was repaired.
-        work: builds an output again; None where a lost one makes its commit void, and its sources
-            are planned again.
-        attempts: how long to go on.
-        claim: on the log.
-        give_up: counts a commit that is looked at again.
+        result: counts repaired commits.
+        work: rebuilds lost outputs; None to void their commits instead, so that their sources are
+            planned again.
+        attempts: the time left.
+        claim: the call's claim on the log.
+        give_up: called with the error when a commit has to be tried again.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class Settling:
         self._attempts, self._claim, self._give_up = attempts, claim, give_up
 
     def settle(self) -> bool:
-        """Publish every commit in the log that is not yet; False when time ran out.
+        """Publish every unpublished commit in the log; return False if time ran out.
 
         Raises:
-            IntegrityError: an output is there that no entry names.
+            IntegrityError: an output exists that no entry names.
             TransientStoreError: other runs kept changing the log.
-            InvalidInput: this role may not read the sources of an output that was lost.
+            InvalidInput: this role may not read the sources of a lost output.
         """
         self._run.log.settle_numbers(self._state)
         while (commit := self._claim.unpublished()) is not None:
@@ -66,13 +66,13 @@ class Settling:
             try:
                 self._publish(commit)
             except (CommitConflict, UploadLost) as error:
-                # Another run is repairing it, and the log state is up to date now; or what was
-                # just built again was dropped before it was published.
+                # Another run is repairing the commit, and the log state is up to date now; or the
+                # rebuilt upload was dropped before it was published.
                 self._give_up(error)
         return True
 
     def _publish(self, commit: Commit) -> None:
-        """Publish what another run committed, or build it again, or make its commit void."""
+        """Publish another run's commit; if the output is lost, rebuild it or void the commit."""
         run, state = self._run, self._state
         try:
             with unless_replaced(commit, run, state):
@@ -92,20 +92,20 @@ class Settling:
 
     def _replace(self, commit: Commit) -> None:
         output = commit.output
-        # Rows are written by Spark alone, and not for what this run is asked to do.
+        # Only Spark writes columnar outputs, and a worker cannot rebuild them.
         if self._work is not None and (output is None or output.columnar is None):
             with suppress(SourceChanged):
                 self._work.do(group_of(commit, self._run.settings), replaces=commit.sequence)
         if commit.sequence in self._state.unpublished:
-            # A source changed, or may not be read any more: those that are left are planned again.
+            # A source changed or can no longer be read, so the remaining ones are planned again.
             self._run.log.append(self._state, commit.voided(self._run.run_id))
 
 
 def group_of(commit: Commit, settings: Settings) -> ObjectGroup:
-    """The group whose output a commit names, to become the same bytes again."""
+    """Return the group of a commit's output, to be rebuilt with the same bytes."""
     output = commit.output
     copied = output is not None and output.copied
-    # Where a CRC32 is known the store copied nothing.
+    # A known CRC32 means that no part was copied server-side.
     copies = output is None or output.crc32 is None
     sources = tuple(row.source for row in commit.rows)
     form = replace(output_form(settings), copies=copies)
@@ -113,10 +113,12 @@ def group_of(commit: Commit, settings: Settings) -> ObjectGroup:
 
 
 def is_given(commit: Commit, run: PartitionRun) -> bool:
-    """Whether a table was given an output: it deletes that once it has the rows elsewhere.
+    """Return True if the table log names the commit's output.
+
+    The table may have rewritten its rows elsewhere and deleted the output.
 
     Raises:
-        IntegrityError: the table log is not what it was.
+        IntegrityError: the table log is damaged or was altered.
     """
     from compactor.sinks.table_proof import is_given  # noqa: PLC0415 - outputs are hardly ever lost
 

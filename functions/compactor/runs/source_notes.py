@@ -1,4 +1,4 @@
-"""What a call has learned of single sources: formats, lookalikes, and what it may not read."""
+"""A call's findings about single sources: signatures, lookalikes, and sources it cannot read."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from compactor.runs.partition_run import PartitionResult
 
 
 class Unlike:
-    """What was compared with all entries of a log, up to one of them.
+    """Sources whose content no entry of the log has, up to one sequence number.
 
-    The next entry may have just that content: a run that trusts the comparison any longer compacts
-    it twice.
+    The comparison is invalid once the log grows: the next entry may have the same content, which
+    would then be compacted twice.
     """
 
     def __init__(self) -> None:
@@ -32,26 +32,26 @@ class Unlike:
         self._identities: set[bytes] = set()
 
     def add(self, identities: set[bytes], through: int) -> None:
-        """Note sources that no entry up to this sequence has the content of."""
+        """Add sources whose content is in no entry up to this sequence number."""
         if through != self._through:
             self._identities, self._through = set(), through
         self._identities |= identities
 
     def at(self, last: int) -> set[bytes]:
-        """The identities of those that need not be compared while this is the newest entry."""
+        """Return the identities that need no comparison while ``last`` is the newest entry."""
         return self._identities if last == self._through else set()
 
 
 class SourceNotes:
-    """Signatures of sources, and sources that no plan of this call takes any more.
+    """Signatures of sources, and sources that later plans of this call leave out.
 
     Args:
-        result: of the call; sources that may not be read are counted there.
+        result: the call's result, where unreadable sources are recorded.
 
     Attributes:
-        signatures: by identity, where they are not what keys and settings say.
-        unlike: sources that only look like the content of a commit.
-        lessons: how often something new was learned: the plan before it is out of date.
+        signatures: signatures that differ from what keys and settings imply, by identity.
+        unlike: sources that look like the content of a commit but differ from it.
+        lessons: how often something new was found; each time, the current plan is out of date.
     """
 
     def __init__(self, result: PartitionResult) -> None:
@@ -62,7 +62,7 @@ class SourceNotes:
         self.lessons = 0
 
     def learn(self, misfits: Mapping[bytes, Signature]) -> bool:
-        """Remember signatures for the next plan; True when that will be another one."""
+        """Keep signatures for the next plan; return True if any is new."""
         known = self.signatures
         is_news = any(known.get(identity) != one for identity, one in misfits.items())
         known.update(misfits)
@@ -70,7 +70,7 @@ class SourceNotes:
         return is_news
 
     def set_aside(self, group: ObjectGroup) -> None:
-        """Leave the sources of a group that failed out of every later plan of this call."""
+        """Leave the sources of a failed group out of every later plan of this call."""
         self.leave_out(group.sources)
 
     def leave_out(self, sources: Iterable[SourceObject]) -> None:
@@ -78,25 +78,25 @@ class SourceNotes:
         self._aside |= {one.identity for one in sources}
 
     def leave_unread(self, sources: Iterable[Quarantined]) -> None:
-        """Leave out sources that may not be read now; the next run tries them again."""
+        """Leave out sources that cannot be read now; the next run tries them again."""
         found = {one.source.identity: one for one in sources}
         self._result.unread |= found
         self._aside |= found.keys()
 
     def without_aside(self, sources: tuple[SourceObject, ...]) -> tuple[SourceObject, ...]:
-        """The sources that a plan may take."""
+        """Return the sources without those that plans leave out."""
         if not self._aside:
             return sources
         return tuple(one for one in sources if one.identity not in self._aside)
 
 
 def passing(draft: Commit) -> tuple[Quarantined, ...]:
-    """The sources of a draft that another run may be able to read."""
+    """Return the quarantined sources of a draft that a later run may be able to read."""
     return tuple(one for one in draft.quarantined if one.reason in PASSING_REASONS)
 
 
 def without_known(draft: Commit, state: LogState) -> Commit:
-    """The draft without what the log says of such sources already: once is enough."""
+    """Return the draft without unreadable sources that the log already records as such."""
     news = (
         one
         for one in draft.quarantined
@@ -108,17 +108,17 @@ def without_known(draft: Commit, state: LogState) -> Commit:
 def known_as_denied(
     group: ObjectGroup, reason: QuarantineReason, cause: str, state: LogState
 ) -> tuple[Quarantined, ...]:
-    """Sources of a group without a readable one that were denied to earlier runs, too.
+    """Return the sources of an unreadable group that were unreadable for earlier runs, too.
 
     Args:
-        group: of which the first sources were tried, and some after them.
-        reason: of the first.
-        cause: what S3 said of it.
+        group: a group in which no source that was tried could be read.
+        reason: the reason for the first source.
+        cause: S3's error for the first source.
         state: the log.
 
     Raises:
-        InvalidInput: there are none, or nothing of the partition was ever read: it is the role,
-            not the sources, that must be changed.
+        InvalidInput: there are no such sources, or nothing in the partition was ever read: the
+            role must be changed, not the sources.
     """
     known = [one for one in group.sources if one.identity in state.passing]
     if not known or not state.committed:
@@ -129,14 +129,16 @@ def known_as_denied(
 
 
 def require_readable(unread: Collection[Quarantined], state: LogState) -> None:
-    """One denied source stops nothing; a partition of nothing else needs another role.
+    """Require that the role can read the partition, if several sources were denied.
+
+    A single denied source is tolerated, and so are any number once the log names a commit.
 
     Args:
-        unread: all that was left alone for a reason that may pass.
+        unread: all sources left alone for a temporary reason.
         state: the log of the partition, at the end of a run.
 
     Raises:
-        InvalidInput: several sources were denied, and none was ever read.
+        InvalidInput: several sources were denied, and no source was ever read.
     """
     denied = [one for one in unread if one.reason in DENIED_REASONS]
     if len(denied) > 1 and not state.committed:

@@ -1,4 +1,4 @@
-"""Lists a window of a partition's keys and plans it, until nothing of it is left."""
+"""Lists a window of a partition's keys and plans it, repeatedly, until nothing is left in it."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from compactor.runs.source_notes import SourceNotes
 
 
 class WindowPlanner:
-    """Plans the windows of one call, and notes what is left of each.
+    """Plans the windows of one call and records what is left in each.
 
     Args:
-        run: what to do, and with what.
+        run: the run's input.
         state: the log; changed by commits between two plans.
-        result: counts what is left alone.
-        notes: what is known of single sources.
-        named: learns which sources commits named before.
-        dialects_version: names what is pinned for the CSV sources of the data set.
-        listings: of the run; by default begun by the first plan.
+        result: counts the skipped sources.
+        notes: findings about single sources.
+        named: receives the listed sources that earlier commits name.
+        dialects_version: returns the version of the CSV dialects pinned for the data set.
+        listings: the run's listings; by default begun by the first plan.
 
     Attributes:
-        passing: up to which key nothing is left.
-        rest: whether the partition comes to rest.
+        passing: tracks the key up to which nothing is left.
+        rest: tracks whether the partition comes to rest.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class WindowPlanner:
         self._worth = Worth(run.settings, run.store, begun=has_committed)
 
     def plan(self, window: Window) -> CompactionPlan:
-        """List a window and choose its groups; what is left alone is counted the first time."""
+        """List a window and choose its groups; count skipped sources the first time only."""
         run, state, listings = self._run, self._state, self.listings
         listing = listings.take(state, window)
         self._result.skip(listings.gone_reason, listings.gone(listing, window, state.committed))
@@ -85,13 +85,13 @@ class WindowPlanner:
         return replace(decision, groups=tuple(held(one, unlike) for one in decision.groups))
 
     def ended(self, window: Window) -> None:
-        """Note that nothing is left of a window: it is planned no more."""
+        """Record that nothing is left in a window, so that it is not planned again."""
         self.rest.ended(window, self._state)
         result, dealt_with = self._result, Own.of(self._state.totals(self._run.run_id))
         self.passing.ended(window.until, result.skipped, dealt_with, in_full=not result.unread)
 
     def pause(self) -> None:
-        """Hold nothing of what was listed ahead: no window is planned for a while."""
+        """Drop pages that were listed ahead, because no window is planned for a while."""
         self.listings.pause()
 
     def _knowledge(self) -> Knowledge:
@@ -106,7 +106,7 @@ class WindowPlanner:
         )
 
     def _leave_outputs(self, groups: Sequence[ObjectGroup]) -> bool:
-        """Leave out sources that are outputs of some run; True where there are any."""
+        """Leave out sources that are outputs of any run; return True if there are any."""
         look = partial(outputs_among, store=self._run.store, no_outputs=self._no_outputs)
         found = [one for group in groups for one in look(group.sources)]
         self._notes.leave_out(found)
@@ -117,13 +117,13 @@ class WindowPlanner:
 
 
 def note_returned(run: PartitionRun, state: LogState, listing: Listing) -> Listing:
-    """Write down what of a listing was put again.
+    """Record in the log which listed sources were put again after a commit named them.
 
-    Where its objects are known by events, all are returned that a commit names and that are pending
-    still: each is compared with its own commit.
+    A listing from events returns every pending object that a commit names, and each is compared
+    with its own commit.
 
     Returns:
-        The listing; where its objects are known by events, without what was put before its commit.
+        The listing; one from events keeps as returned only the objects put after their commit.
 
     Raises:
         ObjectMissing, InvalidInput: see :func:`compactor.outputs.known_contents.found_in`.

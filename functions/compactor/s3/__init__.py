@@ -1,1 +1,1 @@
-"""The only modules that talk to S3."""
+"""Access to S3. No other module talks to it."""

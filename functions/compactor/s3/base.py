@@ -1,4 +1,4 @@
-"""What the parts of the S3 store share: one client, one count of requests, one way to ask."""
+"""The base of the S3 store: its client, request counter, limiter and retries."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ Answer = TypeVar("Answer")
 
 
 class S3Base:
-    """A boto3 client, which tries once, and what stands around its requests.
+    """A boto3 client that tries each request once, with the limiter and retries around it.
 
     Attributes:
-        client: of boto3.
-        limiter: how many requests are made concurrently.
-        retries: how a request is asked again.
+        client: the boto3 client.
+        limiter: bounds the number of concurrent requests.
+        retries: repeats failed requests.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class S3Base:
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
         self.traits = StoreTraits()
-        #: Of buckets whose objects' tags were asked for, whether this role may see them.
+        #: By bucket: whether this role may read object tags. Only buckets that were tried.
         self.sees_tags_of: dict[str, bool] = {}
 
     @property
@@ -77,22 +77,22 @@ class S3Base:
         return self.client.meta.region_name or ""
 
     def with_traits(self, traits: StoreTraits) -> Self:
-        """See the port; connections, counts, and what was learned of S3's patience are shared."""
+        """See the port. The new store shares connections, counts and the limiter."""
         store = self._twin()
         store.traits = traits
         return store
 
     def within(self, deadline: Deadline) -> Self:
-        """This very store for one invocation: it waits for nothing beyond the invocation's end.
+        """Return a store for one invocation, which never waits beyond the invocation's end.
 
-        Connections, counts, and what was learned of S3's patience are shared.
+        It shares connections, counts and the limiter with this one.
         """
         store = self._twin()
         store.retries = self.retries.within(deadline)
         return store
 
     def _twin(self) -> Self:
-        """A store beside this one, on the same connections."""
+        """Return a copy of this store that uses the same connections."""
         return copy.copy(self)
 
     def _answer(
@@ -104,16 +104,18 @@ class S3Base:
         request: Callable[[TimeIsUp], Answer],
         stopped: threading.Event = NEVER,
     ) -> Answer:
-        """Ask until there is an answer; reads of sources leave room for it.
+        """Make a request, with retries, and return its result.
+
+        It needs no permit. While it is in flight, there is one permit fewer for source reads.
 
         Args:
-            kind: what each try is counted as.
-            operation: what is asked for, as errors name it.
-            bucket: likewise.
-            key: likewise.
-            request: asks once, reading the body if there is one; is given a function that
-                says whether the time for that is up.
-            stopped: set when no caller wants the answer any more.
+            kind: the name under which each try is counted.
+            operation: the operation's name in error messages.
+            bucket: named in error messages.
+            key: named in error messages.
+            request: makes the request once and reads the body, if any. Its argument is a
+                function that returns True when the time for this try is up.
+            stopped: set when the caller no longer wants the result.
         """
         once = partial(self._once, kind, operation, bucket, key, request=request)
         with self.limiter.beside():
@@ -127,7 +129,7 @@ class S3Base:
         request: Callable[[TimeIsUp], Answer],
         stopped: threading.Event,
     ) -> Answer:
-        """The same for a read of a source, for which the caller holds a permit."""
+        """Read a source, with retries, and return the result. The caller holds a permit."""
         bucket, key = source.bucket, source.key
         once = partial(self._once, kind, operation, bucket, key, request=request)
         return self.retries.ask(operation, bucket, key, once, stopped, reads=True)
@@ -155,16 +157,16 @@ class S3Base:
         sound: Callable[[Received], Answer | None],
         otherwise: Callable[[TimeIsUp], Answer],
     ) -> Callable[[TimeIsUp], Answer]:
-        """The request by libcurl, where it is installed: see :meth:`Direct.ask`."""
+        """Return the request by libcurl, or ``otherwise`` without it; see :meth:`Direct.ask`."""
         if self._direct is None:
             return otherwise
         return partial(self._direct.ask, asked, sound, otherwise)
 
 
 def _with_files_left(most: int) -> int:
-    """The most concurrent connections: this many, or half of the files that the process may open.
+    """Return ``most``, or half of the process's limit on open files if that is less.
 
-    A shell of macOS gives it 256 files in all.
+    The default limit in a macOS shell is 256 files.
     """
     if sys.platform == "win32":
         return most
@@ -173,7 +175,7 @@ def _with_files_left(most: int) -> int:
 
 
 def parameters_of(attributes: Attributes) -> dict[str, Any]:
-    """What botocore calls the headers of these."""
+    """Return the attributes as botocore's request parameters."""
     headers = attributes.headers
     named = {"content-encoding": "ContentEncoding", "x-amz-tagging": "Tagging"}
     found: dict[str, Any] = {named[one]: headers[one] for one in named if one in headers}
@@ -181,20 +183,20 @@ def parameters_of(attributes: Attributes) -> dict[str, Any]:
 
 
 def encoded_crc32(value: int) -> str:
-    """CRC32 as S3 writes it: base64 of four bytes, big end first."""
+    """Return a CRC32 as S3 writes it: base64 of four bytes, big-endian."""
     return base64.b64encode(value.to_bytes(4, "big")).decode()
 
 
 def decoded_crc32(text: str | None) -> int | None:
-    """The number again; None for no text."""
+    """Return the CRC32 that S3 wrote as ``text``; None if there is none."""
     return None if text is None else int.from_bytes(base64.b64decode(text), "big")
 
 
 @contextmanager
 def about_source(operation: str, bucket: str, key: str) -> Iterator[None]:
-    """What S3 answers about one source alone becomes UnreadableSource.
+    """Turn errors that concern only this source into UnreadableSource.
 
-    Of an archive tier of INTELLIGENT_TIERING, of keys and of rights, a listing shows nothing.
+    A listing shows neither INTELLIGENT_TIERING archive tiers nor encryption keys nor permissions.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Bodies on their way: sent in pieces that are neither small nor slow, read until nothing lacks."""
+"""Bodies of requests and answers: sent in pieces of 1 MiB, read completely or rejected."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
 
 
 class SentBody(io.BytesIO):
-    """A body that goes to the socket in pieces of 1 MiB, until its time is up.
+    """A request body that is sent in pieces of 1 MiB, until its time is up.
 
-    botocore sends 128 KiB at a time, and waits after each for the interpreter lock, which
-    hundreds of reading threads want as well: 2,000 objects of 100 KB took 17 % longer. In one
-    piece, on the other hand, 16 MiB must be gone within the 5 seconds that a connect may take
-    (without TLS), which slower networks never reach.
+    botocore sends 128 KiB at a time and then waits for the interpreter lock, for which hundreds
+    of reading threads compete: 2,000 objects of 100 KB took 17 % longer. In one piece (without
+    TLS), 16 MiB would have to be sent within the 5 seconds of the connect timeout, which slower
+    networks never reach.
     """
 
     def __init__(self, content: bytes | memoryview, time_is_up: TimeIsUp) -> None:
@@ -30,7 +30,7 @@ class SentBody(io.BytesIO):
         self._time_is_up = time_is_up
 
     def read(self, size: int | None = -1) -> bytes:
-        """The next piece, however little is asked for; all that is left for no size."""
+        """Return the next piece, whatever positive size is given; without a size, the rest."""
         if size is None or size < 0:
             return super().read()
         if self._time_is_up():
@@ -39,11 +39,11 @@ class SentBody(io.BytesIO):
 
 
 def read_body(answer: Any, time_is_up: TimeIsUp) -> bytes:
-    """The body of an answer to GET.
+    """Return the body of an answer to GET.
 
     Raises:
-        Again: it comes so slowly that its time is up.
-        BotoCoreError: it ends early.
+        Again: time is up before the body is complete.
+        BotoCoreError: the body ends early.
     """
     pieces = []
     for piece in answer["Body"].iter_chunks(PIECE_BYTES):
@@ -54,19 +54,19 @@ def read_body(answer: Any, time_is_up: TimeIsUp) -> bytes:
 
 
 def byte_range(start: int, length: int) -> str:
-    """The value of an HTTP Range header."""
+    """Return the value of an HTTP Range header."""
     return f"bytes={start}-{start + length - 1}"
 
 
 def require_range(answer: Any, body: bytes, start: int, length: int) -> None:
-    """Make sure that a body is the range that was asked for; at the end of an object, its end.
+    """Check that a body is the requested range, which may be cut by the end of the object.
 
     Raises:
-        Again: it is not.
+        Again: the body is another range.
     """
     found = _CONTENT_RANGE.fullmatch(answer.get("ContentRange", ""))
     if found is None:
-        # All of it, instead of a range that covers all of it.
+        # The server may send the whole object if the range covers all of it.
         sound = start == 0 and len(body) <= length
     else:
         first, last, size = (int(number) for number in found.groups())
@@ -79,11 +79,13 @@ def require_range(answer: Any, body: bytes, start: int, length: int) -> None:
 
 
 class Begun(NamedTuple):
-    """An answer to GET whose body has begun to come.
+    """An answer to GET, read as far as its first piece.
 
     Attributes:
-        etag: quoted, as it came.
+        etag: the ETag header, with its quotes.
         left: bytes from the first piece to the end of the object.
+        first: the first piece.
+        following: the other pieces.
     """
 
     etag: str
@@ -93,11 +95,11 @@ class Begun(NamedTuple):
 
 
 def begun(answer: Any, start: int) -> Begun:
-    """Wait for the first piece of a body that was asked for from ``start`` on.
+    """Wait for the first piece of a body that was requested from byte ``start`` on.
 
     Raises:
-        Again: nothing came, or another range than asked for.
-        BotoCoreError: it ended early.
+        Again: the answer has no length or no first piece, or is another range.
+        BotoCoreError: the body ended early.
     """
     left = answer.get("ContentLength")
     if left is None:
@@ -112,14 +114,14 @@ def begun(answer: Any, start: int) -> Begun:
 
 
 def resumed(body: Begun, begin: Callable[[int, str], Begun]) -> Iterator[bytes]:
-    """All pieces of a body, resumed where it breaks off.
+    """Yield all pieces of a body. If it breaks off, it is resumed from there.
 
     Args:
         body: the object from its start.
-        begin: offset and ETag -> the object from there on; asks again by itself.
+        begin: requests the object from an offset, pinned to an ETag, with retries.
 
     Raises:
-        InvalidInput: while iterating, when it breaks off again and again.
+        InvalidInput: while iterating, if too many answers in a row break off early.
     """
     at, size = 0, body.left
     cut_short = 0

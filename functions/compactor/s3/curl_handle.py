@@ -1,4 +1,4 @@
-"""One transfer of libcurl: a signed request, and the answer to it. Only here pycurl is imported."""
+"""One libcurl transfer: a signed request and its answer. The only module that imports pycurl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compactor.s3.translate import Again
 
 try:
     import pycurl
-except ImportError:  # there is not a wheel for every machine
+except ImportError:  # not every platform has a wheel
     pycurl = None
 __all__ = [
     "IS_INSTALLED",
@@ -28,16 +28,16 @@ __all__ = [
     "pycurl",
 ]
 
-#: Whether this machine has libcurl.
+#: Whether pycurl is installed.
 IS_INSTALLED = pycurl is not None
 USER_AGENT = "s3-compactor"
 _CONNECT_MS = 5_000
 _MOST_SECONDS = 86_400
 _BUFFER_BYTES = 64 * 1024
 _UPLOAD_BUFFER_BYTES = 1024 * 1024
-# libcurl itself refuses a head of more than 300 KB.
+# Room for the body of an error answer. libcurl itself refuses heads of more than 300 KB.
 _REFUSAL_BYTES = 64 * 1024
-# Limits of small sources are alike, so that most need not be set.
+# Size limits are rounded up, so that small sources share one and it is rarely set again.
 _UP_TO = 16 * 1024 - 1
 
 
@@ -46,7 +46,7 @@ _ETAG = re.compile(rb"\r\netag:[ \t]*([^\r\n]*)", re.IGNORECASE)
 
 
 class Keys(NamedTuple):
-    """Credentials at one moment."""
+    """Credentials as they are at one moment."""
 
     access_key: str
     secret_key: str
@@ -54,12 +54,12 @@ class Keys(NamedTuple):
 
 
 class Site(NamedTuple):
-    """What the requests of one bucket have in common.
+    """What the requests for one bucket have in common.
 
     Attributes:
-        region: signatures are for it.
-        ca_bundle: the file of trusted certificate authorities; empty without TLS.
-        proxy: URL of the proxy; empty for none.
+        region: the region for which requests are signed.
+        ca_bundle: file of trusted certificate authorities; empty without TLS.
+        proxy: URL of the proxy; empty for no proxy.
     """
 
     region: str
@@ -68,14 +68,14 @@ class Site(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A request that was not sent yet.
+    """A request to be sent.
 
     Attributes:
-        url: encoded.
-        headers: lines that are signed, each ``name: value``.
-        seconds: from its start to the end of its answer, at most.
-        silence_seconds: without a byte either way, at most; 0 for no such limit.
-        most_bytes: of a success, at most; None for no limit.
+        url: encoded URL.
+        headers: lines to be signed, each ``name: value``.
+        seconds: limit from its start to the end of its answer.
+        silence_seconds: limit on the time without a byte in either direction; 0 for no limit.
+        most_bytes: maximum size of a successful answer's body; None for no limit.
     """
 
     site: Site
@@ -90,10 +90,10 @@ class Request(NamedTuple):
 
 
 class Received(NamedTuple):
-    """An answer, read to its end.
+    """A complete answer.
 
     Attributes:
-        head: as it came, with the heads of answers before it.
+        head: raw status lines and headers, including those of interim answers and proxies.
     """
 
     status: int
@@ -102,28 +102,28 @@ class Received(NamedTuple):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """By their names in lower case."""
+        """The headers by lower-case name."""
         return _fields(self.head)
 
     @property
     def etag(self) -> str | None:
-        """The header of that name."""
-        # For one answer alone, without trailers, this takes a tenth of the time.
+        """The ETag header, or None."""
+        # For a single head without trailers, the pattern takes a tenth of the time.
         is_alone = self.head.find(_BLANK_LINE) == len(self.head) - len(_BLANK_LINE)
         found = _ETAG.search(self.head) if is_alone else None
         return found[1].decode("latin-1") if found else self.headers.get("etag")
 
 
-#: Called with the answer to a request, or with why there is none.
+#: Called with the answer to a request, or with the error.
 Done = Callable[[Received | Exception], None]
 
 
 class Handle:
-    """A reusable transfer of libcurl.
+    """A reusable libcurl transfer.
 
     Attributes:
-        curl: to be added to a CurlMulti once a request is set.
-        done: called when it has ended.
+        curl: the Curl object, to be added to a CurlMulti once a request is set.
+        done: called when the transfer has ended.
     """
 
     __slots__ = (
@@ -145,11 +145,11 @@ class Handle:
         self._site: Site | None = None
         self._keys: Keys | None = None
         self._limits: tuple[int, int, int] | None = None
-        # A GET with nothing but URL and headers of its own follows another one.
+        # The last request was a GET: the next GET need only set URL, headers and limits.
         self._plain = False
 
     def set(self, request: Request, done: Done) -> None:
-        """Be the transfer of this request."""
+        """Prepare the transfer of a request."""
         self.done = done
         curl, plain = self.curl, request.method == "GET"
         if not (plain and self._plain and self._site is request.site):
@@ -168,7 +168,7 @@ class Handle:
         if request.headers:
             curl.setopt(pycurl.HTTPHEADER, request.headers)
         else:
-            # An empty list would leave those of the last request.
+            # An empty list would keep the headers of the last request.
             curl.unsetopt(pycurl.HTTPHEADER)
         limits = (
             max(1, int(min(request.seconds, _MOST_SECONDS) * 1000)),
@@ -186,7 +186,7 @@ class Handle:
         curl.setopt(pycurl.AWS_SIGV4, f"aws:amz:{site.region}:s3")
         curl.setopt(pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
-        # Given as empty, so that libcurl does not look into the environment itself.
+        # Set even if empty, so that libcurl does not read the environment itself.
         curl.setopt(pycurl.PROXY, site.proxy)
         curl.setopt(pycurl.NOPROXY, "")
         if site.ca_bundle:
@@ -195,11 +195,11 @@ class Handle:
         curl.setopt(pycurl.SSL_VERIFYHOST, 2)
         curl.setopt(pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2)
         curl.setopt(pycurl.USERAGENT, USER_AGENT)
-        # An object that is stored with an encoding comes as it is stored.
+        # Objects stored with a Content-Encoding are returned as stored.
         curl.setopt(pycurl.ACCEPT_ENCODING, "identity")
         curl.setopt(pycurl.HTTP_CONTENT_DECODING, 0)
         curl.setopt(pycurl.NOSIGNAL, 1)
-        # S3 gives other addresses each time it is asked, over which connections are spread.
+        # S3's DNS returns different addresses each time, which spreads connections over them.
         curl.setopt(pycurl.DNS_CACHE_TIMEOUT, 0)
         curl.setopt(pycurl.CONNECTTIMEOUT_MS, _CONNECT_MS)
         curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
@@ -220,31 +220,31 @@ class Handle:
         curl.setopt(pycurl.CUSTOMREQUEST, request.method)
 
     def received(self) -> Received:
-        """The answer, once the transfer has ended well."""
+        """Return the answer of a transfer that has ended without an error."""
         status = self.curl.getinfo(pycurl.RESPONSE_CODE)
         return Received(status, self._head.getvalue(), self._body.getvalue())
 
     def clear(self) -> None:
-        """Hold nothing of the last request and answer."""
+        """Release the last request and answer."""
         self.done = _ignore
         for one in (self._head, self._body):
             one.seek(0)
             one.truncate()
         if not self._plain:
-            # It holds the body that was sent.
+            # The Curl object holds the body that was sent.
             self.curl.reset()
             self._site = None
 
 
 class _Pieces:
-    """A body as libcurl asks for it."""
+    """A request body as libcurl's read callback."""
 
     def __init__(self, body: Body) -> None:
         self._pieces = iter([memoryview(piece) for piece in pieces_of(body)])
         self._piece = memoryview(b"")
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Return up to ``size`` bytes; empty at the end."""
         while not self._piece:
             following = next(self._pieces, None)
             if following is None:
@@ -255,7 +255,7 @@ class _Pieces:
 
 
 def _fields(head: bytes) -> dict[str, str]:
-    """Headers of the last answer: not those of interim ones or a proxy, nor trailers."""
+    """Return the headers of the final answer, without interim answers', a proxy's or trailers."""
     found: dict[str, str] = {}
     is_over = False
     for line in head.decode("latin-1").replace("\r", "").split("\n"):
@@ -271,7 +271,7 @@ def _fields(head: bytes) -> dict[str, str]:
 
 
 def failure(code: int, text: str) -> CompactorError:
-    """Why a transfer came to no answer, by libcurl's code and words."""
+    """Return the error for a failed transfer, by libcurl's code and text."""
     if code in {pycurl.E_PEER_FAILED_VERIFICATION, pycurl.E_SSL_CACERT_BADFILE}:
         accepted = "an endpoint whose certificate this machine trusts"
         return InvalidInput("endpoint", text, accepted)
@@ -279,4 +279,4 @@ def failure(code: int, text: str) -> CompactorError:
 
 
 def _ignore(_: Received | Exception) -> None:
-    """No caller waits for it."""
+    """Do nothing: no caller waits for the answer."""

@@ -1,4 +1,4 @@
-"""Deleting sources: exactly the named ones, each only while it is what was compacted."""
+"""Deletes exactly the given sources, each only if it still is the object that was compacted."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from compactor.s3.translate import refusal_of, worth_another_try
 DELETE_PER_REQUEST = 1_000
 HEADS_CONCURRENT = 32
 SINGLY_CONCURRENT = 16
-# Characters that no XML 1.0 document may hold, and so no body of DeleteObjects.
+# Characters that XML 1.0 forbids, and that so cannot be sent in a body of DeleteObjects.
 _NOT_IN_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# S3 deletes 3,500 keys/s below a prefix and says so key by key, in an answer with status 200.
+# S3 deletes 3,500 keys/s below a prefix. Beyond that it refuses key by key, with status 200.
 _BUSY = frozenset({"SlowDown", "InternalError", "ServiceUnavailable"})
 _LONGEST_WAITS_SECONDS = (0.5, 2.0, 8.0)
-# S3's words do not distinguish "another object" from "no object": HEAD does.
+# These codes do not distinguish "another object" from "no object". HEAD does.
 _UNCLEAR = frozenset({"PreconditionFailed", "ConditionalRequestConflict", "412", "409", "Untold"})
-# Answers in the 400s that speak of the process, the network or the bucket, not of the keys.
+# Errors in the 400s that concern the process, the network or the bucket, not the keys.
 _NOT_A_REFUSAL = frozenset(
     {
         "AuthorizationHeaderMalformed",
@@ -59,7 +59,7 @@ class S3Deletes(S3Objects):
         return _together(self._delete_batch(batch) for batch in _batches(sources))
 
     def _delete_singly(self, sources: Sequence[SourceObject]) -> Deletion:
-        """At a store that ignores the ETags of DeleteObjects: a request for each source."""
+        """Delete with one request per source, for stores that ignore the ETags of DeleteObjects."""
         if not sources:
             return Deletion()
         with ThreadPoolExecutor(min(SINGLY_CONCURRENT, len(sources))) as pool:
@@ -68,12 +68,16 @@ class S3Deletes(S3Objects):
     def _delete_batch(self, batch: Sequence[SourceObject]) -> Deletion:
         errors, markers = self._delete(batch)
         refused = self._judged(batch, errors)
-        # What the answer says nothing of was mostly deleted by it.
+        # Keys that the answer does not mention were mostly deleted by this very request.
         answered = {key for key, error in errors.items() if error is not _UNTOLD}
         return Deletion(refused, markers, frozenset(answered.difference(r.key for r in refused)))
 
     def _delete(self, batch: Sequence[SourceObject]) -> tuple[dict[str, _Error], int]:
-        """Errors by key, and markers put; keys that S3 was too busy for are asked again."""
+        """Delete a batch, retrying keys that S3 was too busy for.
+
+        Returns:
+            Errors by key, and the number of delete markers that were put.
+        """
         errors, markers = self._ask(batch)
         for longest in _LONGEST_WAITS_SECONDS:
             busy = [one for one in batch if _code(errors.get(one.key)) in _BUSY]
@@ -105,7 +109,7 @@ class S3Deletes(S3Objects):
         if _alone(first) or not self.traits.deletes_many:
             return self._request_one(first)
         objects: Any = [{"Key": one.key, "ETag": f'"{one.etag}"'} for one in batch]
-        # Not Quiet: the answer says which deletes only put a marker.
+        # Not in quiet mode: the answer shows which deletes only put a delete marker.
         answer = self.client.delete_objects(Bucket=first.bucket, Delete={"Objects": objects})
         deleted = {one.get("Key", ""): one for one in answer.get("Deleted", ())}
         errors: dict[str, _Error] = {one.get("Key", ""): one for one in answer.get("Errors", ())}
@@ -116,7 +120,7 @@ class S3Deletes(S3Objects):
     def _request_one(self, source: SourceObject) -> tuple[dict[str, _Error], int]:
         condition: Any = {"IfMatch": f'"{source.etag}"'}
         if not self.traits.deletes_one:
-            # As near as it gets: what is written between this look and the delete is lost.
+            # Not atomic: an object written between this HEAD and the DELETE is lost.
             self.requests.add("HEAD")
             head = self.client.head_object(Bucket=source.bucket, Key=source.key)
             if head["ETag"].strip('"') != source.etag:
@@ -127,7 +131,7 @@ class S3Deletes(S3Objects):
     def _judged(
         self, sources: Sequence[SourceObject], errors: Mapping[str, _Error]
     ) -> tuple[Refused, ...]:
-        """What S3's words mean for each key: gone, another object now, or still there."""
+        """Return the keys not deleted: replaced by another object, or still there."""
         unclear, refused = [], []
         for source in sources:
             error = errors.get(source.key)
@@ -144,7 +148,7 @@ class S3Deletes(S3Objects):
         return tuple(refused)
 
     def _seen(self, source: SourceObject, error: _Error) -> Refused | None:
-        """None when nothing stands at the key any more."""
+        """Look at a key with HEAD; return None if it has no object any more."""
         try:
             head = self.head(source.bucket, source.key)
         except CompactorError as problem:
@@ -186,7 +190,7 @@ def _alone(source: SourceObject) -> bool:
 
 
 def _batches(sources: Iterable[SourceObject]) -> Iterable[list[SourceObject]]:
-    """What one request deletes: up to 1,000 sources, or one whose key no XML may hold."""
+    """Yield the batches for single requests: 1,000 sources, or one whose key XML cannot hold."""
     together: list[SourceObject] = []
     for source in sources:
         if _alone(source):

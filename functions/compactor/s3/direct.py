@@ -1,9 +1,9 @@
-"""The usual requests of a partition by libcurl: botocore takes 2 ms of CPU time for each.
+"""Makes a partition's most common requests by libcurl: botocore takes 2 ms of CPU time for each.
 
-botocore says where they go (:mod:`compactor.s3.routes`) and judges every answer but the plain
-success that was asked for: it is handed the answer as if it had come to a request of its own, by
-its event before-send. So errors, those with status 200 among them, and redirects to other regions
-mean exactly what they mean there.
+botocore determines where they are sent (:mod:`compactor.s3.routes`) and interprets every answer
+but the expected success: through its before-send event it is given the answer as if to a request
+of its own. So errors, including those with status 200, and redirects to other regions are handled
+exactly as botocore handles them.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ Found = TypeVar("Found")
 
 OK = 200
 _UNSIGNED = "UNSIGNED-PAYLOAD"
-# Of a body, as a header; with one botocore leaves the body unsigned over TLS, too.
+# With one of these headers the body is left unsigned over TLS, as botocore does.
 _CHECKSUMS = frozenset({"x-amz-checksum-crc32"})
-# libcurl hashes bodies in one piece itself, in the thread that all transfers share.
+# libcurl would hash a body in the thread that all transfers share. Bodies larger than this are
+# hashed in the caller's thread.
 _HASHED_BYTES = 64 * 1024
-# What libcurl would add to a request with a body.
+# Keeps libcurl from adding this header to a request with a body.
 _NOT_SENT = (b"Expect:",)
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request as S3 describes it.
+    """A request in the terms of the S3 API.
 
     Attributes:
-        key: empty for requests of the bucket.
-        query: names and values as they are.
+        key: empty for bucket requests.
+        query: names and values, not encoded.
         headers: names in lower case.
     """
 
@@ -55,14 +56,14 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Direct:
-    """Sends requests for a client of botocore; thread safe.
+    """Sends requests in place of a botocore client; thread safe.
 
     Args:
-        client: whose endpoint and credentials serve.
+        client: the client whose endpoint and credentials are used.
 
     Attributes:
-        routes: where requests go.
-        transfers: by which they are sent.
+        routes: where requests are sent.
+        transfers: sends them.
     """
 
     def __init__(self, client: S3Client) -> None:
@@ -76,13 +77,13 @@ class Direct:
         otherwise: Callable[[TimeIsUp], Found],
         time_is_up: TimeIsUp,
     ) -> Found:
-        """The answer to a request, asked once.
+        """Make a request once and return its result.
 
         Args:
             asked: the request.
-            sound: reads an answer that is what was hoped for; None for any other.
+            sound: returns the result of an expected answer; None for any other answer.
             otherwise: makes the same request through the client.
-            time_is_up: says whether the time for that is over.
+            time_is_up: returns True when the time for this try is over.
 
         Raises:
             BotoCoreError: there are no credentials.
@@ -91,7 +92,7 @@ class Direct:
             InvalidInput: the server's certificate is not trusted.
         """
         route = self.routes.of(asked.bucket)
-        # libcurl takes a header without a value for one that is not to be sent.
+        # libcurl does not send headers without a value.
         if route is None or not takes(asked.key) or "" in asked.headers.values():
             return otherwise(time_is_up)
         received = self.transfers.ask(self._request(asked, route))
@@ -101,14 +102,14 @@ class Direct:
         with answered_by(lambda request: as_answer(request, received)) as answered:
             answer = otherwise(time_is_up)
         if received.status != OK or len(answered) > 1:
-            # It knows a way around what was an error here.
+            # botocore succeeded where libcurl got an error.
             self.routes.forget(asked.bucket)
         return answer
 
     def _request(self, asked: Asked, route: Route) -> Request:
         keys = self.routes.keys()
         headers = dict(asked.headers)
-        # Hashed once is enough: over TLS the bytes do not change on their way, nor the checksum.
+        # The CRC32 is enough: over TLS neither the body nor the checksum can change in transit.
         if route.is_secure and not _CHECKSUMS.isdisjoint(headers):
             headers["x-amz-content-sha256"] = _UNSIGNED
         elif len(asked.body) > _HASHED_BYTES or not isinstance(asked.body, bytes):
@@ -121,7 +122,7 @@ class Direct:
         if asked.method != "GET":
             lines += _NOT_SENT if "content-type" in headers else (*_NOT_SENT, b"Content-Type:")
         pairs = (f"{quote(k, safe='-_.~')}={quote(v, safe='-_.~')}" for k, v in asked.query.items())
-        # While it completes an upload, S3 may send no more than a blank now and then.
+        # While S3 completes an upload, it may send no more than an occasional space.
         silence = 0 if asked.method == "POST" else max(1, int(silence_seconds()))
         return Request(
             route.site,

@@ -1,9 +1,9 @@
-"""Where to cut a range of keys, so that its parts can be listed at the same time.
+"""Chooses where to cut a range of keys, so that its parts can be listed concurrently.
 
-S3 does not say how keys are spread. A page that was listed shows how dense they are there: it
-took so much of the key space for so many keys, and the next page likely takes as much again.
-Keys are read as numbers for that, each position in the alphabet of its word: decimal digits in
-a date, hexadecimal ones in a UUID. Any cut is a correct one; a good one only saves time.
+S3 does not show how keys are distributed. A listed page shows their density: its keys span a part
+of the key space, and the next page likely spans as much again. For this, keys are read as numbers
+with one digit per position, in the alphabet of the word: decimal in a date, hexadecimal in a
+UUID. Any cut is correct; a good cut saves time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import re
 import string
 from collections.abc import Iterator
 
-# Positions that count after the first one in which the two keys differ: finer is noise.
+# Number of positions used, from the first in which the two keys differ. Later ones are noise.
 _SIGNIFICANT = 8
 _WORD = re.compile(r"[0-9A-Za-z]+")
-# In the order of their characters. The first that has all characters of a word is taken.
+# Each in character order. The first alphabet that has all characters of a word is used.
 _ALPHABETS = (
     string.digits,
     string.digits + "abcdef",
@@ -27,17 +27,17 @@ _ALPHABETS = (
 
 
 def key_ahead(first: str, last: str, start: str, pages: float, *, fixed: int) -> str | None:
-    """A key about so many pages after ``start``; it need not exist.
+    """Estimate the key that is ``pages`` pages after ``start``; it need not exist.
 
     Args:
-        first: first key of a page.
+        first: first key of a listed page.
         last: last key of that page.
-        start: a key from which on the same density is assumed.
-        pages: how many such pages the cut is to be away.
-        fixed: length of the prefix that all keys share and that must stay as it is.
+        start: key from which the same density is assumed.
+        pages: distance of the cut, in such pages.
+        fixed: length of the prefix that all keys share.
 
     Returns:
-        A string greater than ``start``, or None when the keys show nothing.
+        A string greater than ``start``, or None if these keys allow no estimate.
     """
     end = _first_difference(first, last) + _SIGNIFICANT
     if end - _SIGNIFICANT >= min(len(first), len(last)) or len(start) <= fixed:
@@ -58,7 +58,7 @@ def _first_difference(one: str, other: str) -> int:
 
 
 def _alphabets(first: str, last: str, fixed: int, end: int) -> list[str]:
-    """The characters that each position from ``fixed`` to ``end`` may have."""
+    """Return the alphabet of each position from ``fixed`` to ``end``."""
     found = [{a, b} for a, b in zip(first[fixed:end], last[fixed:end], strict=False)]
     result = ["".join(sorted(one)) for one in found]
     for start, stop in _words(last[fixed : fixed + len(found)]):
@@ -79,7 +79,7 @@ def _number(key: str, alphabets: list[str], fixed: int) -> int:
     number = 0
     for position, alphabet in enumerate(alphabets, fixed):
         character = key[position : position + 1]
-        # How many of the alphabet come before it; characters outside it fall between two.
+        # Its rank in the alphabet; a character outside the alphabet falls between two.
         digit = sum(1 for one in alphabet if one < character)
         number = number * len(alphabet) + min(digit, len(alphabet) - 1)
     return number

@@ -1,11 +1,11 @@
-"""How many sources are read concurrently: more while answers stay quick, half on Slow Down.
+"""Limits concurrent source reads: raised while answers stay quick, halved on Slow Down.
 
-Additive increase, multiplicative decrease, as TCP does it (Chiu and Jain, 1989), with a fast
-start: the limit doubles until the first sign of trouble, and grows by an eighth after it. A lone
-503 among thousands of answers is S3's ordinary weather and no such sign.
+Additive increase, multiplicative decrease, as in TCP (Chiu and Jain, 1989), with a slow start:
+the limit doubles until the first sign of overload, and then grows by an eighth. A few 503s among
+thousands of answers are normal for S3 and do not count as overload.
 
-Requests of other kinds are few, and the work waits for them: they do not wait here, but reads
-leave room for them, and what S3 says to them counts like what it says to a read.
+Other requests are few, and the work depends on them, so they do not wait for a permit. Each
+reduces the permits for reads by one while in flight, and its answers count like those of reads.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from compactor.errors import TransientStoreError
 
 START = 128
 LEAST = 4
-# Share of SlowDown among the requests of one round that counts as being asked to slow down.
+# A round with a larger share of SlowDown answers than this counts as overload.
 WEATHER = 0.05
-# Beyond this much above the quickest round seen, more concurrent reads would only wait longer.
+# The limit is not raised if a round takes more than this many times the quickest: more reads
+# would only wait longer.
 PATIENCE = 2.0
 
 
 class Limiter:
-    """Permits for work under way; thread safe.
+    """Permits for reads in flight; thread safe.
 
     Args:
-        most: the limit never exceeds this.
-        clock: seconds, monotonic.
+        most: upper bound of the limit.
+        clock: monotonic clock, in seconds.
     """
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,19 +51,19 @@ class Limiter:
 
     @property
     def limit(self) -> int:
-        """How many permits there are now."""
+        """The current number of permits."""
         return self._limit
 
     @contextmanager
     def permit(self, requests: int = 1, until: float = math.inf) -> Iterator[None]:
-        """Hold one permit while so many requests are made one after the other.
+        """Hold one permit while ``requests`` requests are made sequentially.
 
         Args:
-            requests: how many.
-            until: by the clock, when to give up waiting.
+            requests: number of requests.
+            until: time by the clock to give up waiting.
 
         Raises:
-            TransientStoreError: there was no permit until then.
+            TransientStoreError: no permit was free by then.
         """
         with self._free:
             while not self._is_free():
@@ -77,10 +78,10 @@ class Limiter:
             self.end(began, requests, good=good)
 
     def begin(self) -> float | None:
-        """Take a permit if there is one now; to be given back by :meth:`end`.
+        """Take a permit without waiting; return it with :meth:`end`.
 
         Returns:
-            When that was, by the clock; None where there is none.
+            The time by the clock; None if no permit is free.
         """
         with self._free:
             if not self._is_free():
@@ -89,12 +90,12 @@ class Limiter:
         return self._clock()
 
     def end(self, began: float, requests: int, *, good: bool) -> None:
-        """Give back a permit.
+        """Return a permit.
 
         Args:
-            began: when it was taken, by the clock.
-            requests: how many were made with it, one after the other.
-            good: all of them were answered, so that their time means something.
+            began: time by the clock when it was taken.
+            requests: number of sequential requests made with it.
+            good: all were answered, so that their duration can be used to adjust the limit.
         """
         seconds = (self._clock() - began) / max(1, requests)
         with self._free:
@@ -106,7 +107,7 @@ class Limiter:
 
     @contextmanager
     def beside(self) -> Iterator[None]:
-        """Make one request of another kind, without waiting: there is one permit less meanwhile."""
+        """Make one request without a permit; meanwhile, there is one permit fewer for reads."""
         with self._free:
             self._beside += 1
         try:
@@ -118,7 +119,7 @@ class Limiter:
                 self._free.notify()
 
     def slow_down(self) -> None:
-        """S3 asked for less. Judged at the end of the round, or when all are refused."""
+        """Count a Slow Down answer, judged at the end of the round or when all are refused."""
         with self._free:
             self._round_refusals += 1
             if self._round_refusals >= self._limit and self._asked_to_slow_down():

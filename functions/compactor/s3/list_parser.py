@@ -1,8 +1,8 @@
-"""A ListObjectsV2 page read by pattern instead of by botocore's model.
+"""Parses ListObjectsV2 pages by regular expression instead of botocore's model.
 
-botocore takes 70-96 ms of CPU for a page of 1,000 keys, almost all of it in turning XML into
-dictionaries; this takes 3 ms, and half of that where only the sum of a page is asked for. It is
-hooked in before botocore parses, so that signing, retries, proxies and errors stay botocore's.
+botocore takes 70-96 ms of CPU for a page of 1,000 keys, almost all of it to turn XML into
+dictionaries. This takes 3 ms, and half of that if only a page's sums are needed. It is hooked in
+before botocore parses, so signing, proxies and errors are still handled by botocore.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 PAGE = "CompactorPage"
 _CONTENTS = re.compile(r"<Contents>(.*?)</Contents>", re.DOTALL)
-# The order in which S3 and most others write them, without entities but the quotes of an ETag, so
-# that no field can turn out to be unreadable later; the general way serves the rest.
+# Entries in the form that S3 and most other servers write, without entities except the quotes of
+# an ETag, so that every field is known to be readable. Other entries are parsed by _unusual.
 _USUAL = re.compile(
     r"<Contents><Key>([^<&]*)</Key>"
     r"<LastModified>(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z)"
@@ -31,13 +31,14 @@ _USUAL = re.compile(
     r"(?:<Checksum(?:Algorithm|Type)>[^<]*</Checksum(?:Algorithm|Type)>)*<Size>(\d+)</Size>"
     r"<StorageClass>([^<&]*)</StorageClass></Contents>"
 )
-# The five names of XML and numbers; html.unescape knows others, and changes what C1 controls are.
+# The five named entities of XML and numeric ones. html.unescape also replaces other names, and
+# turns C1 controls into other characters.
 _REFERENCE = re.compile(r"&(?:#(\d{1,7})|#x([0-9A-Fa-f]{1,6})|([a-z]+));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-# NUL, and halves of UTF-16 pairs; what else XML forbids, some servers write nevertheless.
+# NUL and surrogates. Some servers write the other characters that XML forbids.
 _NO_CHARACTERS = frozenset({0, *range(0xD800, 0xE000)})
 _FIELD = re.compile(r"<(Key|ETag|Size|LastModified|StorageClass)>([^<]*)</")
-# Listed only where it was asked for, and only of objects of archive classes that were restored.
+# Listed only on request, and only for restored objects of archive classes.
 _RESTORED = re.compile(
     r"<IsRestoreInProgress>\s*false\s*</.*?<RestoreExpiryDate>\s*([^<]*?)\s*</",
     re.DOTALL | re.IGNORECASE,
@@ -46,21 +47,21 @@ _PREFIX = re.compile(r"<CommonPrefixes>\s*<Prefix>([^<]*)</Prefix>")
 _TRUNCATED = re.compile(r"<IsTruncated>\s*true\s*<", re.IGNORECASE)
 _TOKEN = re.compile(r"<NextContinuationToken>([^<]*)<")
 _URL_ENCODED = re.compile(r"<EncodingType>\s*url\s*<", re.IGNORECASE)
-# What a proxy answers with status 200 may be anything, and is no empty listing.
+# A proxy may answer anything with status 200; that must not pass for an empty listing.
 _LISTING = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<ListBucketResult[\s>]")
-# What botocore is left with: valid, and empty.
+# What botocore gets to parse instead: a valid, empty listing.
 _NOTHING = b"<ListBucketResult></ListBucketResult>"
 
 
 class ListedPage:
-    """What one page of a listing says.
+    """One page of a listing.
 
     Attributes:
         token: continuation token; empty on the last page.
-        prefixes: common prefixes, of a delimited listing.
+        prefixes: common prefixes, if the listing has a delimiter.
 
     Raises:
-        ValueError: the text is no listing that S3 could have written.
+        ValueError: the text has an invalid entity, so S3 cannot have written it.
     """
 
     def __init__(self, text: str) -> None:
@@ -71,10 +72,10 @@ class ListedPage:
         self.prefixes = tuple(self._name(raw) for raw in _PREFIX.findall(text))
 
     def objects(self, bucket: str) -> Sequence[SourceObject]:
-        """The objects of the page, in the order listed.
+        """Return the objects of the page, in the order listed.
 
         Raises:
-            TransientStoreError: an entry cannot be read, which no store means.
+            TransientStoreError: an entry cannot be read, so the answer was probably damaged.
         """
         try:
             usual = _USUAL.findall(self._text)
@@ -111,14 +112,14 @@ class ListedPage:
 
 
 class ListedObjects(Sequence[SourceObject]):
-    """The objects of a page, made when they are looked at: many pages are only summed up.
+    """The objects of a page, built only when accessed, since many pages are only summed up.
 
     Implements :class:`compactor.ports.SummedPage`.
 
     Args:
-        bucket: of the objects.
-        rows: key, time, ETag, size and class of each, as the page has them.
-        decode: for keys.
+        bucket: bucket of the objects.
+        rows: key, time, ETag, size and storage class of each, as text from the page.
+        decode: decodes keys.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class ListedObjects(Sequence[SourceObject]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and self._objects() == list(other)
 
-    # As of other sequences that equal a list.
+    # Not hashable, like lists.
     __hash__ = None  # type: ignore[assignment] # so Python says that there is none
 
     def total_size(self) -> int:
@@ -191,14 +192,14 @@ class ListedObjects(Sequence[SourceObject]):
 
 
 def _decoded(keys: Sequence[str], decode: Callable[[str], str]) -> Sequence[str]:
-    # What is encoded of a key ends with it, so that all are decoded together, which takes a quarter
-    # of the time; unless one has the character that separates them.
+    # No encoded character spans two keys, so all are decoded together, in a quarter of the time.
+    # If a key contains the separator, they are decoded one by one.
     names = decode("\0".join(keys)).split("\0")
     return names if len(names) == len(keys) else [decode(one) for one in keys]
 
 
 def page_of(body: bytes) -> ListedPage | None:
-    """The page that an answer is; None for any other answer."""
+    """Return the page in the body of an answer; None if it is not a listing."""
     if not _is_listing(body):
         return None
     try:
@@ -208,14 +209,14 @@ def page_of(body: bytes) -> ListedPage | None:
 
 
 def _is_listing(body: bytes) -> bool:
-    """Truncated responses are rejected."""
+    """Return True for a complete listing; truncated responses are rejected."""
     return bool(_LISTING.match(body)) and body.rstrip().endswith(b"</ListBucketResult>")
 
 
 def install(client: S3Client) -> None:
-    """Make the client's listings carry a :class:`ListedPage` under :data:`PAGE`."""
-    # botocore's own handlers are registered for before-parse.s3.*, and one of them parses each
-    # answer in search of an error with status 200. A wildcard further left comes before them.
+    """Make the client's listings return a :class:`ListedPage` under :data:`PAGE`."""
+    # botocore registers its own handlers for before-parse.s3.*, and one of them parses each answer
+    # to find errors with status 200. Handlers with a wildcard further left run before them.
     client.meta.events.register(
         "before-parse.*.ListObjectsV2", _take_page, unique_id="compactor-list-parser"
     )

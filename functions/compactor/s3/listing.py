@@ -1,4 +1,4 @@
-"""Listings: of one level page by page, of all keys by several key ranges concurrently."""
+"""Listings: one level page by page, or all keys below a prefix by concurrent key ranges."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from compactor.s3.list_parser import PAGE, ListedObjects, ListedPage, page_of
 from compactor.s3.retries import NEVER
 from compactor.s3.translate import Again
 
-# So many pages on, one range ends and another begins.
+# Estimated length of a key range, in pages.
 PAGES_PER_RANGE = 8
-# A range that turns out denser than expected is continued in turns of so many pages, so that
-# few pages wait for the caller.
+# A range that turns out denser than expected is listed in turns of this many pages, to bound the
+# pages waiting for the caller.
 MOST_PAGES_PER_TURN = 10
 MOST_RANGES = 5
-# A cut falls somewhere into a page, which is then listed twice in part, and what lies after the
-# last key is asked for in vain: at most one LIST a cut. A LIST costs as much as 12 GETs, so that
-# cuts may cost this share of all.
+# A cut falls inside a page, which is then partly listed twice, and a range after the last key is
+# listed in vain: at most one LIST wasted per cut. A LIST costs as much as 12 GETs, so wasted ones
+# are limited to this share.
 MOST_IN_VAIN = 0.08
-# A token that leads to itself so often in a row leads nowhere.
+# If a page returns its own token this many times in a row, the listing does not advance.
 MOST_REPEATS = 100
 
 _QUERY = {
@@ -46,7 +46,7 @@ Objects = Sequence[SourceObject]
 
 
 class _Page(msgspec.Struct, frozen=True):
-    """What a page says; the token is empty on the last one."""
+    """One page. The token is empty on the last page."""
 
     objects: Objects
     prefixes: tuple[str, ...]
@@ -58,7 +58,7 @@ class _Page(msgspec.Struct, frozen=True):
 
     @property
     def first(self) -> Sequence[str]:
-        """The first key or prefix; empty where there is none."""
+        """The first key or prefix; empty for an empty page."""
         return sorted((*(one.key for one in self.objects[:1]), *self.prefixes[:1]))[:1]
 
 
@@ -106,10 +106,10 @@ class S3Listing(S3Base):
     def _page_with_restores(
         self, arguments: dict[str, Any], stopped: threading.Event, wanted: threading.Event
     ) -> _Page:
-        """A page that shows which archived objects are restored.
+        """Return a page that shows which archived objects are restored.
 
-        That is asked for from the first page on that holds such objects, which is listed twice:
-        other stores may not know the question, and none of theirs are archived.
+        The restore status is requested from the first page on that has archived objects; that
+        page is listed twice. Other stores may not know this option, and have no archived objects.
         """
         asked = arguments | {"OptionalObjectAttributes": ["RestoreStatus"]}
         if wanted.is_set():
@@ -120,7 +120,7 @@ class S3Listing(S3Base):
         try:
             page = self._page(asked, stopped)
         except InvalidInput:
-            # A store that refuses the question: what it has archived stays left alone.
+            # The store rejects the option: its archived objects are left alone.
             return page
         wanted.set()
         return page
@@ -161,7 +161,7 @@ def _keys(objects: Objects) -> Sequence[str]:
 
 
 def _asked(arguments: Mapping[str, Any]) -> Asked:
-    """ListObjectsV2 with these parameters of botocore."""
+    """Return a ListObjectsV2 request with these botocore parameters."""
     query = {"list-type": "2", "encoding-type": "url"}
     query |= {
         name: arguments[parameter]
@@ -178,10 +178,10 @@ def _listed(received: Received) -> ListedPage | None:
 
 
 def _repeated(token: str, following: str, before: int) -> int:
-    """How many times in a row a token led to itself.
+    """Return how many times in a row a page has returned its own token.
 
     Raises:
-        IntegrityError: so often that going on would list the same page forever.
+        IntegrityError: it has done so too often; the listing would never end.
     """
     if token != following:
         return 0
@@ -191,10 +191,10 @@ def _repeated(token: str, following: str, before: int) -> int:
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """Where to resume: after ``key``; with a ``token`` where the page that gave it ended.
+    """Where to resume: after ``key``, or at ``token`` if there is one.
 
-    A page may be empty with more after it, so that the key alone would not get on. ``repeated``
-    counts how often in a row the token was the same.
+    A page can be empty although more follow; then the key alone would not advance. ``repeated``
+    counts how many times in a row the token was the same.
     """
 
     key: str
@@ -203,11 +203,11 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    """What came of one turn of a range.
+    """The result of listing one turn of a range.
 
     Attributes:
-        next: where its rest begins; None when it was listed to its end.
-        last: nothing follows, in this range or after it.
+        next: where the rest of the range begins; None at the end of the range.
+        last: the whole listing has ended.
     """
 
     pages: list[Objects]
@@ -216,7 +216,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class _Range(msgspec.Struct):
-    """Keys after a place and up to ``end``; without an end, all that follow."""
+    """The keys after ``start`` and up to ``end``; all that follow if ``end`` is None."""
 
     start: _Place
     end: str | None
@@ -224,11 +224,12 @@ class _Range(msgspec.Struct):
 
 
 class _Ranges:
-    """A listing after its first page, several ranges ahead of the caller.
+    """Lists what follows the first page, several ranges ahead of the caller.
 
     Args:
-        list_page: place -> objects, and a token when more follow; thread safe.
-        fixed: length of the prefix that all keys have.
+        list_page: lists the page at a place. Returns its objects, and a token if more follow;
+            thread safe.
+        fixed: length of the prefix that all keys share.
         stopped: set once no more pages are wanted.
     """
 
@@ -247,12 +248,12 @@ class _Ranges:
         self._full_page = 1
 
     def after(self, first: Objects, token: str, until: str | None = None) -> Iterator[Objects]:
-        """Pages in key order, each key once.
+        """Yield pages in key order, each key once.
 
         Args:
-            first: the first page, perhaps empty.
-            token: what it ended with.
-            until: the last key wanted; None for all.
+            first: the first page; may be empty.
+            token: its continuation token.
+            until: last key wanted; None for all.
         """
         self._learn([first])
         ranges = deque([_Range(_Place(self._sample[1], token), until)])
@@ -282,7 +283,10 @@ class _Ranges:
                 self._sample = (page[0].key, page[-1].key)
 
     def _start(self, ranges: deque[_Range], pool: ThreadPoolExecutor) -> Future[_Listed]:
-        """Cut what comes next as far as that may cost, list that; returns the first of it."""
+        """Cut and start the next ranges; return the future of the first.
+
+        Cuts are limited by :data:`MOST_IN_VAIN`.
+        """
         running: list[Future[_Listed]] = []
         for number in range(MOST_RANGES):
             if number == len(ranges):
@@ -299,7 +303,7 @@ class _Ranges:
         return running[0]
 
     def _cut(self, one: _Range, ranges: int) -> str | None:
-        """Where to end a range early; None where it is to stay whole."""
+        """Return the key at which to cut a range; None to leave it whole."""
         in_vain = self._lists - self._objects / self._full_page
         if in_vain + ranges > MOST_IN_VAIN * self._lists:
             return None

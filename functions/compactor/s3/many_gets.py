@@ -1,8 +1,8 @@
-"""Whole GETs of sources, hundreds concurrently, by the one thread of libcurl.
+"""Reads whole sources by hundreds of concurrent GETs, in libcurl's single thread.
 
-With a thread for each, most of a small GET's CPU time goes into waiting for the interpreter lock.
-Here only the plain success is known, and what is refused for good; whatever else comes of a GET,
-or nothing in time, leaves the source to the way that asks again (:mod:`compactor.s3.sources`).
+With a thread per GET, most of the CPU time of a small GET is spent on the interpreter lock. Only
+plain successes and permanent refusals are handled here. After any other answer, or none in time,
+the source is left to the threaded reader, which retries (:mod:`compactor.s3.sources`).
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from compactor.sizes import GET_BYTES
 if TYPE_CHECKING:
     from compactor.s3.base import S3Base
 
-# For one GET, and longer for a larger one; more patience is the other way's.
+# Timeout of one GET, plus the time for its size. The threaded reader waits longer.
 _GET_SECONDS = 10.0
 _BYTES_PER_SECOND = 128 * 1024
 _PERMIT_SECONDS = 0.02
 _REFUSED = 400
-# Headers that say what S3 keeps beside an object's bytes.
+# Headers with an object's attributes.
 _OF_OBJECT = (b"x-amz-meta-", b"x-amz-tagging-count", b"content-encoding")
 _PLAIN_ETAG = re.compile(r"[0-9A-Za-z-]+")
 
 Bodies = list[SourceBody]
-#: Reads a run of sources in another way.
+#: Starts to read a run of sources by the threaded reader.
 Otherwise = Callable[[Sequence[SourceObject]], "Future[Bodies]"]
 
 
 class _Run:
-    """Sources that are read one after the other, with one permit.
+    """Sources that are read sequentially, with one permit.
 
     Attributes:
-        bodies: of the first of them, so far.
-        future: gets the bodies of all.
-        began: when it got its permit, by the limiter's clock.
-        sent: how many GETs were sent.
-        transfer: the one under way.
+        bodies: the bodies read so far.
+        future: set to the bodies of all sources.
+        began: when the permit was taken, by the limiter's clock.
+        sent: number of GETs sent.
+        transfer: the transfer in flight.
     """
 
     __slots__ = ("began", "bodies", "future", "route", "sent", "sources", "transfer")
@@ -67,22 +67,22 @@ class _Run:
 
     @property
     def next(self) -> SourceObject:
-        """The source whose turn it is."""
+        """The next source to read."""
         return self.sources[len(self.bodies)]
 
     @property
     def rest(self) -> Sequence[SourceObject]:
-        """All that is not read."""
+        """The sources not read yet."""
         return self.sources[len(self.bodies) :]
 
     def is_done(self) -> bool:
-        """Whether all is read; what has no bytes is not asked for."""
+        """Return whether all sources are read. Empty ones are not requested."""
         while len(self.bodies) < len(self.sources) and not self.next.size:
             self.bodies.append(SourceBody(self.next, content=b""))
         return len(self.bodies) == len(self.sources)
 
     def join(self, rest: Future[Bodies]) -> None:
-        """Be done with what was read in another way after the bodies so far."""
+        """Complete the run with the bodies of ``rest``, read by the threaded reader."""
         if rest.cancelled():
             self.future.cancel()
         elif (error := rest.exception()) is not None:
@@ -92,27 +92,27 @@ class _Run:
 
 
 class ManyGets:
-    """Reads runs of sources of one bucket; to be closed.
+    """Reads runs of sources; must be closed.
 
     Args:
-        store: whose limits and counts these reads share.
-        direct: knows where they go.
-        otherwise: reads what is not read here.
+        store: the store whose limits and counts are used.
+        direct: provides routes and transfers.
+        otherwise: starts the threaded reader, for what is not read here.
     """
 
     def __init__(self, store: S3Base, direct: Direct, otherwise: Otherwise) -> None:
         self._store = store
         self._routes, self._transfers = direct.routes, direct.transfers
         self._otherwise = otherwise
-        # Appended to by the caller; all else in the thread of the transfers.
+        # The caller appends; the thread of the transfers does all else.
         self._waiting: deque[_Run] = deque()
-        # Of that thread alone.
+        # Used by that thread alone.
         self._under_way: set[_Run] = set()
         self._closed: Exception | None = None
         self._looks_again = False
 
     def submit(self, sources: Sequence[SourceObject]) -> Future[Bodies]:
-        """Begin to read a run as soon as there is a permit."""
+        """Queue a run to be read as soon as there is a permit; return the future bodies."""
         route = self._route_to(sources)
         if route is None:
             return self._otherwise(sources)
@@ -122,11 +122,11 @@ class ManyGets:
         return run.future
 
     def close(self) -> None:
-        """Give up what is under way; returns when its permits are given back."""
+        """Abandon the runs in flight; returns once their permits are returned."""
         self._transfers.wait_for(self._close)
 
     def _route_to(self, sources: Sequence[SourceObject]) -> Route | None:
-        """Where all of these are asked for; None where they are not read here."""
+        """Return the route of a run; None if it must be read by the threaded reader."""
         bucket = sources[0].bucket
         usual = all(
             one.size <= GET_BYTES
@@ -137,10 +137,10 @@ class ManyGets:
         )
         return self._routes.of(bucket) if usual else None
 
-    # What follows runs in the thread of the transfers.
+    # All methods below run in the thread of the transfers.
 
     def _begin(self) -> None:
-        """Begin as many runs as may be."""
+        """Start as many waiting runs as there are permits."""
         while self._waiting:
             error = self._closed
             if self._store.retries.reads_over:
@@ -150,7 +150,8 @@ class ManyGets:
                 continue
             began = self._store.limiter.begin()
             if began is None:
-                # The end of one of ours begins another; that of another caller is not heard of.
+                # The end of one of our runs starts the next. Permits that others return are not
+                # announced, so look again later.
                 if not self._under_way and not self._looks_again:
                     self._looks_again = True
                     self._transfers.later(_PERMIT_SECONDS, self._look_again)
@@ -165,14 +166,14 @@ class ManyGets:
         self._begin()
 
     def _ask(self, run: _Run) -> None:
-        """Ask for the next source of a run, or end it."""
+        """Request the next source of a run, or end the run."""
         if run.is_done():
             self._end(run)
             return
         try:
             keys = self._routes.keys()
         except Exception:
-            # Whatever renews credentials raises what it likes. The other way asks for them, too.
+            # A credential provider may raise anything. The threaded reader will report it.
             self._leave(run)
             return
         run.sent += 1
@@ -196,7 +197,7 @@ class ManyGets:
         try:
             body = _body_of(run.next, answer)
         except Again as again:
-            # The limiter hears of it, and the other way asks later.
+            # Notifies the limiter; the threaded reader retries after the wait.
             wait = self._store.retries.wait_after(again, 1)
             self._transfers.later(wait, lambda: self._leave(run))
         except Exception as error:
@@ -211,7 +212,7 @@ class ManyGets:
                 self._begin()
 
     def _leave(self, run: _Run) -> None:
-        """Let the rest of a run be read in the other way."""
+        """Leave the rest of a run to the threaded reader."""
         if run not in self._under_way:
             return
         try:
@@ -229,7 +230,7 @@ class ManyGets:
         self._begin()
 
     def _end(self, run: _Run) -> None:
-        # Of sources without bytes nothing was asked, so their time means nothing.
+        # A run of empty sources made no request, so its duration means nothing.
         self._count(run, good=run.sent > 0)
         run.future.set_result(run.bodies)
 
@@ -253,11 +254,11 @@ class ManyGets:
 
 
 def _body_of(source: SourceObject, answer: Received | Exception) -> SourceBody | None:
-    """What an answer to the GET of a source says; None where the other way has to ask again.
+    """Return the body in an answer to GET; None if the threaded reader must ask again.
 
     Raises:
-        CompactorError: something is wrong that is no matter of this source; it is
-            :class:`~compactor.s3.translate.Again` where S3 asks for another try.
+        CompactorError: a problem that does not concern this source alone;
+            :class:`~compactor.s3.translate.Again` if another try may help.
     """
     if isinstance(answer, Exception):
         return None
@@ -268,7 +269,7 @@ def _body_of(source: SourceObject, answer: Received | Exception) -> SourceBody |
         has_any = any(one in head for one in _OF_OBJECT)
         attributes = from_headers(answer.headers.items()) if has_any else None
         return SourceBody(source, answer.body, attributes=attributes)
-    # A refusal without a word, or packed, says nothing here.
+    # Refusals with an empty or compressed body are not interpreted here.
     if answer.status < _REFUSED or not answer.body or "content-encoding" in answer.headers:
         return None
     error = judged_answer(source, answer.status, answer.body.decode("utf-8", "replace"))

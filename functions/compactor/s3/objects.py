@@ -1,4 +1,4 @@
-"""Reads and writes of single objects other than sources: state, receipts, outputs."""
+"""Reads and writes single objects other than sources: state, receipts, outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from compactor.s3.bodies import (
 from compactor.s3.curl_handle import Received
 from compactor.s3.direct import OK, Asked
 
-# Of a PUT, by botocore's names.
+# Headers of a PUT by their botocore parameter names.
 _HEADERS = {
     "IfMatch": "if-match",
     "IfNoneMatch": "if-none-match",
@@ -63,7 +63,7 @@ class S3Objects(S3Base):
         return map(self._counted, resumed(begin(0, ""), begin))
 
     def _begin(self, bucket: str, key: str, start: int, etag: str) -> Begun:
-        # The rest of a body must be of the object that it began with.
+        # A resumed read must continue the same version of the object.
         rest: Any = {"Range": f"bytes={start}-", "IfMatch": etag} if start else {}
 
         def request(_: TimeIsUp) -> Begun:
@@ -86,7 +86,7 @@ class S3Objects(S3Base):
             answer = self._answer("HEAD", "head", bucket, key, request)
         except ObjectMissing:
             return None
-        # Not every server returns the type; "-2" after a checksum means one of checksums, too.
+        # Not every server returns the type. A suffix such as "-2" also marks a composite checksum.
         checksum = answer.get("ChecksumCRC32")
         whole = answer.get("ChecksumType") != "COMPOSITE" and "-" not in (checksum or "")
         return ObjectHead(
@@ -136,7 +136,7 @@ class S3Objects(S3Base):
         attributes: Attributes | None = None,
     ) -> None:
         self.requests.add("bytes_written", len(body))
-        # A bucket with Object Lock and a default retention refuses objects without both headers.
+        # Buckets with Object Lock and a default retention refuse objects without both headers.
         condition["ChecksumAlgorithm"] = "CRC32"
         condition["ChecksumCRC32"] = encoded_crc32(isal_zlib.crc32(body))
         headers = {_HEADERS[name]: value for name, value in condition.items()}
@@ -169,7 +169,7 @@ def _stored(received: Received) -> bool | None:
 
 
 def _date_of(answer: Any) -> float | None:
-    """The store's clock, by its Date header; None where it sends none."""
+    """Return the Date header in epoch seconds; None if it is absent or invalid."""
     text = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
     try:
         return parsedate_to_datetime(text).timestamp() if text else None

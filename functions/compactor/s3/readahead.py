@@ -1,4 +1,4 @@
-"""Read sources concurrently ahead of their consumer, in order, within a budget of bytes."""
+"""Reads sources concurrently ahead of their consumer, in order, within a budget of bytes."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from compactor.model import SourceObject
 from compactor.ports import SourceBody
 from compactor.s3.limiter import START, Limiter
 
-# One task fetches a few neighbours: with 4 KB objects the hand-over between threads costs
-# as much as the request itself.
+# A task fetches several neighbours: for 4 KB objects, handing a result from thread to thread
+# costs as much as the request.
 RUN_OBJECTS = 8
 RUN_BYTES = 1024 * 1024
-# The number of the first run that has all its objects.
+# Number of the first run of RUN_OBJECTS; see _most_objects.
 _FULL_FROM = START * (RUN_OBJECTS.bit_length() - 1)
 
 Fetch = Callable[[SourceObject], SourceBody]
-#: Begins to read a run.
+#: Starts to read a run.
 Submit = Callable[[Sequence[SourceObject]], Future[list[SourceBody]]]
 
 
 class Permits(Protocol):
-    """What one run of requests waits for."""
+    """Permits for runs of requests."""
 
     def permit(self, requests: int) -> AbstractContextManager[None]:
-        """Held while so many requests are made one after the other."""
+        """Return a context that holds a permit while ``requests`` requests are made in sequence."""
         ...
 
 
 class RunReader(Protocol):
-    """Reads runs in a way of its own, or in the one that it was given."""
+    """Reads runs of sources itself, or leaves them to the threads of :func:`read_ahead`."""
 
     def submit(self, sources: Sequence[SourceObject], /) -> Future[list[SourceBody]]:
-        """Begin to read a run."""
+        """Start to read a run."""
         ...
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Abandon the runs in flight."""
         ...
 
 
@@ -57,13 +57,12 @@ def read_ahead(
     run_bytes: int = RUN_BYTES,
     quick: Callable[[Submit], RunReader | None] | None = None,
 ) -> Iterator[SourceBody]:
-    """Bodies in the order of ``sources``.
+    """Yield bodies in the order of ``sources``.
 
-    At most ``budget_bytes`` of listed size (but always one run) are fetched or waiting, so
-    memory stays bounded however slow one request or the consumer is. ``stopped`` is set once
-    no more is wanted: what is under way then need not be finished. A run is of at most
-    ``run_bytes``, or of one source. ``quick`` makes what reads runs without a thread for each, and
-    leaves the rest to these threads.
+    At most ``budget_bytes`` of listed size, but at least one run, are in flight or waiting, so
+    memory is bounded however slow a request or the consumer is. A run has at most ``run_bytes``,
+    or one source. ``stopped`` is set once no more is wanted; reads in flight need not finish then.
+    ``quick`` makes a reader that needs no thread per run, and leaves the rest to the threads here.
     """
     runs = _runs(sources, run_bytes)
     permits = permits or Limiter(threads)
@@ -104,7 +103,7 @@ def _fetch_run(
 def pieces_ahead(
     pieces: Iterable[Callable[[], bytes]], ahead: int, stopped: threading.Event
 ) -> Iterator[bytes]:
-    """Results in order, with ``ahead`` of them asked for before they are needed.
+    """Yield results in order, requesting ``ahead`` of them before they are needed.
 
     ``stopped`` is set once no more is wanted.
     """
@@ -125,7 +124,7 @@ def pieces_ahead(
 def _runs(
     sources: Iterable[SourceObject], run_bytes: int
 ) -> Iterator[tuple[int, list[SourceObject]]]:
-    """Neighbours that are fetched one after the other, and their bytes."""
+    """Yield runs of neighbours, to be fetched sequentially, each with its size in bytes."""
     run: list[SourceObject] = []
     size, number, most = 0, 0, _most_objects(0)
     for source in sources:
@@ -140,9 +139,9 @@ def _runs(
 
 
 def _most_objects(number: int) -> int:
-    """How many sources a run has at most.
+    """Return the maximum number of sources in a run.
 
-    Those that are read first are of one: until a run is there, all of it, its consumer waits. Then
-    of two and four, as many runs of each as are read concurrently.
+    The first runs have one source, because the consumer waits for a complete run; then follow runs
+    of two and four. There are as many runs of each length as are read concurrently at the start.
     """
     return 1 << number // START if number < _FULL_FROM else RUN_OBJECTS

@@ -1,4 +1,4 @@
-"""What S3 answers to the read of one source: what is wrong with that source alone, and with all."""
+"""Classifies refused reads: problems of one source, and problems of all."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from compactor.escaping import visible
 from compactor.model import QuarantineReason, SourceObject
 from compactor.s3.translate import Refusal, judged, worth_another_try
 
-# In refusals of GET that concern one object, while others may be read. SSE-C: the object was
-# stored with a key that only its writer has (API reference of GetObject). KMS: "KMS." and what
-# KMS answered, or AccessDenied that names an action or a key of KMS.
+# Refusals of GET that concern one object, while others may be readable. SSE-C: the object was
+# stored with a key that only its writer has (API reference of GetObject). KMS: a code that is
+# "KMS." and KMS's own code, or an AccessDenied that names a KMS action or key.
 _DENIED = frozenset({"AccessDenied", "Forbidden", "403"})
 _CUSTOMER_KEY = re.compile(r"server.side encryption|customer.provided", re.IGNORECASE)
 _ABOUT_KMS = re.compile(r"\bkms:|customer master key|\bKMS key\b|the ciphertext refers")
@@ -22,27 +22,27 @@ _MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
 
 
 def is_listed(source: SourceObject, found: str | None) -> bool:
-    """Whether the ETag of an answer is that of the object that was listed, or none.
+    """Return whether an answer has the listed ETag or no ETag.
 
     Args:
-        source: as it was listed.
-        found: the header; of another object where something between here and the store mixes
-            answers up, or keeps old ones.
+        source: the source as listed.
+        found: the ETag header. It may be that of another object if a proxy mixes up answers or
+            caches old ones.
     """
     etag = (found or "").removeprefix("W/").strip('"')
     return not etag or etag.lower() == source.etag.lower()
 
 
 def require_etag(source: SourceObject, found: str | None, traits: StoreTraits) -> None:
-    """Make sure that an answer may be that of the object that was listed.
+    """Check that an answer can be that of the listed object.
 
     Args:
-        source: as it was listed.
+        source: the source as listed.
         found: the ETag of the answer.
-        traits: of the store; where it ignores If-Match, there must be one.
+        traits: traits of the store. If it ignores If-Match, the answer must have an ETag.
 
     Raises:
-        SourceChanged: it has another ETag, or none although it must.
+        SourceChanged: the answer has another ETag, or lacks a required one.
     """
     etag = (found or "").removeprefix("W/").strip('"')
     matters = not traits.reads_if_match or (etag and traits.refuses_other_etags)
@@ -51,12 +51,12 @@ def require_etag(source: SourceObject, found: str | None, traits: StoreTraits) -
 
 
 def judged_answer(source: SourceObject, status: int, body: str) -> CompactorError:
-    """What a refused GET of a source asks of the caller.
+    """Return the error for a refused GET of a source.
 
     Args:
-        source: as it was listed.
-        status: of HTTP, 400 or more.
-        body: of the answer.
+        source: the source as listed.
+        status: HTTP status, 400 or more.
+        body: body of the answer.
     """
     code, message = _CODE.search(body), _MESSAGE.search(body)
     if status == _CHANGED:
@@ -68,7 +68,7 @@ def judged_answer(source: SourceObject, status: int, body: str) -> CompactorErro
 
 
 def judged_read(refusal: Refusal, operation: str, bucket: str, key: str) -> CompactorError:
-    """What the answer asks of the caller: UnreadableSource where another source may do better."""
+    """Return the error for a refused read: UnreadableSource if other sources may be readable."""
     reason = _only_this_object(refusal)
     if reason is None:
         return judged(refusal, operation, bucket, key)

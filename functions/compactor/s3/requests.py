@@ -1,4 +1,4 @@
-"""How many requests a store made: the figures for costs, and for 'reads nothing'."""
+"""Counts a store's requests, for cost figures and for tests that nothing is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RequestCounter:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What this thread adds within is counted at its end, under one lock."""
+        """Collect what this thread counts, and add it at the end, taking the lock only once."""
         held: Counter[str] = Counter()
         self._thread.held = held
         try:
@@ -38,6 +38,6 @@ class RequestCounter:
                 self._counts.update(held)
 
     def snapshot(self) -> Mapping[str, int]:
-        """A copy of the counts so far."""
+        """Return a copy of the counts so far."""
         with self._lock:
             return dict(self._counts)

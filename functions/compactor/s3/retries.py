@@ -1,7 +1,7 @@
-"""One request, asked again until there is an answer or its time is up.
+"""Retries a request until it succeeds or its time is up.
 
-All requests of a store come through here, whichever library sends them: botocore and libcurl
-try once. So there is one deadline, one way of waiting, and one place that hears S3 ask for less.
+All requests of a store pass through here: botocore and libcurl only try once. So there is one
+deadline, one backoff, and one place where the limiter is notified that S3 asks to slow down.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ Answer = TypeVar("Answer")
 
 FIRST_WAIT_SECONDS = 0.1
 LONGEST_WAIT_SECONDS = 10.0
-# Ends the tries even where the clock stands still.
+# Ends the retries even if the clock (of a test) stands still.
 MOST_TRIES = 100
-# A server that says nothing for so long is given up, and asked again. Copying 5 GiB takes a while.
+# A request without a byte of answer for this long is abandoned and retried. Copying 5 GiB in S3
+# takes a while.
 SILENCE_SECONDS = 60.0
-# A try that is begun at all is given this long.
+# The shortest timeout of a try.
 LEAST_SECONDS = 2.0
-# Kept of an invocation, at most, for doing something with the sources that were read.
+# The most that is kept at an invocation's end for processing the sources that were read.
 READ_RESERVE_SECONDS = 40.0
-# Kept of an invocation for aborting an upload and leaving a receipt.
+# Kept at an invocation's end for aborting an upload and writing a receipt.
 RESERVE_SECONDS = 5.0
-# For waits that nothing will cut short.
+# An event that is never set, for waits that must not be interrupted.
 NEVER = threading.Event()
 
 
@@ -42,20 +43,21 @@ def _pause(stopped: threading.Event, seconds: float) -> bool:
 
 
 def _jitter(longest: float) -> float:
-    """Full jitter: workers that were refused together do not come back together."""
+    """Return a wait with full jitter: workers that were refused together retry at random times."""
     return random.uniform(0, longest)  # noqa: S311 - jitter keeps no secret
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a request is asked again.
+    """How long a request is retried.
 
     Attributes:
-        deadline_seconds: for one request, with all its tries and the waits between them; for a
-            page of a listing, and for a piece of a body that is streamed.
-        clock: seconds, monotonic.
-        pause: waits so many seconds; true, perhaps sooner, when the event is set.
-        jitter: longest wait -> wait, in seconds.
+        deadline_seconds: limit for one request with all its tries and waits, for one page of a
+            listing, or for one piece of a streamed body.
+        clock: monotonic clock, in seconds.
+        pause: waits the given number of seconds. Returns True, early if possible, when the event
+            is set.
+        jitter: returns a wait for the longest allowed wait, both in seconds.
     """
 
     deadline_seconds: float = 120.0
@@ -69,11 +71,12 @@ PATIENCE = Patience()
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """Asks again after answers that are worth it; thread safe.
+    """Repeats requests that may succeed on another try; thread safe.
 
     Attributes:
-        limiter: hears of every answer that asks to slow down.
-        ends_at: by the clock of ``patience``; nothing is waited for beyond it.
+        limiter: notified of every answer that asks to slow down.
+        patience: deadline, clock and backoff.
+        ends_at: time by the clock of ``patience`` beyond which nothing is waited for.
         reads_end_at: the same for reads of sources.
     """
 
@@ -83,7 +86,7 @@ class Retries:
     reads_end_at: float = math.inf
 
     def within(self, deadline: Deadline) -> Retries:
-        """The same for one invocation; what it has left for its own end is not waited for."""
+        """Return retries that end early enough for the invocation to finish by its deadline."""
         seconds = deadline.remaining_seconds() - RESERVE_SECONDS
         ends_at = self.patience.clock() + seconds
         reads_end_at = ends_at - min(READ_RESERVE_SECONDS, max(0.0, seconds / 4))
@@ -91,7 +94,7 @@ class Retries:
 
     @property
     def reads_over(self) -> bool:
-        """True when the invocation has no time left to wait for a source."""
+        """True if the invocation has no time left to read sources."""
         return self.reads_end_at < math.inf and self.patience.clock() >= self.reads_end_at
 
     def ask(
@@ -104,20 +107,20 @@ class Retries:
         *,
         reads: bool = False,
     ) -> Answer:
-        """The answer to a request.
+        """Make a request, repeating it while that may help, and return its result.
 
         Args:
-            operation: what is asked for, as errors name it.
-            bucket: likewise.
-            key: likewise; or the prefix of a listing.
-            request: asks once; is given how many seconds are left for it, and raises
-                :class:`Again` where another try may help.
-            stopped: set when the answer is not wanted any more.
-            reads: it is a source that is asked for.
+            operation: the operation's name in error messages.
+            bucket: named in error messages.
+            key: named in error messages; the prefix if the request is a listing.
+            request: makes the request once, within the seconds given. Raises :class:`Again` if
+                another try may help.
+            stopped: set when the result is no longer wanted.
+            reads: the request reads a source.
 
         Raises:
-            TransientStoreError: there was none in time.
-            InvalidInput: the answers were cut short, again and again.
+            TransientStoreError: no try succeeded in time.
+            InvalidInput: too many answers in a row were truncated.
             CompactorError: whatever else ``request`` raises.
         """
         patience = self.patience
@@ -134,7 +137,7 @@ class Retries:
                 cut_short = cut_short + 1 if again.cut_short else 0
                 is_last = tries == MOST_TRIES or cut_short == MOST_CUT_SHORT
                 if is_last or now + wait >= give_up or patience.pause(stopped, wait):
-                    # One that could not be asked often enough is unknown.
+                    # Too few truncated answers in a row to blame the store: the error is transient.
                     fault = again if cut_short in {0, MOST_CUT_SHORT} else Again(again)
                     where = place(operation, bucket, key)
                     raise fault.as_error(where, tries, now - started) from again
@@ -142,7 +145,7 @@ class Retries:
         raise AssertionError("the last try ends in an answer or an error")
 
     def pause(self, longest: float) -> bool:
-        """Wait up to so many seconds; false, immediately, where the invocation ends first."""
+        """Wait up to ``longest`` seconds; return False without waiting if time runs out first."""
         wait = self.patience.jitter(longest)
         if self.patience.clock() + wait >= self.ends_at:
             return False
@@ -150,11 +153,11 @@ class Retries:
         return True
 
     def wait_after(self, again: Again, tries: int) -> float:
-        """How many seconds to wait after so many tries; the limiter hears of the last answer."""
+        """Return the seconds to wait after try ``tries``. Notifies the limiter of a slow-down."""
         if again.slow_down:
             self.limiter.slow_down()
         longest = min(FIRST_WAIT_SECONDS * 2 ** (tries - 1), LONGEST_WAIT_SECONDS)
-        # A request with a Retry-After does not come sooner, nor do all come together.
+        # Jitter is added to Retry-After: a retry is never earlier, and not all come together.
         return again.after_seconds + self.patience.jitter(longest)
 
 
@@ -163,7 +166,7 @@ _this_try = threading.local()
 
 @contextmanager
 def sent_within(seconds: float) -> Iterator[None]:
-    """How long this thread's botocore client may hear nothing, at most, after a request."""
+    """Limit the seconds that a request of this thread may take or wait for bytes."""
     _this_try.seconds = seconds
     try:
         yield
@@ -172,24 +175,24 @@ def sent_within(seconds: float) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """How long a request of this thread may take now, as :func:`sent_within` says."""
+    """Return the seconds that a request of this thread may take; see :func:`sent_within`."""
     seconds: float = getattr(_this_try, "seconds", SILENCE_SECONDS)
     return seconds
 
 
 def silence_seconds() -> float:
-    """How long this thread may hear nothing now."""
+    """Return the seconds that a request of this thread may wait for the next bytes."""
     return min(seconds_left(), SILENCE_SECONDS)
 
 
 def limit_silence(client: Any) -> None:
-    """Make the client keep to :func:`sent_within`."""
+    """Apply the limit of :func:`sent_within` to the requests of a botocore client."""
     client.meta.events.register("before-send.s3", _limit, unique_id="compactor-silence")
 
 
 def _limit(request: Any, **_: Any) -> None:
     seconds = silence_seconds()
-    # Older versions of botocore have no time-outs for single requests; their client's own, then.
+    # Older botocore has no timeout for a single request; the client's own applies there.
     context = getattr(request, "context", None)
     if seconds < SILENCE_SECONDS and context is not None:
         context["read_timeout"] = seconds

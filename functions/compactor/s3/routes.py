@@ -1,10 +1,9 @@
-"""Where libcurl asks for a bucket, and with whose credentials: as botocore says.
+"""Takes each bucket's URL, region and credentials from botocore, for requests by libcurl.
 
-botocore knows the rules of endpoints (regions, FIPS, dual stack, China, VPC endpoints, path or
-virtual host) and where credentials are. It prepares one request for each bucket, which is not sent,
-and whose URL, region and access key are then used. What is out of the ordinary (client
-certificates, other ways of signing, other headers) has no route here: botocore makes all its
-requests.
+botocore implements the endpoint rules (regions, FIPS, dual stack, China, VPC endpoints, path or
+virtual host) and finds credentials. For each bucket it prepares one request that is not sent, and
+that request's URL, region and access key are used. Unusual configurations (client certificates,
+other signature methods, other headers) get no route: botocore makes all requests to such buckets.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _SAMPLE = "key"
 _SIGNED_BY = re.compile(
     r"AWS4-HMAC-SHA256 Credential=([^/]+)/\d{8}/([^/]+)/s3/aws4_request, SignedHeaders="
 )
-# What botocore puts into every request; with anything else, it is one of another kind.
+# Headers that botocore adds to every request. A request with any other header is unusual.
 _USUAL_HEADERS = frozenset(
     {
         "amz-sdk-invocation-id",
@@ -48,18 +47,18 @@ _USUAL_HEADERS = frozenset(
         "x-amz-security-token",
     }
 )
-# libcurl takes such segments out of a path, as a browser does.
+# libcurl resolves dot segments in a path, as a browser does.
 _DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
 _this_thread = threading.local()
 
 
 class Route(msgspec.Struct, frozen=True):
-    """Where the requests of a bucket go.
+    """Where the requests for a bucket are sent.
 
     Attributes:
         base: URL of its objects, up to their keys.
-        site: what libcurl has to know of it.
-        access_key: that signed the sample.
+        site: region, certificates and proxy, for libcurl.
+        access_key: the access key that signed the sample request.
     """
 
     base: str
@@ -72,32 +71,32 @@ class Route(msgspec.Struct, frozen=True):
         return self.base.startswith("https://")
 
     def url(self, key: str, query: str = "") -> str:
-        """URL of an object; of the bucket for no key."""
+        """Return the URL of an object, or of the bucket if ``key`` is empty."""
         if key:
             url = self.base + quote(key, safe="/~")
         else:
             bucket = self.base.rstrip("/")
-            # Of a host alone the path is a slash.
+            # A URL that is only a host needs the path "/".
             url = bucket if "/" in bucket.partition("://")[2] else self.base
         return f"{url}?{query}" if query else url
 
 
 def takes(key: str) -> bool:
-    """Whether libcurl asks for a key exactly as it is."""
+    """Return whether libcurl requests the key unchanged."""
     return _DOTS.search(key) is None
 
 
 class Routes:
-    """Routes and credentials of a client of botocore; thread safe.
+    """Routes and credentials of a botocore client; thread safe.
 
     Args:
-        client: whose endpoint and credentials serve; its requests may be answered by what came
-            to a request of this.
+        client: the client whose endpoint and credentials are used. :func:`answered_by` may answer
+            its requests instead of S3.
     """
 
     def __init__(self, client: S3Client) -> None:
         events: Any = client.meta.events
-        # The last of all: what answers before, as stand-ins for AWS do, leaves no route to learn.
+        # Registered last: if another handler answers first, as AWS mocks do, no route is learned.
         events.register_last("before-send", _instead, unique_id="compactor-direct")
         self._client = client
         self._credentials: Any = None
@@ -105,20 +104,20 @@ class Routes:
         self._latest: tuple[int, Keys] | None = None
 
     def of(self, bucket: str) -> Route | None:
-        """The route of a bucket; None where botocore makes all its requests."""
+        """Return the route of a bucket; None if botocore is to make all its requests."""
         if bucket not in self._routes:
             self._routes[bucket] = self._learned(bucket)
         return self._routes[bucket]
 
     def forget(self, bucket: str) -> None:
-        """Leave a bucket to botocore from now on: it is not where it was asked for."""
+        """Leave all requests for a bucket to botocore: its route turned out to be wrong."""
         self._routes[bucket] = None
 
     def keys(self) -> Keys:
-        """What to sign with now; botocore renews it in time.
+        """Return the current credentials, which botocore renews in time.
 
         Raises:
-            BotoCoreError: it could not be renewed.
+            BotoCoreError: they could not be renewed.
         """
         now, latest = int(time.time()), self._latest
         if latest is None or latest[0] != now:
@@ -139,12 +138,12 @@ class Routes:
         except (BotoCoreError, ClientError):
             return None
         route = self._route(prepared[0]) if prepared else None
-        # The client may have been given other credentials than those that are found here.
+        # The client may have been created with credentials other than the session's.
         own = self._credentials.get_frozen_credentials().access_key
         return route if route is not None and route.access_key == own else None
 
     def _route(self, prepared: Any) -> Route | None:
-        """The route of a prepared sample request; None where it is unusual."""
+        """Return the route that a prepared sample request takes; None if it is unusual."""
         headers = {name.lower(): _text(value) for name, value in prepared.headers.items()}
         url = urlsplit(prepared.url)
         by = _SIGNED_BY.match(headers.get("authorization", ""))
@@ -159,7 +158,7 @@ class Routes:
         return Route(base, Site(by[2], trusted, proxy), by[1])
 
     def _trusted(self) -> str:
-        """The file of certificate authorities that botocore takes."""
+        """Return the file of certificate authorities that botocore uses."""
         given = ca_bundle(session_of(self._client))
         if given:
             return given
@@ -171,7 +170,7 @@ class Routes:
 
 
 def _proxy_of(url: str) -> str | None:
-    """URL of the proxy that the environment names; empty for none, None for an unusual one."""
+    """Return the proxy URL from the environment; empty for no proxy, None for an unusual one."""
     scheme, host = url.partition("://")[0], urlsplit(url).netloc
     found = "" if proxy_bypass(host) else getproxies().get(scheme, "")
     return found if not found or found.startswith("http://") or "://" not in found else None
@@ -185,7 +184,7 @@ _NOTHING = Received(200, b"", b"")
 
 
 def as_answer(request: Any, received: Received) -> AWSResponse:
-    """What came to a request, as botocore takes it."""
+    """Return what libcurl received as a botocore response."""
     headers: Any = dict(received.headers)
     raw = HTTPResponse(
         io.BytesIO(received.body),
@@ -200,9 +199,9 @@ def as_answer(request: Any, received: Received) -> AWSResponse:
 
 @contextmanager
 def answered_by(answer: Callable[[Any], AWSResponse]) -> Iterator[list[Any]]:
-    """This thread's next request of botocore is not sent, but answered so.
+    """Answer this thread's next botocore request with ``answer`` instead of sending it.
 
-    Gives the requests that were prepared: those after the first are sent.
+    Yields the list of prepared requests. Any after the first were sent.
     """
     prepared: list[Any] = []
     _this_thread.next = (answer, prepared)

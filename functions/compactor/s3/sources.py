@@ -1,4 +1,4 @@
-"""Reads sources, each GET pinned to the ETag that was listed, and their tags."""
+"""Reads sources and their tags. Each GET is pinned to the listed ETag."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from compactor.s3.translate import Again
 from compactor.sizes import GET_BYTES, MIB
 
 _TAG_REQUESTS = 64
-# So many bodies wait for the tags of the first at most, and so many bytes of them.
+# Limits on the bodies held back until the first of them has its tags.
 _MOST_WAITING = 256
 _MOST_WAITING_BYTES = 16 * MIB
 
@@ -46,11 +46,12 @@ _Waiting = SourceBody | Future[SourceBody]
 def with_tags(
     bodies: Iterable[SourceBody], tagged: Callable[[SourceBody], SourceBody]
 ) -> Iterator[SourceBody]:
-    """The bodies in their order, each with its tags; those without any pass as they are.
+    """Yield the bodies in order, with tags added to those that have any.
 
     Args:
-        bodies: whose attributes say whether there are tags.
-        tagged: asks for those of one; runs in several threads.
+        bodies: bodies whose attributes show whether the source has tags.
+        tagged: fetches the tags of one source and returns its body with them. Runs in several
+            threads.
     """
     waiting: deque[tuple[_Waiting, int]] = deque()
     waiting_bytes = 0
@@ -86,16 +87,16 @@ def _now(one: _Waiting) -> SourceBody:
 RANGES_AHEAD = 3
 Found = TypeVar("Found")
 
-# Of a source whose bytes are not those of its ETag, over plain HTTP.
+# How often a source is read again over plain HTTP if its MD5 sum is not its ETag.
 _MORE_READS = 3
-# From 2,048 bytes on hashlib lets go of the interpreter lock. With hundreds of reading threads,
-# getting it back takes several times as long as hashing 4 KB.
+# hashlib releases the interpreter lock for 2,048 bytes or more. With hundreds of reading threads,
+# taking it back takes several times as long as hashing 4 KB.
 _HELD_BYTES = 2_047
 _HASHED_ALONE_BYTES = 32 * 1024
 
 
 class _Read(NamedTuple):
-    """A whole object or a range, and what its headers say."""
+    """The body of an object or range, and the attributes in its headers."""
 
     body: bytes
     attributes: Attributes | None
@@ -105,12 +106,12 @@ class SourceReader:
     """Reads sources over the connections of a store.
 
     Args:
-        store: whose client, limits and counts these reads share.
-        threads: sources read at the same time, at most.
-        budget_bytes: bytes of sources fetched or waiting at the same time.
-        direct: by which whole sources are read, many concurrently; None where botocore is to do it.
-        compares_etags: compare bodies with their ETags, where these are MD5 sums: over TLS no
-            byte changes on its way, over plain HTTP one may.
+        store: the store whose client, limits and counts are used.
+        threads: maximum number of sources read concurrently.
+        budget_bytes: maximum bytes of sources in flight or waiting to be consumed.
+        direct: reads whole sources by libcurl, many concurrently; None to use botocore.
+        compares_etags: compare bodies with those ETags that are MD5 sums. Needed over plain HTTP,
+            where bytes may change in transit; TLS prevents that.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class SourceReader:
         self._compares_etags = compares_etags
 
     def of(self, store: S3Base) -> SourceReader:
-        """The same for another store on these connections."""
+        """Return a reader with the same settings for another store on these connections."""
         return SourceReader(
             store,
             threads=self._threads,
@@ -139,7 +140,7 @@ class SourceReader:
         )
 
     def read_sources(self, sources: Iterable[SourceObject]) -> Iterator[SourceBody]:
-        """Bodies in the order of the sources, as the port promises."""
+        """Yield bodies in the order of the sources; see the port."""
         stopped = threading.Event()
         bodies: Iterator[SourceBody] = read_ahead(
             sources,
@@ -151,12 +152,15 @@ class SourceReader:
             quick=self._quick,
         )
         if self._compares_etags:
-            # Not where they are read: there hundreds of threads wait for the interpreter lock.
+            # Not in the reading threads: hundreds of them compete for the interpreter lock.
             bodies = map(self._compared, bodies)
         return with_tags(bodies, partial(self._with_tags, stopped))
 
     def _quick(self, otherwise: Submit) -> RunReader | None:
-        """What reads runs of whole sources; None where a GET has to be looked at in its own way."""
+        """Return the libcurl reader for runs of whole sources.
+
+        None without libcurl, or if the store ignores If-Match, so that every ETag must be checked.
+        """
         direct = self._direct
         if direct is None or not self._store.traits.reads_if_match:
             return None
@@ -172,7 +176,7 @@ class SourceReader:
             if body.content is None or _is_as_listed(body.source, body.content):
                 return body
             if body.content == before.content:
-                # So its ETag is no MD5 sum, as with SSE-KMS, and nor are those of its neighbours.
+                # Its ETag is not an MD5 sum, as with SSE-KMS. Assume the same of all others.
                 self._compares_etags = False
                 return body
         raise TransientStoreError(
@@ -181,7 +185,11 @@ class SourceReader:
 
     @contextmanager
     def permit(self, requests: int) -> Iterator[None]:
-        """One run of reads: waits its turn, and is counted as one."""
+        """Hold one permit for a run of reads, whose requests are counted together at its end.
+
+        Raises:
+            TransientStoreError: the time for reads ran out first.
+        """
         if self._store.retries.reads_over:
             raise TransientStoreError("the invocation ends, and not all sources are read")
         with (
@@ -195,7 +203,7 @@ class SourceReader:
             return SourceBody(source, content=b"")
         try:
             if source.size > GET_BYTES:
-                # Of ranges that are read later, or copied, the headers would not be read.
+                # Its ranges are read later or copied by S3: no GET returns its attributes now.
                 found = self._attributes(source, stopped)
                 return SourceBody(source, chunks=lambda: self._ranges(source), attributes=found)
             body, found = self._whole(source, stopped)
@@ -204,7 +212,7 @@ class SourceReader:
             return SourceBody(source, error=error)
 
     def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
-        """A range of one source, as the port promises."""
+        """Return a range of one source; see the port."""
         with self._store.limiter.beside():
             return self._range(source, start, length, NEVER)
 
@@ -231,7 +239,7 @@ class SourceReader:
     def _read(
         self, source: SourceObject, start: int | None, length: int, stopped: threading.Event
     ) -> _Read:
-        """One range; from no start, the whole object."""
+        """Read one range, or the whole object if ``start`` is None."""
         wanted: Any = {} if start is None else {"Range": byte_range(start, length)}
         traits, bucket, key = self._store.traits, source.bucket, source.key
         if traits.reads_if_match:
@@ -269,7 +277,7 @@ class SourceReader:
         return found
 
     def _attributes(self, source: SourceObject, stopped: threading.Event) -> Attributes | None:
-        """The answer to HEAD; what may not be read shows in its GETs."""
+        """Return the attributes that HEAD shows; None if it is refused, as the GETs will be."""
         pinned: Any = {"IfMatch": f'"{source.etag}"'} if self._store.traits.reads_if_match else {}
 
         def request(_: TimeIsUp) -> Any:
@@ -308,10 +316,10 @@ class SourceReader:
         request: Callable[[TimeIsUp], Found],
         stopped: threading.Event,
     ) -> Found:
-        """The answer to a request of one source.
+        """Return the answer to a request for one source.
 
         Raises:
-            SourceChanged: it is not what was listed.
+            SourceChanged: the object is gone or has another ETag.
         """
         try:
             return self._store.read_of(kind, operation, source, request, stopped)
@@ -322,10 +330,10 @@ class SourceReader:
 
 
 def _require_final(answer: Mapping[str, Any]) -> None:
-    """Reject 103 (Early Hints), which Python's HTTP client returns as if it were the answer.
+    """Reject interim answers: Python's HTTP client returns 103 (Early Hints) as if it were final.
 
     Raises:
-        Again: it is an interim answer.
+        Again: the answer is an interim one.
     """
     status = answer["ResponseMetadata"]["HTTPStatusCode"]
     if status < OK:
@@ -333,10 +341,10 @@ def _require_final(answer: Mapping[str, Any]) -> None:
 
 
 def _require_all(source: SourceObject, body: bytes, length: int, etag: str | None) -> None:
-    """Do nothing for an answer that has all bytes of the very object that was listed.
+    """Reject a truncated body of the listed object.
 
     Raises:
-        Again: it has fewer.
+        Again: the ETag is the listed one, but bytes are missing.
     """
     if len(body) < length and (etag or "").strip('"').lower() == source.etag.lower():
         raise Again(f"{len(body)} bytes, not {length}", cut_short=True)
@@ -353,10 +361,10 @@ def _attributes_of(answer: Any) -> Attributes | None:
 
 
 def _is_as_listed(source: SourceObject, body: bytes) -> bool:
-    """False when the ETag looks like the MD5 sum of the body, and is not."""
+    """Return False if the ETag has the form of an MD5 sum, but is not that of the body."""
     if not is_md5(source.etag):
         return True
-    # Against bytes that change on their way; an attacker could change the ETag as well.
+    # Detects bytes that changed in transit. An attacker could change the ETag as well.
     if len(body) > _HASHED_ALONE_BYTES:
         digest = hashlib.md5(body, usedforsecurity=False)
     else:

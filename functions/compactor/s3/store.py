@@ -1,4 +1,4 @@
-"""An S3-compatible store: libcurl for the usual requests, botocore for all others."""
+"""The store for S3 and compatible servers: libcurl for common requests, botocore for the rest."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 def make_client(endpoint_url: str | None = None, *, connections: int = 64) -> S3Client:
-    """A boto3 client for :class:`S3Store`: it tries once, for asking again is the store's.
+    """Return a boto3 client for :class:`S3Store`. It tries once: the store does the retries.
 
-    Made by botocore itself: importing boto3 takes a third of a worker's start, and would bring
-    what is not used here.
+    It is made by botocore alone: importing boto3 would take a third of a worker's start-up time,
+    and nothing else of boto3 is used.
     """
     config = Config(
         max_pool_connections=connections,
         retries={"mode": "standard", "total_max_attempts": 1},
         connect_timeout=5,
         read_timeout=SILENCE_SECONDS,
-        # Our own CRC32 travels with every part; botocore need not compute another.
+        # Every part is sent with our own CRC32; botocore need not compute another.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
-        # botocore builds its own again for each request, twice: a tenth of its CPU time.
+        # By default botocore builds it twice per request, which takes a tenth of its CPU time.
         user_agent=USER_AGENT,
     )
     session = new_session()
@@ -50,13 +50,13 @@ class S3Store(S3Listing, S3Deletes, S3Uploads, S3Tags):
     """Implements :class:`compactor.ports.ObjectStore` and :class:`compactor.ports.TaggedStore`.
 
     Args:
-        client: boto3 S3 client, whose endpoint, region and credentials serve all requests. It
-            belongs to the store from now on: its listings carry :class:`ListedPage` alone.
-        threads: sources read at the same time, at most.
-        budget_bytes: bytes of sources fetched or waiting at the same time.
-        direct: make the usual requests by libcurl, where it is installed: through botocore each
-            takes five times the CPU time.
-        patience: how long a request is asked again, whatever it is.
+        client: boto3 S3 client whose endpoint, region and credentials are used for all requests.
+            The store owns it from now on: its listings return only :class:`ListedPage`.
+        threads: maximum number of sources read concurrently.
+        budget_bytes: maximum bytes of sources in flight or waiting to be consumed.
+        direct: make common requests by libcurl, if it is installed. Through botocore, each takes
+            five times the CPU time.
+        patience: how long any request is retried.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The tags of objects, by S3's GetObjectTagging, PutObjectTagging and DeleteObjectTagging."""
+"""Object tags, by S3's GetObjectTagging, PutObjectTagging and DeleteObjectTagging."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class S3Tags(S3Base):
         wanted: Any = {"TagSet": [{"Key": name, "Value": text} for name, text in tags.items()]}
 
         def request(_: TimeIsUp) -> Any:
-            # Not every server takes an empty set.
+            # Not every server accepts an empty set.
             if not tags:
                 return self.client.delete_object_tagging(Bucket=bucket, Key=key)
             return self.client.put_object_tagging(Bucket=bucket, Key=key, Tagging=wanted)
@@ -54,10 +54,10 @@ class S3Tags(S3Base):
 
 
 def _is_denied(error: InvalidInput) -> bool:
-    """True for a role without the right; False for a store that has no tags.
+    """Return True if the role lacks the permission, False if the store has no tags.
 
     Raises:
-        InvalidInput: it says neither.
+        InvalidInput: ``error`` itself, if it means neither.
     """
     if error.field not in {"permission", "request"}:
         raise error

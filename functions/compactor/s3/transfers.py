@@ -1,6 +1,6 @@
-"""Requests over libcurl: one thread, one pool of connections, hundreds of transfers.
+"""Sends requests by libcurl: one thread, one connection pool, hundreds of concurrent transfers.
 
-The thread starts with the first request and ends soon after the last one; connections stay open.
+The thread starts with the first request and ends soon after the last; connections stay open.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from compactor.s3.curl_handle import Done, Handle, Received, Request, failure, p
 
 _EVENTS = {1: select.POLLIN, 2: select.POLLOUT, 3: select.POLLIN | select.POLLOUT}
 _HAS_EPOLL = hasattr(select, "epoll")
-# Of time-outs: poll takes milliseconds.
+# Unit of timeouts: epoll takes seconds, poll milliseconds.
 _UNIT = 1 if _HAS_EPOLL else 1_000
 _FAILED = select.POLLERR | select.POLLHUP
 
 
 class Sockets:
-    """Waits for libcurl; used by one thread, but for :meth:`ring`."""
+    """Waits for libcurl's sockets. Used by one thread, except :meth:`ring`."""
 
     def __init__(self) -> None:
         self._poll: Any = select.epoll() if _HAS_EPOLL else select.poll()
@@ -43,11 +43,11 @@ class Sockets:
             weakref.finalize(self, one.close)
 
     def on_socket(self, what: int, number: int, *_: object) -> None:
-        """Hear from libcurl that it waits for a socket, or no longer; ``what`` says for what."""
+        """Watch a socket for the events in ``what``, or stop watching it; a callback of libcurl."""
         if what == pycurl.POLL_REMOVE:
             if number in self._watched:
                 self._watched.discard(number)
-                # One that is closed already is not watched any more.
+                # A closed socket is no longer watched.
                 with suppress(OSError, KeyError):
                     self._poll.unregister(number)
         elif number in self._watched:
@@ -60,10 +60,10 @@ class Sockets:
         """Wait for sockets or the bell.
 
         Args:
-            seconds: at most.
+            seconds: maximum wait.
 
         Returns:
-            The sockets that are ready, and what for, in libcurl's numbers.
+            The sockets that are ready, each with its events as libcurl's flags.
         """
         found, bell = [], self._heard.fileno()
         most = None if seconds == math.inf else max(0.0, seconds) * _UNIT
@@ -77,25 +77,25 @@ class Sockets:
         return found
 
     def ring(self) -> None:
-        """End the wait; from any thread."""
-        # A bell that is full was not heard yet.
+        """End the wait. May be called from any thread."""
+        # If the buffer is full, the waiting thread is already notified.
         with suppress(BlockingIOError):
             self._bell.send(b"\0")
 
 
 # How long the thread waits for another request before it ends.
 _LINGER_SECONDS = 0.05
-# S3 has closed a connection by then; a function that was frozen meanwhile does not hear of that.
+# S3 closes idle connections by then; a Lambda function frozen meanwhile does not notice.
 _IDLE_SECONDS = 30.0
 _MOST_IDLE = 512
-# Of processes that forked this one: closing their connections here would end them there.
+# Connections inherited by fork. They are kept: closing them here would end them in the parent.
 _left_alone: list[Any] = []
 
 
 class Transfers:
     """Sends requests and calls back with their answers; thread safe.
 
-    All callbacks run in one thread, so they must not wait.
+    All callbacks run in one thread, so they must not block.
     """
 
     def __init__(self) -> None:
@@ -115,10 +115,10 @@ class Transfers:
         self._used_at = 0.0
 
     def ask(self, request: Request) -> Received:
-        """The answer to a request.
+        """Send a request and return its answer.
 
         Raises:
-            Again: there is none; another try may help.
+            Again: there was no answer; another try may help.
             InvalidInput: the server's certificate is not trusted.
         """
         answered: Future[Received] = Future()
@@ -133,7 +133,7 @@ class Transfers:
         return answered.result()
 
     def call(self, act: Callable[[], object]) -> None:
-        """Run something in the thread of the transfers; it must not raise."""
+        """Run ``act`` in the thread of the transfers; it must not raise."""
         if self._process != os.getpid():
             _left_alone.append((self._multi, self._live, self._idle, self._sockets))
             self._reset()
@@ -151,9 +151,10 @@ class Transfers:
                 raise
 
     def wait_for(self, act: Callable[[], object]) -> None:
-        """The same, and return when it has run."""
+        """Run ``act`` in the thread of the transfers, and return when it has run."""
         with self._lock:
-            # Nothing is under way then; at the end of the process no thread can be started.
+            # Without a thread nothing is in flight, and ``act`` can run here. At the end of the
+            # process no thread can be started.
             is_idle = self._thread is None and not self._calls
         if is_idle or threading.current_thread() is self._thread:
             act()
@@ -169,12 +170,12 @@ class Transfers:
         self.call(run)
         ran.wait()
 
-    # What follows runs in that thread alone.
+    # All methods below run in the thread of the transfers.
 
     def start(self, request: Request, done: Done) -> Handle | None:
-        """Begin a transfer; returns what :meth:`cancel` takes.
+        """Start a transfer; return its handle, for :meth:`cancel`.
 
-        ``done`` is called later, or immediately with an error.
+        ``done`` is called later; or immediately with an error, and None is returned.
         """
         try:
             handle = self._idle.pop() if self._idle else Handle()
@@ -187,13 +188,13 @@ class Transfers:
         return handle
 
     def cancel(self, handle: Handle) -> None:
-        """End a transfer; no callback runs."""
+        """Abort a transfer without calling back."""
         if self._live.pop(handle.curl, None) is not None:
             self._multi.remove_handle(handle.curl)
             handle.clear()
 
     def later(self, seconds: float, act: Callable[[], object]) -> None:
-        """Run something after so many seconds."""
+        """Run ``act`` after ``seconds``."""
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._numbers), act))
 
     def _work(self) -> None:
@@ -207,7 +208,7 @@ class Transfers:
                     return
 
     def _turn(self) -> bool:
-        """Do what is due; false when nothing came for a while, and the thread is to end."""
+        """Do what is due; return False if nothing came for a while and the thread is to end."""
         if not self._live:
             self._renew()
         while self._calls:
@@ -218,14 +219,14 @@ class Transfers:
         heard = self._sockets.wait(_LINGER_SECONDS if is_idle else self._patience())
         for number, events in heard:
             self._multi.socket_action(number, events)
-        # Not by a callback: each takes the interpreter lock, several times a transfer.
+        # Polled, because a timer callback would take the interpreter lock several times a transfer.
         if self._multi.timeout() == 0:
             self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
         self._finish()
         return not (is_idle and self._ends())
 
     def _patience(self) -> float:
-        """Seconds until libcurl or a timer wants to be called."""
+        """Return the seconds until libcurl or a timer is due."""
         milliseconds = self._multi.timeout()
         seconds = milliseconds / 1000 if milliseconds >= 0 else math.inf
         return min(seconds, self._timers[0][0] - time.monotonic()) if self._timers else seconds
@@ -238,9 +239,9 @@ class Transfers:
             return True
 
     def _renew(self) -> None:
-        """Drop connections that were idle for long, by the clock of the wall.
+        """Drop connections that were idle for too long.
 
-        By that clock a process sees for how long it was frozen.
+        Measured by the wall clock, which advances while the process is frozen.
         """
         if self._multi is not None and 0 <= time.time() - self._used_at < _IDLE_SECONDS:
             return
@@ -253,7 +254,7 @@ class Transfers:
         self._used_at = time.time()
 
     def _finish(self) -> None:
-        """Call back for what has ended."""
+        """Call back for the transfers that have ended."""
         if not self._live:
             return
         queued = 1
@@ -276,7 +277,7 @@ class Transfers:
         done(answer)
 
     def _fail(self, error: Exception) -> None:
-        """After an unexpected error: all that is under way comes to this error."""
+        """Fail all transfers in flight with an unexpected error."""
         self._multi, live, self._live = None, self._live, {}
         self._sockets = Sockets()
         for handle in live.values():

@@ -1,4 +1,4 @@
-"""What S3 and the network answer, in terms of what the caller does next."""
+"""Translates answers of S3 and network failures into errors that say what the caller can do."""
 
 from __future__ import annotations
 
@@ -34,21 +34,22 @@ from compactor.errors import (
 from compactor.escaping import visible
 
 _LONGEST_TEXT = 300
-#: What botocore raises where it finds no credentials, or a part of some.
+#: What botocore raises if it finds no credentials, or incomplete ones.
 NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError)
 
 
 class Again(TransientStoreError):
-    """An answer after which another try may help; its text is that answer, in one line.
+    """An answer after which a retry may succeed. Its text is that answer, in one line.
 
-    Only the store sees it: callers get the name that the state machine retries.
+    Used only within the store: callers get :meth:`as_error`, by default the TransientStoreError
+    that the state machine retries.
 
     Args:
-        answer: in any number of lines.
+        answer: text of the answer, of any number of lines.
         slow_down: S3 asked for fewer concurrent requests.
-        after_seconds: it asked not to come back before.
-        at_last: the kind of error to raise when no try helped.
-        cut_short: it was a success with fewer bytes than it or the object has.
+        after_seconds: the wait that S3 asked for.
+        at_last: makes the error to raise when no try succeeded.
+        cut_short: a success with fewer bytes than announced, or than the object has.
     """
 
     def __init__(
@@ -67,13 +68,13 @@ class Again(TransientStoreError):
         self._at_last = cut_short_each_time if cut_short else at_last
 
     def as_error(self, where: str, tries: int, seconds: float) -> CompactorError:
-        """The error for the caller, when so many tries in so many seconds did not help."""
+        """Return the error for the caller after ``tries`` unsuccessful tries in ``seconds``."""
         count = "1 try" if tries == 1 else f"{tries} tries"
         return self._at_last(f"{where}: {count} in {seconds:.1f} s, the last answer: {self}")
 
 
 def cut_short_each_time(progress: str) -> InvalidInput:
-    """The error about answers that are cut short at each try: a later try will not help."""
+    """Return the error for answers that were truncated at every try. It is not retried."""
     accepted = "a store, and proxies in between, that send all of each object"
     line = f"endpoint: answers are cut short each time: {progress}; expected {accepted}"
     return InvalidInput("endpoint", progress, accepted, message=line)
@@ -81,13 +82,14 @@ def cut_short_each_time(progress: str) -> InvalidInput:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An answer that is an error.
+    """An error answer.
 
     Attributes:
-        status: of HTTP.
-        code: S3's, or the status where it had none.
-        after_seconds: what Retry-After says.
-        region: where the bucket is, of an answer that says so; empty where it does not.
+        status: HTTP status.
+        code: S3's error code, or the status if there is none.
+        message: S3's error message.
+        after_seconds: the wait that Retry-After asks for.
+        region: the bucket's region, if the answer names it; otherwise empty.
     """
 
     status: int
@@ -103,7 +105,7 @@ class Refusal:
 
 
 _Make = Callable[[str, Refusal, str], CompactorError]
-# What a refused operation would have needed, where it is certain.
+# The permission that a refused operation needs, where that is certain.
 _ACTIONS: Mapping[str, str] = {
     "list": "s3:ListBucket",
     "get": "s3:GetObject",
@@ -196,7 +198,7 @@ _BY_CODE: Mapping[str, _Make] = {
     # An operator must set the clock first.
     "RequestTimeTooSkewed": _later,
 }
-# In the 400s, and yet no word about the request. 409: something else is under way at this key.
+# Answers in the 400s that do not blame the request. 409: another operation on the key is under way.
 _AGAIN = frozenset(
     {
         "408",
@@ -209,15 +211,16 @@ _AGAIN = frozenset(
         "RequestTimeoutException",
     }
 )
-# What was sent is not what arrived.
+# The body changed in transit.
 _DAMAGED_ON_THE_WAY = frozenset({"XAmzContentChecksumMismatch", "XAmzContentSHA256Mismatch"})
 _SLOW_DOWN = re.compile(r"SlowDown|Throttl|TooManyRequests|RequestLimitExceeded")
 _CHANGED, _TOO_MANY_REQUESTS, _UNAVAILABLE = 412, 429, 503
-# Not implemented, and a version of HTTP that is not supported, stay so.
+# Not Implemented and HTTP Version Not Supported are permanent.
 _LASTING = frozenset({501, 505})
-# Answers that were cut short, one after the other; with the waits between them it is seconds.
+# The number of truncated answers in a row after which to give up; with the waits between them,
+# this takes seconds.
 MOST_CUT_SHORT = 8
-# After these another try may help; botocore's other errors are about what it was given.
+# Errors after which a retry may succeed; botocore's other errors are about its arguments.
 WEATHER = (
     ConnectionError,
     CredentialRetrievalError,
@@ -229,11 +232,11 @@ WEATHER = (
 
 
 def judged(refusal: Refusal, operation: str, bucket: str, key: str) -> CompactorError:
-    """What an answer asks of the caller; :class:`Again` where another try may help."""
+    """Return the error for a refusal; :class:`Again` if another try may help."""
     code = refusal.code
     if code in _DAMAGED_ON_THE_WAY or (code == "BadDigest" and operation != "complete upload"):
         return Again(refusal, at_last=IntegrityError)
-    # Not every store names a failed condition as S3 does.
+    # Not every store uses S3's code for a failed condition.
     make = _BY_CODE.get(code) or (_taken if refusal.status == _CHANGED else None)
     if make is None and worth_another_try(refusal):
         return Again(
@@ -243,7 +246,7 @@ def judged(refusal: Refusal, operation: str, bucket: str, key: str) -> Compactor
 
 
 def worth_another_try(refusal: Refusal) -> bool:
-    """True for answers that speak of the moment, not of the request."""
+    """Return True for temporary refusals, which do not depend on the request."""
     if {refusal.code, str(refusal.status)} & _AGAIN or _asks_for_less(refusal):
         return True
     return refusal.status >= 500 and refusal.status not in _LASTING
@@ -252,18 +255,18 @@ def worth_another_try(refusal: Refusal) -> bool:
 def _asks_for_less(refusal: Refusal) -> bool:
     if refusal.status in {_TOO_MANY_REQUESTS, _UNAVAILABLE}:
         return True
-    # In the 400s for throttled keys of KMS, and with status 200 where the answer was begun.
+    # The status is in the 400s for throttled KMS keys, and 200 if S3 had begun to answer.
     return _SLOW_DOWN.search(refusal.code) is not None
 
 
 def without_credentials(error: Exception) -> InvalidInput:
-    """What one of :data:`NO_CREDENTIALS` means to a person."""
+    """Return the error for one of :data:`NO_CREDENTIALS`, with a message for the operator."""
     return no_credentials(one_line(error) if isinstance(error, PartialCredentialsError) else "")
 
 
 @contextmanager
 def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
-    """Turn what botocore raises into this project's errors, naming bucket and key."""
+    """Turn botocore's errors into this project's, naming bucket and key."""
     try:
         yield
     except ClientError as error:
@@ -285,12 +288,12 @@ def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
 
 
 def is_unparsed(error: Exception) -> bool:
-    """True for what botocore raises of an answer that it cannot parse: it documents no name."""
+    """Return True for botocore's undocumented error for an answer that it cannot parse."""
     return type(error).__module__.partition(".")[0] == "botocore"
 
 
 def refusal_of(error: ClientError) -> Refusal:
-    """What a server said, as botocore returns it."""
+    """Return the refusal in a botocore ClientError."""
     said = error.response.get("Error", {})
     about = error.response.get("ResponseMetadata", {})
     headers = about.get("HTTPHeaders", {})
@@ -302,24 +305,27 @@ def refusal_of(error: ClientError) -> Refusal:
 
 
 def code_of(error: CompactorError) -> str:
-    """The code of the answer that led to this error; empty where none did."""
+    """Return the code of the answer that caused this error; empty if there was no answer."""
     cause = error.__cause__
     return refusal_of(cause).code if isinstance(cause, ClientError) else ""
 
 
 def place(operation: str, bucket: str, key: str) -> str:
-    """What was asked for, in one line whatever the key is."""
+    """Return operation and URL in one line, whatever characters the key has."""
     return f"{operation} s3://{bucket}/{visible(key)}"
 
 
 def one_line(text: object) -> str:
-    """The beginning of a text that another program wrote."""
+    """Return the beginning of another program's text, in one line."""
     line = visible(" ".join(str(text).split()))
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"
 
 
 def _seconds(retry_after: str, date: str) -> float:
-    """How long a Retry-After header asks to wait: seconds, or a time by the server's clock."""
+    """Return the seconds that a Retry-After header asks to wait; 0 if it is absent or invalid.
+
+    It has a number of seconds, or a time by the server's clock.
+    """
     try:
         if retry_after.strip().isdigit():
             return float(retry_after)

@@ -1,4 +1,4 @@
-"""Multipart uploads: the writes whose conditions carry the safety argument."""
+"""Multipart uploads, by which outputs are written. Safety rests on their conditions."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from compactor.s3.curl_handle import Received
 from compactor.s3.direct import OK, Asked
 from compactor.s3.translate import code_of
 
-# S3 wants the checksum of each part only for composite checksums; versitygw and MinIO want them
-# always, and refuse with these codes.
+# S3 requires the checksum of each part only for composite checksums. versitygw and MinIO always
+# require them, and refuse with these codes.
 _MAY_WANT_CHECKSUMS = frozenset({"InvalidRequest", "InvalidPart"})
 
 
@@ -139,7 +139,7 @@ class S3Uploads(S3Base):
             if code_of(error) == "NoSuchUpload":
                 raise
             raise SourceChanged(source.key, source.etag, "no object", gone=True) from None
-        # S3 returns it where the upload was begun with a checksum algorithm.
+        # S3 returns it if the upload was begun with a checksum algorithm.
         crc32 = decoded_crc32(made.get("ChecksumCRC32"))
         return StoredPart(number, made["ETag"].strip('"'), length, crc32)
 
@@ -197,11 +197,11 @@ class S3Uploads(S3Base):
     def _with_checksums(
         self, bucket: str, key: str, upload_id: str, parts: Sequence[dict[str, Any]]
     ) -> list[dict[str, Any]] | None:
-        """These parts with the checksums that the store keeps of them; None if it lacks one."""
+        """Return the parts with the checksums that the store has; None if one is missing."""
         try:
             stored = self._checksums(bucket, key, upload_id)
         except CompactorError as error:
-            # The first refusal says more than that this role may not look at parts.
+            # Raise the original refusal rather than that this role may not list parts.
             if code_of(error) != "AccessDenied":
                 raise
             return None
@@ -213,7 +213,7 @@ class S3Uploads(S3Base):
     def _checksums(
         self, bucket: str, key: str, upload_id: str
     ) -> dict[tuple[int, str], str | None]:
-        """The CRC32 of each part by number and quoted ETag."""
+        """Return the CRC32 of each part by number and quoted ETag."""
         found: dict[tuple[int, str], str | None] = {}
         following: int | None = 0
         while following is not None:
@@ -249,11 +249,11 @@ class S3Uploads(S3Base):
         seen: set[tuple[str, str]] = set()
         while markers is not None:
             if markers in seen:
-                # Going on would list the same uploads forever.
+                # The listing would never end.
                 raise IntegrityError(f"the store does not list uploads in order: {markers}")
             seen.add(markers)
             page = self._uploads_page(bucket, prefix, *markers)
-            # Not every server knows the encoding; S3 says whether it used it.
+            # Not every server supports the encoding; the answer shows whether it was used.
             name = unquote_plus if page.get("EncodingType") == "url" else str
             for one in page.get("Uploads", ()):
                 yield OpenUpload(name(one["Key"]), one["UploadId"], one["Initiated"].timestamp())
@@ -265,7 +265,7 @@ class S3Uploads(S3Base):
         more: Any = {"KeyMarker": key, "UploadIdMarker": upload_id} if key else {}
 
         def request(_: TimeIsUp) -> Any:
-            # Control characters of a key cannot stand in XML as they are.
+            # XML cannot contain the control characters that a key may have.
             return self.client.list_multipart_uploads(
                 Bucket=bucket, Prefix=prefix, EncodingType="url", **more
             )
@@ -278,7 +278,7 @@ def _together(body: Body) -> bytes | memoryview:
 
 
 def _completion(parts: Sequence[Mapping[str, Any]]) -> bytes:
-    """The body of CompleteMultipartUpload."""
+    """Return the body of CompleteMultipartUpload."""
     listed = "".join(
         f"<Part>{''.join(f'<{name}>{escape(str(part[name]))}</{name}>' for name in part)}</Part>"
         for part in parts
@@ -299,6 +299,6 @@ def _part_etag(received: Received) -> str | None:
 
 
 def _completed(received: Received) -> bool | None:
-    # S3 begins its answer before it knows how the completion ends.
+    # S3 begins to answer, with status 200, before it knows whether the completion succeeds.
     whole = _COMPLETED.match(received.body) and received.body.rstrip().endswith(_CLOSED)
     return True if received.status == OK and whole else None

@@ -1,12 +1,13 @@
-"""What lies below a prefix, for a first look at a bucket: reads, decides nothing.
+"""A first look at a bucket: what is below a prefix, and which settings suit it. Read-only.
 
-listing_sums  sizes, storage classes, arrivals: sums in constant memory
-date_levels  dates in the levels of a key, in the words of date_format
-layouts    what is counted of each way to read the keys
-choosing   which of these ways the keys fit, or the two best where that is not clear
-advice     settings that follow from how late objects arrive
-proposals  the input of a run over it
-savings    what that would cost and save
-sample     a few objects looked at: formats and compressions
-scan       the verb: a listing -> all of that
+listing_sums  sizes, storage classes and arrivals, in constant memory
+date_levels   dates in the levels of a key, in date_format's directives
+layouts       counts for each possible layout of the keys
+choosing      the layout that the keys have, or the two best if that is not clear
+advice        settings that depend on how late objects arrive
+proposals     the input of a run for a layout
+savings       what that run would cost and save
+sample        formats and compressions of a few objects
+scan          the command: a listing -> all of the above
+survey        estimates how many keys follow those that were listed
 """

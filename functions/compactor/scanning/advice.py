@@ -1,4 +1,4 @@
-"""What follows from how late objects arrive: settle_seconds and open_partition_seconds. Pure."""
+"""Recommends settle_seconds and open_partition_seconds from how late objects arrive. Pure."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from compactor.settings.fields import FIELDS
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _WEEK = 7 * _DAY
-# What the fields accept at most.
+# The maximum that the fields accept.
 _MOST_SECONDS = 366 * _DAY
-# What fewer objects say of one in a hundred is chance.
+# With fewer objects, the 99th percentile is chance.
 _ENOUGH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One setting.
+    """A recommended value for one setting.
 
     Attributes:
         field: its name.
         seconds: recommended.
-        reason: for a person.
-        measured: it follows from the objects; else it is the default.
+        reason: for the user.
+        measured: derived from the objects; otherwise it is the default.
     """
 
     field: str
@@ -36,19 +36,19 @@ class Advice:
 
     @property
     def is_default(self) -> bool:
-        """It need not be given."""
+        """True if the setting can be left out."""
         return self.seconds == FIELDS[self.field].default
 
 
 def advise(
     layout: Layout | None, stamps: Quantiles, total: int, arrived_within: float
 ) -> tuple[Advice, Advice]:
-    """The two settings that say what is left for a later run.
+    """Return the two settings that decide which objects are left to a later run.
 
     Args:
-        layout: that the keys have; None where that is not clear.
+        layout: of the keys; None if it is not clear.
         stamps: how long after the time in their name objects arrived.
-        total: all keys.
+        total: number of all keys.
         arrived_within: seconds from the first arrival to the last.
     """
     return _settle(stamps, total, arrived_within), _open(layout, arrived_within)
@@ -102,7 +102,7 @@ _COPIED = (
 
 
 def _came_together(late: Quantiles, arrived_within: float) -> bool:
-    """Whether they came closer together than their dates are: copied there together."""
+    """Return whether objects arrived closer together than their dates are, as copies do."""
     low, high = late.at(0.1), late.at(0.9)
     return low is not None and high is not None and high - low > arrived_within
 
@@ -123,7 +123,7 @@ def _default(name: str) -> int:
 
 
 def _rounded(seconds: float) -> int:
-    """Up to what a person would write."""
+    """Round up to whole minutes, hours or days."""
     found = 0
     for unit, least in ((_MINUTE, 0), (_HOUR, 2 * _HOUR), (_DAY, 2 * _DAY)):
         if seconds >= least:
@@ -132,7 +132,7 @@ def _rounded(seconds: float) -> int:
 
 
 def duration_text(seconds: float) -> str:
-    """``40 s``, ``3.5 h``."""
+    """Format a duration, such as ``40 s`` or ``3.5 h``."""
     for name, unit in (("d", _DAY), ("h", _HOUR), ("min", _MINUTE)):
         if seconds >= 2 * unit:
             return f"{seconds / unit:,.1f} {name}"

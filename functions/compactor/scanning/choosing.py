@@ -1,4 +1,4 @@
-"""Which layout the keys have; where that is not clear, the two best ones. Pure."""
+"""Chooses the layout of the keys, or the two best ones if it is not clear. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from math import inf
 from compactor.scanning.date_levels import is_usual
 from compactor.scanning.layouts import MOST_DEPTH, Depths, Keys, Level, Packs, Way
 
-# A layout is clear when so many of all keys fit it; a finer date when so many of a coarser one's.
+# Shares: of all keys for a clear layout; of a coarser date's keys for a finer one, and for doubt.
 _CLEAR, _FINER, _DOUBTFUL = 0.9, 0.99, 0.5
-# What fewer keys say is not worth another layout.
+# Smaller shares of the keys do not justify another layout.
 _FEW = 0.01
-# Partitions of fewer objects gain little, those of one object nothing.
+# Partitions with fewer objects gain little, and those with one object nothing.
 _GOOD_PARTITION, _POOR_PARTITION = 10, 2
 _DIRECTIVE = re.compile("%[YmdHj]")
 
@@ -24,16 +24,16 @@ class Layout:
     """One way to divide keys into partitions.
 
     Attributes:
-        root: the source up to its first wildcard, below the scanned prefix; levels.
+        root: levels of the source below the scanned prefix, up to its first wildcard.
         pattern: the levels after it, with wildcards.
-        date_format: of the levels after those; None where the depth decides.
+        date_format: of the levels after those; None if the depth decides.
         objects, bytes: of the keys that fit.
-        partitions, outputs: about how many there are, and would be at the default sizes.
-        begin, end: of the dates, UNIX seconds; None without any.
-        kinds: what the wildcards stand for, each with how many names there are.
-        shape: what the levels before a date look like: how many, and what columns they name.
-        packs: what the outputs are made of.
-        way: what was counted of it, where it has dates.
+        partitions, outputs: approximate numbers; outputs at the default sizes.
+        begin, end: range of the dates, UNIX seconds; None if there are none.
+        kinds: what the wildcards stand for, each with its number of names.
+        shape: the form of the levels before a date: how many, and which columns they name.
+        packs: the sources that outputs would be made of.
+        way: the counts for this layout, if it has dates.
     """
 
     root: tuple[str, ...]
@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def shown(self) -> str:
-        """What it is to a person, below the scanned prefix."""
+        """The layout below the scanned prefix, for display."""
         levels = [*self.root, *self.pattern]
         levels += [self.date_format] if self.date_format else ["*"] * self.depth
         return "".join(f"{one}/" for one in levels) or "one partition, flat"
@@ -62,14 +62,14 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What the keys say of their layout.
+    """The layout or layouts of the keys.
 
     Attributes:
-        layouts: one where it is clear, else the two best, that with the most keys first.
-        clear: one fits nearly all keys, and nothing else does as well.
-        either: the two are readings of the same keys; else each has its own.
-        why: that it is not clear, or why there are no dates; empty where nothing is to be said.
-        total: all keys.
+        layouts: one if it is clear, else the two best, with the one that most keys fit first.
+        clear: one layout fits nearly all keys, and no other fits as well.
+        either: both are readings of the same keys; otherwise each has its own keys.
+        why: why it is not clear, or why there are no dates; empty if there is nothing to say.
+        total: number of all keys.
     """
 
     layouts: tuple[Layout, ...]
@@ -80,12 +80,12 @@ class Choice:
 
 
 def choose(keys: Keys, *, whole_bucket: bool) -> Choice:
-    """The layout of all keys that were listed.
+    """Choose the layout of all listed keys.
 
     Args:
         keys: at least one.
-        whole_bucket: they lie below no prefix, and a source has to be narrower than that to leave
-            room for a destination beside it, if it can.
+        whole_bucket: no prefix was given. The source should then be narrower than the bucket if
+            possible, to leave room for a destination.
     """
     total = keys.total
     found = sorted(_dated(keys), key=_rank)
@@ -104,7 +104,7 @@ def choose(keys: Keys, *, whole_bucket: bool) -> Choice:
 
 
 def _settled(best: Layout, found: Sequence[Layout], total: int) -> Choice:
-    """Nearly all keys fit this one: it, unless others say as much."""
+    """Return the layout that fits nearly all keys, unless another one fits as well."""
     same = [one for one in found if one.shape == best.shape]
     finer = [one for one in same if _is_finer(one, best)]
     finest = max(finer, key=lambda one: one.objects, default=None)
@@ -121,7 +121,7 @@ def _settled(best: Layout, found: Sequence[Layout], total: int) -> Choice:
 
 
 def _ordered(best: Layout, rival: Layout, total: int) -> Choice:
-    """Day and month may be meant either way; objects that arrive on their day decide it."""
+    """Decide an ambiguous order of day and month by when objects arrived, if possible."""
     prompt, other = (one.way.prompt / one.way.objects if one.way else 0.0 for one in (best, rival))
     if max(prompt, other) >= _CLEAR and min(prompt, other) <= _DOUBTFUL:
         likely = best if prompt > other else rival
@@ -132,7 +132,7 @@ def _ordered(best: Layout, rival: Layout, total: int) -> Choice:
 
 
 def _is_reordered(one: Layout, other: Layout) -> bool:
-    """The same levels, whose numbers are taken for others."""
+    """Return whether both have the same levels, with the numbers read in another order."""
     texts = [_DIRECTIVE.sub("%", each.date_format or "") for each in (one, other)]
     return texts[0] == texts[1]
 
@@ -142,13 +142,13 @@ def _is_finer(one: Layout, than: Layout) -> bool:
 
 
 def _rank(one: Layout) -> tuple[int, bool, int]:
-    """The most keys first; of as many the usual order of day and month."""
+    """Sort by most keys first, then by the usual order of day and month."""
     text = one.date_format or ""
     return -one.objects, not is_usual(text), -text.count("%")
 
 
 def _mixed(keys: Keys, found: Sequence[Layout]) -> Choice:
-    """No layout fits nearly all: the two that most keys have, each with its own."""
+    """Return the two layouts that most keys fit, each with its own keys; none fits nearly all."""
     chosen: list[Layout] = []
     for one in found:
         if not any(_same_keys(one, other) for other in chosen):
@@ -165,7 +165,7 @@ def _mixed(keys: Keys, found: Sequence[Layout]) -> Choice:
 
 
 def _same_keys(one: Layout, other: Layout) -> bool:
-    """Both are dates below the same levels, read otherwise or finer."""
+    """Return whether both are dates below the same levels, read differently or finer."""
     if one.shape != other.shape:
         return False
     return _is_reordered(one, other) or _is_finer(one, other) or _is_finer(other, one)
@@ -176,7 +176,7 @@ def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _dated(keys: Keys) -> Iterator[Layout]:
-    """Every way to read dates, with the keys of finer ones below the same levels."""
+    """Yield a layout for each way to read dates, including keys with finer ones below it."""
     for (names, text), way in keys.ways.items():
         with_finer = [way]
         with_finer += [
@@ -206,7 +206,7 @@ def _dated(keys: Keys) -> Iterator[Layout]:
 
 
 def _levels(ways: Sequence[Way]) -> list[Level]:
-    """The levels of all of them together."""
+    """Merge the levels of several ways."""
     joined = [Level(set(level.names)) for level in ways[0].levels]
     for way in ways[1:]:
         for level, more in zip(joined, way.levels, strict=True):
@@ -234,7 +234,7 @@ def _by_depth(keys: Keys, why: str, whole_bucket: bool) -> Choice:
 
 
 def _depths(depths: Depths) -> Iterator[Layout]:
-    """The depth that suits most keys, and what else may be meant."""
+    """Yield the depth that suits most keys, and plausible alternatives."""
     fits = {
         depth: depths.fitting(depth)
         for depth in range(MOST_DEPTH + 1)
@@ -271,7 +271,7 @@ def _of_depth(depths: Depths, depth: int, objects: int) -> Layout:
 
 
 def wildcards(kinds: Iterable[tuple[str, int]]) -> str:
-    """``3 accounts, 2 regions``."""
+    """Format wildcards, such as ``3 accounts, 2 regions``."""
     parts = []
     for kind, many in kinds:
         noun = kind.removesuffix("s")

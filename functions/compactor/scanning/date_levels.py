@@ -1,4 +1,4 @@
-"""Dates in the levels of a key, in the words of ``date_format``. Pure; all times are UTC."""
+"""Finds dates in the levels of a key, in ``date_format``'s directives. Pure; all times are UTC."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-# Dates of logs; what else has four digits is mostly not from 1970 to 2100.
+# Dates of logs; other numbers of four digits are mostly outside 1970 to 2100.
 _FIRST_YEAR, _LAST_YEAR = 1970, 2100
 _YEAR, _MONTH, _DAY, _HOUR = r"(?P<Y>\d{4})", r"(?P<m>\d\d)", r"(?P<d>\d\d)", r"(?P<H>\d\d)"
 _OF_YEAR = r"(?P<j>\d{3})"
@@ -24,7 +24,7 @@ _FORMS = tuple(
         *(_YEAR, _MONTH, _DAY, _HOUR, _OF_YEAR),
     )
 )
-# What people call a level that has one number of a date.
+# Common names of levels that have one number of a date.
 _NAMES: Mapping[str, frozenset[str]] = {
     "Y": frozenset(("year", "yyyy", "yr", "y")),
     "m": frozenset(("month", "mm", "mon", "m")),
@@ -32,12 +32,12 @@ _NAMES: Mapping[str, frozenset[str]] = {
     "H": frozenset(("hour", "hh", "hr", "h")),
     "j": frozenset(("doy", "yday", "j")),
 }
-# A text without a digit, or anything that date_format takes for more than a text, and a number.
+# Text without digits, and without characters that are special in date_format, then a number.
 _NUMBERED = re.compile(r"([^0-9%*]*)([0-9].*)", re.DOTALL)
 _UNPADDED = re.compile(
     r"(?:^|/)(?:[a-z_]+=)?(?:19|20)\d\d/(?:(?:[a-z_]+=)?\d{1,2}/)?(?:[a-z_]+=)?\d/", re.IGNORECASE
 )
-# As in 20230710T1220Z, 2026-11-15-12-00-00 or 20261115120000.
+# Examples: 20230710T1220Z, 2026-11-15-12-00-00, 20261115120000.
 _STAMP = re.compile(
     r"(?<!\d)((?:19|20)\d\d)([-_.]?)(0[1-9]|1[0-2])\2(0[1-9]|[12]\d|3[01])[-_T ]?"
     r"([01]\d|2[0-3])[-_:.]?([0-5]\d)(?:[-_:.]?([0-5]\d))?(?!\d)"
@@ -49,10 +49,10 @@ class Dated:
     """One way to read some levels of a key as a date.
 
     Attributes:
-        lead: the levels before it.
-        format: as ``date_format`` has it.
-        begin, end: first instant of the period it names, and first one after it, UNIX seconds.
-        levels: how many of all levels lie up to its end.
+        lead: the levels before the date.
+        format: for ``date_format``.
+        begin, end: start and end (exclusive) of the period it names, UNIX seconds.
+        levels: number of levels up to the end of the date.
     """
 
     lead: tuple[str, ...]
@@ -63,30 +63,30 @@ class Dated:
 
     @property
     def precision(self) -> int:
-        """How many different numbers of a date there are."""
+        """Number of different directives in the format."""
         return len(_directives(self.format))
 
     @property
     def usual(self) -> bool:
-        """The year comes first, then the month, then the day."""
+        """True if year, month and day are in this order."""
         return is_usual(self.format)
 
 
 def is_usual(date_format: str) -> bool:
-    """The year comes first, then the month (or the day of the year), then the day."""
+    """Return whether year, month (or day of the year) and day are in this order."""
     order = list(re.findall("%([YmdHj])", date_format))
     return order == sorted(order, key="YmjdH".index)
 
 
 def readings(levels: Sequence[str]) -> tuple[Dated, ...]:
-    """The dates that levels can be read as, those with the most numbers; the usual one first.
+    """Return the most precise dates that levels can be read as, the usual order first.
 
     Args:
         levels: of a key below some prefix, without its name.
 
     Returns:
-        Nothing where no date is there that ``date_format`` can say; several where day and month
-        may be meant either way.
+        Nothing if there is no date that ``date_format`` can express; several if the order of day
+        and month is ambiguous.
     """
     found = [
         dated
@@ -95,7 +95,7 @@ def readings(levels: Sequence[str]) -> tuple[Dated, ...]:
         if dated is not None
     ]
     most = max((one.precision for one in found), default=0)
-    # Of 2026/11/2026-11-25 all three levels are the date.
+    # In 2026/11/2026-11-25, all three levels belong to the date.
     first = min((len(one.lead) for one in found if one.precision == most), default=0)
     best = {
         one.format: one
@@ -106,12 +106,12 @@ def readings(levels: Sequence[str]) -> tuple[Dated, ...]:
 
 
 def is_unpadded(levels: Sequence[str]) -> bool:
-    """Whether there is a year, and a month or day after it without the zero in front."""
+    """Return whether a year is followed by a month or day without a leading zero."""
     return _UNPADDED.search("".join(f"{level}/" for level in levels)) is not None
 
 
 def stamped(name: str) -> float | None:
-    """The time, to the minute at least, in an object's name; UNIX seconds, or None."""
+    """Return the time in an object's name, at least to the minute, in UNIX seconds; or None."""
     match = _STAMP.search(name)
     if match is None:
         return None
@@ -130,7 +130,7 @@ def _moment(*numbers: str | None) -> float | None:
 def _grown(
     levels: Sequence[str], at: int, known: Mapping[str, str], formats: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], Mapping[str, str]]]:
-    """All that can be read from a level on: the formats of levels, and the numbers."""
+    """Yield all dates that start at a level: the formats of its levels, and the numbers."""
     if formats:
         yield formats, known
     if at == len(levels):
@@ -149,13 +149,13 @@ def _in_order(known: Mapping[str, str], grown: Mapping[str, str]) -> bool:
         return False
     if "j" in grown and ("Y" not in grown or "m" in grown):
         return False
-    # Day, month and year in this or another order, but nothing between them.
+    # Day, month and year may come in any order, but with nothing between them.
     return "Y" not in new or not known or {"m", "d"} <= grown.keys()
 
 
 @lru_cache(4096)
 def _numbers(level: str) -> tuple[tuple[str, tuple[tuple[str, str], ...]], ...]:
-    """The formats of one level by itself, each with its numbers by directive."""
+    """Return the possible formats of one level, each with its numbers by directive."""
     match = _NUMBERED.fullmatch(level)
     if match is None:
         return ()
@@ -182,7 +182,7 @@ def _dated(
     if "Y" not in numbers or ("d" in numbers and "m" not in numbers):
         return None
     if len(numbers) == 1 and formats[0] == "%Y":
-        # Four digits alone may be anything.
+        # A number of four digits alone need not be a year.
         return None
     period = _period(numbers)
     if period is None:

@@ -1,7 +1,7 @@
-"""What is counted of each way to read keys, while they are listed in order. Pure.
+"""Counts for each possible layout of the keys, while they are listed in order. Pure.
 
-Memory depends on how many ways there are, not on how many keys: a directory is looked at when its
-first key comes, and partitions are counted by where one ends and another begins.
+Memory depends on the number of layouts, not of keys: a directory is analysed when its first key
+arrives, and partitions are counted where one ends and the next begins.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from compactor.scanning.date_levels import Dated, is_unpadded, readings, stamped
 from compactor.scanning.listing_sums import Quantiles
 from compactor.settings.windows import named_level
 
-#: Levels below the scanned prefix that may make partitions without dates.
+#: Maximum number of levels below the scanned prefix that form partitions without dates.
 MOST_DEPTH = 12
-# Beyond so many ways to read keys, and names of one level, they are not looked at.
+# Further ways to read keys, and further names of a level, are ignored.
 _MOST_WAYS, _MOST_NAMES = 256, 1_000
 _DAY = 86_400
 _ACCOUNT = re.compile(r"\d{12}")
 _REGION = re.compile(r"(?:[a-z]{2}|us-gov|us-iso[a-z]?|eu-isoe)(?:-[a-z]+)+-\d")
-# Segments that no URI of a source may have.
+# Segments that a source's URI must not have.
 _ODD = re.compile(r"[*\x00-\x1f\x7f]")
 
 
 @dataclass(slots=True)
 class Level:
-    """What one level before the date is called.
+    """The names of one level before the date.
 
     Attributes:
         names: at most 1,000 of them.
@@ -44,13 +44,13 @@ class Level:
     names: set[str] = field(default_factory=set)
 
     def add(self, name: str) -> None:
-        """One more."""
+        """Add a name."""
         if len(self.names) < _MOST_NAMES:
             self.names.add(name)
 
     @property
     def kind(self) -> str:
-        """``account`` or ``region`` where all are one, else empty."""
+        """``account`` or ``region`` if all names are of that kind, else empty."""
         for kind, pattern in (("account", _ACCOUNT), ("region", _REGION)):
             if all(pattern.fullmatch(name) for name in self.names):
                 return kind
@@ -58,10 +58,10 @@ class Level:
 
     @property
     def segment(self) -> str:
-        """As a source's URI has it: the one name, or a wildcard.
+        """The level's segment in a source's URI: its only name, or a wildcard.
 
-        An account and a region are always a wildcard: others follow, and a source that changes
-        later has another destination.
+        Accounts and regions always become a wildcard: others will follow, and a source that changes
+        later needs another destination.
         """
         (first, *others) = sorted(self.names)
         if not others and not self.kind and not _ODD.search(first):
@@ -73,11 +73,11 @@ class Level:
 
 @dataclass(slots=True)
 class Packs:
-    """What becomes outputs at the default sizes.
+    """The sources that would become outputs at the default sizes.
 
     Attributes:
         plain, compressed: bytes of sources that would be packed together.
-        large: how many would be copied, each alone; large_bytes: theirs.
+        large, large_bytes: number and bytes of sources that would each be copied alone.
     """
 
     plain: int = 0
@@ -86,7 +86,7 @@ class Packs:
     large_bytes: int = 0
 
     def add(self, one: SourceObject) -> None:
-        """A source."""
+        """Add a source."""
         compressed = packing_class(one.key).compression is not Compression.NONE
         target = COMPRESSED_TARGET_BYTES if compressed else PLAIN_TARGET_BYTES
         if one.size >= target // 2:
@@ -98,7 +98,7 @@ class Packs:
             self.plain += one.size
 
     def __add__(self, other: Packs) -> Packs:
-        """Both together."""
+        """Return the sum of both."""
         return Packs(
             self.plain + other.plain,
             self.compressed + other.compressed,
@@ -107,23 +107,24 @@ class Packs:
         )
 
     def outputs(self, partitions: int) -> int:
-        """About how many there would be in so many partitions."""
+        """Return the approximate number of outputs in ``partitions`` partitions."""
         full = self.compressed // COMPRESSED_TARGET_BYTES + self.plain // PLAIN_TARGET_BYTES
         return (partitions if self.plain or self.compressed else 0) + full + self.large
 
 
 @dataclass(slots=True)
 class Way:
-    """The keys that can be read in one way as lying below a date.
+    """The keys below a date that is read in one particular way.
 
     Attributes:
-        format: as ``date_format`` has it.
+        format: for ``date_format``.
         levels: before the date.
-        named_below: how many lie in a level below the date that names a column.
-        begin, end: of the periods, UNIX seconds.
-        after_begin, after_end: when objects arrived, after the period began and after it ended.
-        late: how many arrived after their period was over.
-        prompt: how many arrived within it, or a day around it.
+        named_below: number of keys with a level below the date that names a column.
+        begin, end: range of the periods, UNIX seconds.
+        after_begin, after_end: arrival times of objects, relative to the begin and end of their
+            period.
+        late: number of objects that arrived after their period had ended.
+        prompt: number of objects that arrived within a day of their period.
     """
 
     format: str
@@ -145,7 +146,7 @@ class Way:
     _named: bool = False
 
     def enter(self, dated: Dated, partition: str, *, named: bool) -> None:
-        """A directory follows, of this partition."""
+        """Start a directory, which belongs to this partition."""
         if partition != self._partition or not self.objects:
             self.partitions += 1
             self._partition = partition
@@ -155,7 +156,7 @@ class Way:
         self.begin, self.end = min(self.begin, dated.begin), max(self.end, dated.end)
 
     def add(self, one: SourceObject) -> None:
-        """A key in that directory."""
+        """Add a key in the current directory."""
         begin, end = self._at
         self.example = self.example or one.key
         self.objects += 1
@@ -170,13 +171,13 @@ class Way:
 
 @dataclass(slots=True)
 class Depths:
-    """Keys by how many levels they have.
+    """Keys by their number of levels.
 
     Attributes:
-        objects: by levels, and by how many of them have to be a partition's, for a name that makes
-            a column.
-        partitions: prefixes by depth.
-        common: the levels that all have.
+        objects: by number of levels, and by how many of these must belong to the partition because
+            the last of them names a column.
+        partitions: number of prefixes by depth.
+        common: the leading levels that all keys share.
     """
 
     objects: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -189,7 +190,7 @@ class Depths:
     _kind: tuple[int, int] = (0, 0)
 
     def enter(self, levels: tuple[str, ...]) -> None:
-        """A directory follows."""
+        """Start a directory."""
         before = self._levels
         same = _shared(levels, before) if before is not None else -1
         for depth in range(same + 1, min(len(levels), MOST_DEPTH) + 1):
@@ -200,7 +201,7 @@ class Depths:
         self._kind = len(levels), _named(levels)
 
     def add(self, one: SourceObject) -> None:
-        """A key in that directory."""
+        """Add a key in the current directory."""
         self.objects[self._kind] += 1
         self.bytes += one.size
         self.example = self.example or one.key
@@ -208,11 +209,11 @@ class Depths:
 
     @property
     def total(self) -> int:
-        """All keys."""
+        """Number of all keys."""
         return self.objects.total()
 
     def fitting(self, depth: int) -> int:
-        """How many keys lie at this depth or deeper, and lose no column there."""
+        """Return the number of keys at this depth or deeper that lose no column by it."""
         return sum(
             many
             for (levels, named), many in self.objects.items()
@@ -221,14 +222,14 @@ class Depths:
 
 
 class Keys:
-    """All keys below a prefix, in order.
+    """All keys below a prefix, added in order.
 
     Attributes:
-        ways: to read them as dated, by the number of levels before the date, their names and the
-            format.
-        all: of all keys; undated: of those without a date.
-        unpadded: how many have a date without zeros in front.
-        odd: how many have a level that no URI can name.
+        ways: to read them as dated, by the names of columns in the levels before the date, and by
+            the format.
+        all: all keys; undated: those without a date.
+        unpadded: number of keys with a date without leading zeros.
+        odd: number of keys with a level that no URI can name.
         stamps: how long after the time in their name objects arrived.
     """
 
@@ -243,7 +244,7 @@ class Keys:
         self._is_unpadded = self._is_odd = False
 
     def add(self, one: SourceObject) -> None:
-        """The next key."""
+        """Add the next key."""
         at = one.key.rfind("/") + 1
         directory = one.key[:at]
         if directory != self._directory:
@@ -288,13 +289,13 @@ class Keys:
 
 
 def _named(levels: Sequence[str]) -> int:
-    """How many levels there are up to the last that names a column, as query engines have it."""
+    """Return the number of levels up to the last one that names a column to query engines."""
     named = named_level("".join(f"{level}/" for level in levels), 0)
     return named.count("/") + 1 if named else 0
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many levels both begin with."""
+    """Return the number of leading levels that both share."""
     for number, (left, right) in enumerate(zip(one, other, strict=False)):
         if left != right:
             return number

@@ -1,4 +1,4 @@
-"""Sums of what is listed, in constant memory. Pure."""
+"""Sums over listed objects, in constant memory. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from compactor.money.shapes import SMALL_BYTES
 from compactor.sizes import GIB, MIB
 
 _KIB = 1 << 10
-#: Where the classes of the histogram begin, in bytes: an object belongs to the last that is not
-#: larger than it. Empty objects are a class of their own.
+#: Lower bounds of the histogram's classes, in bytes: an object belongs to the last class whose
+#: bound is not larger than it. Empty objects are a class of their own.
 BOUNDS = (0, 1, 4 * _KIB, 16 * _KIB, 64 * _KIB, SMALL_BYTES, MIB, 8 * MIB, 64 * MIB, GIB)
 _DAY = 86_400
-# Of so many classes for each doubling, no value is more than 3 % off.
+# With this many classes for each doubling, the error of a value is at most 3 %.
 _CLASSES_A_DOUBLING = 24
 
 
@@ -32,32 +32,32 @@ class Sizes:
     bytes: list[int] = field(default_factory=lambda: [0] * len(BOUNDS))
 
     def add(self, size: int) -> None:
-        """One object of so many bytes."""
+        """Add an object of ``size`` bytes."""
         at = bisect_right(BOUNDS, size) - 1
         self.objects[at] += 1
         self.bytes[at] += size
 
     @property
     def small(self) -> tuple[int, int]:
-        """Objects below 128 KiB, empty ones included, and their bytes."""
+        """Number and bytes of objects below 128 KiB, including empty ones."""
         end = BOUNDS.index(SMALL_BYTES)
         return sum(self.objects[:end]), sum(self.bytes[:end])
 
 
 class Quantiles:
-    """Seconds by their logarithms, as many as there are: negative ones count as 0."""
+    """Quantiles of durations in seconds, by logarithmic classes; negative ones count as 0."""
 
     def __init__(self) -> None:
         self._counts: Counter[int] = Counter()
         self.count = 0
 
     def add(self, seconds: float) -> None:
-        """One more."""
+        """Add a duration."""
         self._counts[math.ceil(math.log2(1 + max(0.0, seconds)) * _CLASSES_A_DOUBLING)] += 1
         self.count += 1
 
     def at(self, share: float) -> float | None:
-        """The seconds that this share of all is not above, up to 3 % too many; else None."""
+        """Return the quantile for a share, at most 3 % too large; None if nothing was added."""
         left = math.ceil(share * self.count)
         for one in sorted(self._counts):
             left -= self._counts[one]
@@ -72,7 +72,7 @@ class Arrivals:
 
     Attributes:
         days: objects and bytes of each day since 1970, UTC.
-        first, last: UNIX seconds; 0.0 where there is none.
+        first, last: UNIX seconds; 0.0 if there are no objects.
     """
 
     days: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -80,7 +80,7 @@ class Arrivals:
     last: float = 0.0
 
     def add(self, one: SourceObject) -> None:
-        """One object."""
+        """Add an object."""
         day = int(one.last_modified // _DAY)
         objects, size = self.days.get(day, (0, 0))
         self.days[day] = objects + 1, size + one.size
@@ -89,9 +89,9 @@ class Arrivals:
 
     @property
     def usual_day(self) -> tuple[float, float, int] | None:
-        """Objects and bytes of a day, the median of the whole ones between the first and the last.
+        """Median objects and bytes of the days between the first and last, and the number of days.
 
-        Also of how many days; None where there are less than three.
+        None if there are fewer than three such days.
         """
         if not self.days or max(self.days) - min(self.days) < 4:
             return None
@@ -103,12 +103,12 @@ class Arrivals:
 
 @dataclass(slots=True)
 class Skips:
-    """What no run would take, by the product's own reasons."""
+    """The objects that no run would take, by skip reason."""
 
     by_reason: dict[SkipReason, Skipped] = field(default_factory=dict)
 
     def add(self, reason: SkipReason, one: SourceObject) -> None:
-        """One object."""
+        """Add an object."""
         before = self.by_reason.get(reason)
         if before is None:
             self.by_reason[reason] = Skipped(1, one.size, (one.key,))

@@ -1,4 +1,4 @@
-"""The input of a run over each layout that was found; checked as any input is. Pure."""
+"""The input of a run for each layout that was found, validated like any other. Pure."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 
-#: The fields of the scan's own input that its verdict depends on, and the plan's.
+#: Fields of the scan's own input that its verdict depends on, and a plan's verdict too.
 MONEY = ("scans_per_month", "target_class")
 _AFTER = "-compacted"
 _LONGEST_BUCKET = 63
 _DAY = timedelta(days=1)
-# A window of hours has at most 100,000.
+# A window of hours has at most 100,000 hours.
 _MOST_DAYS_OF_HOURS = 4_000
 _POSITIONAL = ("s3_source_uri", "s3_destination_uri")
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """How a layout is compacted.
+    """The input of a run for one layout.
 
     Attributes:
-        fields: of the input, none that is the default.
-        notes: what a person has to know of them.
-        fault: why there is no such input; empty where there is.
+        fields: of the input, without defaults.
+        notes: what the user must know about them.
+        fault: why there is no such input; empty if there is.
     """
 
     layout: Layout
@@ -41,7 +41,7 @@ class Proposal:
     fault: str = ""
 
     def command(self, verb: str, *more: str) -> str:
-        """``compactor plan …``, as a shell takes it."""
+        """Return a shell command, such as ``compactor plan …``."""
         words = ["compactor", verb, *(self.fields[name] for name in _POSITIONAL)]
         for name, value in self.fields.items():
             if name not in _POSITIONAL:
@@ -58,15 +58,15 @@ def propose(
     destination: str | None,
     parquet: bool = False,
 ) -> list[Proposal]:
-    """One for each layout of a choice.
+    """Return a proposal for each layout of a choice.
 
     Args:
-        choice: made of the keys.
-        scanned: the input of the scan; a listing that is not LIST is taken over.
-        advice: settings that are recommended.
+        choice: of the keys' layout.
+        scanned: input of the scan; its listing is used for the run too if it is not LIST.
+        advice: recommended settings.
         now: UNIX seconds.
-        destination: URI; by default one beside what was scanned.
-        parquet: all objects that were looked at are Parquet.
+        destination: URI; by default, one beside the scanned prefix.
+        parquet: all sampled objects are Parquet.
     """
     shared: dict[str, Any] = {one.field: one.seconds for one in advice if not one.is_default}
     if scanned.listing != "list":
@@ -104,13 +104,13 @@ def _source(root: S3Uri, layout: Layout) -> str:
 
 
 def _partitions(layout: Layout, now: float) -> dict[str, Any]:
-    """The fields that say what a partition is, and the window that has all dates that were seen."""
+    """Return the fields that define partitions, and a window with all dates that were seen."""
     if layout.date_format is None or layout.begin is None or layout.end is None:
         return {"depth": layout.depth} if layout.depth else {}
     first, last = _days(layout)
     today = datetime.fromtimestamp(now, UTC)
     fields = {"date_format": layout.date_format}
-    # What goes on arriving is not to end with what was seen.
+    # If objects are still arriving, the window must not end with the last date seen.
     goes_on = first.date() < today.date() and last.date() >= (today - 2 * _DAY).date()
     if "%H" in layout.date_format and last - first > _MOST_DAYS_OF_HOURS * _DAY:
         first = last - _MOST_DAYS_OF_HOURS * _DAY
@@ -140,7 +140,7 @@ def _window_notes(layout: Layout, fields: Mapping[str, Any], now: float) -> tupl
 def _destinations(
     choice: Choice, root: S3Uri, given: str | None
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Where the outputs of each layout go, with what has to be said of it."""
+    """Return each layout's destination, with notes about it."""
     found = []
     for number, layout in enumerate(choice.layouts, 1):
         own = ""

@@ -1,4 +1,4 @@
-"""A few objects looked at: which formats and compressions there are, as runs find them out."""
+"""Detects formats and compressions of a few objects, in the same way as runs do."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
-#: How many objects are looked at, at most; each with one GET of its first bytes.
+#: Maximum number of objects in the sample, each with one GET of its first bytes.
 MOST_SAMPLED = 64
-#: Of each at most so many bytes.
+#: Maximum number of bytes read of each.
 RANGE_BYTES = 256 << 10
-# Beyond so many kinds of names, the rest is one.
+# Objects with further file extensions are treated as one kind.
 _MOST_KINDS = 32
 _READERS = 8
 _PARQUET = b"PAR1"
@@ -35,10 +35,10 @@ class Looked:
     """One object of the sample.
 
     Attributes:
-        format: None where it has no content, or where it is refused.
-        refused: why a run would leave it alone, as far as its first bytes show; a
+        format: None if it has no content, or is refused.
+        refused: why a run would leave it, as far as its first bytes show: a
             :class:`compactor.model.QuarantineReason`, or ``changed``.
-        stored_bytes, plain_bytes: of what was read, and what that is decompressed.
+        stored_bytes, plain_bytes: number of bytes read, and of these decompressed.
     """
 
     source: SourceObject
@@ -51,7 +51,7 @@ class Looked:
 
     @property
     def kind(self) -> str:
-        """What it is to a person."""
+        """Its format and compression, or why it is left, for display."""
         if self.refused:
             return f"left alone: {self.refused}"
         compression = "" if self.compression is Compression.NONE else f", {self.compression}"
@@ -59,9 +59,9 @@ class Looked:
 
 
 class Chances:
-    """Some objects of each kind of name, each with the same chance; the same for the same listing.
+    """A uniform random sample of objects of each kind of name, the same for the same listing.
 
-    Memory depends on the types, of which there are few.
+    Memory depends on the number of kinds, which is small.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Chances:
         self._seen: dict[str, int] = {}
 
     def add(self, one: SourceObject) -> None:
-        """One more that could be read."""
+        """Add a readable object."""
         kind = kind_of(one.key)
         if kind not in self._seen and len(self._seen) >= _MOST_KINDS:
             kind = ""
@@ -82,20 +82,20 @@ class Chances:
             chosen[at] = one
 
     def chosen(self) -> list[SourceObject]:
-        """At most 64, of each kind as its share is but at least one; in the order of keys."""
+        """Return at most 64 objects sorted by key: of each kind in proportion, but at least one."""
         places = shares(self._seen, MOST_SAMPLED)
         found = [one for kind, many in places.items() for one in self._chosen[kind][:many]]
         return sorted(found, key=lambda one: one.key)
 
 
 def kind_of(key: str) -> str:
-    """The end of its name, such as ``.json.gz``."""
+    """Return the extension of a key's name, such as ``.json.gz``."""
     match = _EXTENSION.search(key, key.rfind("/") + 1)
     return match[0].lower() if match else ""
 
 
 def shares(counts: Mapping[str, int], places: int) -> dict[str, int]:
-    """Divide places by counts: one each, the rest in proportion; never more in all."""
+    """Divide places by counts: one each, the rest in proportion; never more than ``places``."""
     kinds = sorted(counts, key=lambda kind: (-counts[kind], kind))[:places]
     left, total = places - len(kinds), sum(counts[kind] for kind in kinds)
     return {
@@ -109,12 +109,12 @@ def look(
     settings: Settings,
     on_one: Callable[[], None] = lambda: None,
 ) -> list[Looked]:
-    """The formats of these, each by one ranged GET.
+    """Detect the formats of these objects, with one ranged GET each.
 
     Args:
         sources: at most 64, none of them empty.
         store: where they are.
-        settings: what decides formats.
+        settings: they affect detection.
         on_one: called after each.
 
     Raises:

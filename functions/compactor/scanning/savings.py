@@ -1,7 +1,7 @@
-"""What compaction would cost and save, by what a scan found.
+"""What compaction would cost and save, estimated from a scan.
 
-Nothing is planned here: how many outputs there would be is estimated from sizes, and what a run
-asks of AWS from objects, partitions and outputs. ``compactor plan`` knows both better.
+Nothing is planned here: the number of outputs is estimated from sizes, and the requests of a run
+from the numbers of objects, partitions and outputs. ``compactor plan`` is more accurate on both.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from compactor.settings.settings import Settings
 
 
 def compacted_of(choice: Choice) -> Sequence[Layout]:
-    """The layouts that would be compacted: of two readings of the same keys the better one."""
+    """Return the layouts to compact: of two readings of the same keys, only the better one."""
     return choice.layouts[:1] if choice.either else choice.layouts
 
 
 def shapes_of(seen: Seen, choice: Choice) -> tuple[Shape, Shape]:
-    """What a run would take, and what it would leave in its place.
+    """Return what a run would compact, and the outputs that would replace it.
 
-    Both are extrapolated where not all objects were listed. Objects that a run leaves alone for
-    their class or for being empty are in neither.
+    Both are extrapolated if not all objects were listed. Objects that a run leaves because of their
+    storage class, or because they are empty, are in neither.
     """
     layouts = compacted_of(choice)
     grown = _grown(seen)
@@ -46,14 +46,14 @@ def shapes_of(seen: Seen, choice: Choice) -> tuple[Shape, Shape]:
     if not (outputs and before.objects):
         return before, Shape()
     outputs = min(outputs, before.objects)
-    # Readers share what is not compressed.
+    # Several readers can share an uncompressed object.
     plain = grown * sum(one.packs.plain for one in layouts)
     parts = max(outputs, math.ceil(plain / PART_BYTES))
     return before, Shape.alike(outputs, before.bytes // outputs, parts=parts)
 
 
 def work_of(seen: Seen, choice: Choice, settings: Settings) -> RunWork:
-    """What a run of the state machine would ask of AWS, about."""
+    """Return the approximate use of AWS by a run of the state machine."""
     found = RunWork()
     for one in compacted_of(choice):
         found += _of_layout(one, _grown(seen), settings)
@@ -61,7 +61,7 @@ def work_of(seen: Seen, choice: Choice, settings: Settings) -> RunWork:
 
 
 def _grown(seen: Seen) -> float:
-    """How many objects there are for each that was listed."""
+    """Return the ratio of existing to listed objects."""
     return seen.total_objects / max(1, seen.objects)
 
 

@@ -1,4 +1,4 @@
-"""The verb: a listing of what lies below a prefix -> what there is, in constant memory."""
+"""The scan command: lists what is below a prefix and sums it up, in constant memory."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from compactor.scanning.sample import Chances
 from compactor.scanning.survey import Surveyed, survey
 from compactor.settings.settings import STATE_ROOT, Settings
 
-# After where listing stops, a page is looked at in so many places.
+# Beyond the point where listing stops, this many single pages are sampled.
 _PLACES = 32
-# And from there on so many times where half of what is left lies, up to the last page.
+# Then the last page is searched for by bisection, in at most this many steps.
 _STEPS_TO_THE_END = 24
-# What a run before left: an output, or its state.
+# Outputs and state left by earlier runs.
 _OWN = re.compile(r"(?:.*/)?compacted-[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
 
 OnObjects = Callable[[int], None]
@@ -31,27 +31,27 @@ OnObjects = Callable[[int], None]
 
 
 class Lists(Protocol):
-    """Lists objects, as :class:`compactor.ports.ObjectStore` does."""
+    """Lists objects, like :class:`compactor.ports.ObjectStore`."""
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
-        """Pages of all objects below a prefix in UTF-8 key order."""
+        """Yield pages of all objects below a prefix in UTF-8 key order."""
         ...
 
     def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
-        """Pages of one level below a prefix, cut at ``/``."""
+        """Yield pages of one level below a prefix, delimited by ``/``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What follows the objects that were listed.
+    """The objects after those that were listed in order.
 
     Attributes:
         after: the last key that was listed in order.
-        objects: about how many there are after it.
-        looked_at: of them, in pages here and there, which count among those that were listed.
+        objects: approximate number of objects after it.
+        looked_at: number of these that were sampled; they are included in the listed ones.
     """
 
     after: str
@@ -61,15 +61,15 @@ class Rest:
 
 @dataclass(slots=True)
 class Seen:
-    """What there is below a prefix.
+    """What is below a prefix.
 
     Attributes:
-        objects, bytes: that were listed.
+        objects, bytes: of what was listed.
         classes: objects and bytes by storage class.
-        taken: objects and bytes by storage class, and those of them below 128 KiB, of what a run
-            would take once it is old enough.
-        skips: what no run takes whatever the layout is.
-        rest: None where all was listed.
+        taken: what a run would take once it is old enough, by storage class: objects and bytes, and
+            those of objects below 128 KiB.
+        skips: what no run takes, whatever the layout.
+        rest: None if everything was listed.
     """
 
     keys: Keys
@@ -85,12 +85,12 @@ class Seen:
 
     @property
     def total_objects(self) -> int:
-        """All there are; estimated where not all were listed."""
+        """Number of all objects; estimated if not all were listed."""
         return self.objects if self.rest is None else self._listed_in_order + self.rest.objects
 
     @property
     def total_bytes(self) -> int:
-        """Likewise."""
+        """Bytes of all objects; estimated if not all were listed."""
         return self.bytes * self.total_objects // max(1, self.objects)
 
     @property
@@ -107,25 +107,25 @@ def scan(
     on_objects: OnObjects = lambda _: None,
     known: int | None = None,
 ) -> Seen:
-    """List what lies below the source, and sum it up.
+    """List what is below the source, and sum it up.
 
     Args:
-        settings: with a source that has no wildcards; say which keys are left alone.
-        lists: what lists it.
-        now: UNIX seconds; of an inventory, when it was made.
-        most: objects are listed in order, at least 1.
+        settings: with a source without wildcards; they decide which keys are skipped.
+        lists: lists the objects.
+        now: UNIX seconds; for an inventory, when it was made.
+        most: maximum number of objects to list in order, at least 1.
         on_objects: called with progress.
-        known: how many objects there are, where that is known; else by LISTs, 97 at most.
+        known: number of all objects, if known; otherwise it is estimated with at most 97 LISTs.
 
     Raises:
-        InvalidInput: there is no such bucket, or it may not be listed.
+        InvalidInput: there is no such bucket, or listing it is not permitted.
         TransientStoreError: the store did not answer.
     """
     root = settings.source.root
     surroundings = Surroundings(_as_store(lists), root.bucket)
     owner = surroundings.above(root.prefix)
     roots = {} if owner is None else {root.prefix: owner}
-    # Ends: each turn knows a table or registry more, whose marker came after some of its keys.
+    # Terminates: each pass adds a table or registry whose marker came after some of its keys.
     while True:
         summing = _Summing(settings, now, dict(roots))
         rest = _in_order(summing, lists, most, on_objects)
@@ -140,14 +140,14 @@ def scan(
 
 
 class _Cut(NamedTuple):
-    """Where listing in order stopped, before the end."""
+    """Where listing in order stopped before the end."""
 
     listing: Listing
     pages: int
 
 
 def _in_order(summing: _Summing, lists: Lists, most: int, on_objects: OnObjects) -> _Cut | None:
-    """List the first objects, at most so many; None where these are all."""
+    """List at most ``most`` objects; return None if these are all."""
     partition = summing.partition
     listed = lists.list_objects(partition.bucket, partition.prefix)
     for pages, page in enumerate(listed, 1):
@@ -160,11 +160,11 @@ def _in_order(summing: _Summing, lists: Lists, most: int, on_objects: OnObjects)
 
 
 class _Summing:
-    """Adds objects up.
+    """Sums up objects.
 
     Attributes:
-        roots: prefixes that a table or registry owns, as far as that is known.
-        shown_late: keys below one of them were added before that was known.
+        roots: prefixes that a table or registry owns, as far as known.
+        shown_late: keys below such a prefix were added before it was known.
         last: the last key that was added.
     """
 
@@ -172,20 +172,20 @@ class _Summing:
         root = settings.source.root
         self.partition = Partition(root.bucket, root.prefix, "")
         self.roots, self.shown_late, self.last = roots, False, ""
-        # It looks roots up again for each key.
+        # KeyRules looks the roots up for each key, so roots may be added later.
         self._by_key = KeyRules(settings, self.partition, self.roots)
         self._settled_before = now - settings.settle_seconds
         self.seen = Seen(Keys(root.prefix))
 
     def show(self, roots: Mapping[str, SkipReason]) -> None:
-        """Know these roots from here on."""
+        """Add roots that have become known."""
         new = roots.keys() - self.roots.keys()
-        # Keys of one prefix follow on each other.
+        # Keys with the same prefix are adjacent, so checking the last one is enough.
         self.shown_late |= any(self.last.startswith(root) for root in new if self.last)
         self.roots |= roots
 
     def add(self, page: Sequence[SourceObject]) -> None:
-        """The next objects."""
+        """Add the next objects."""
         seen = self.seen
         self.show(roots_in(page))
         if page:
@@ -216,7 +216,7 @@ class _Summing:
             counts[at] += more
 
     def _never(self, one: SourceObject) -> SkipReason | None:
-        """Why a key is not part of a source; what is left counts for the layout."""
+        """Return why a key is not part of a source; None for keys that count for the layout."""
         if one.key.startswith(STATE_ROOT) or _OWN.fullmatch(one.key):
             return SkipReason.OWN_STATE
         return self._by_key(one)
@@ -230,7 +230,7 @@ class _Summing:
 
 
 def _rest(summing: _Summing, lists: Lists, cut: _Cut, known: int | None) -> Rest | None:
-    """What follows a key, by single pages of it; None where there is nothing."""
+    """Estimate what follows the listed keys from single pages; None if nothing does."""
     after, listed = cut.listing.last_key, summing.seen.objects
     if known is not None:
         return Rest(after, known - listed, 0) if known > listed else None
@@ -247,7 +247,7 @@ def _rest(summing: _Summing, lists: Lists, cut: _Cut, known: int | None) -> Rest
 
 
 class _Looks:
-    """Single pages after keys that follow on each other; no object is counted twice."""
+    """Samples single pages after ascending keys; no object is counted twice."""
 
     def __init__(self, summing: _Summing, lists: Lists, after: str) -> None:
         self._summing, self._lists = summing, lists
@@ -256,13 +256,13 @@ class _Looks:
         self._full = 0
 
     def page(self, key: str) -> Sequence[SourceObject]:
-        """The page after a key."""
+        """Return the page after a key."""
         partition = self._summing.partition
         pages = self._lists.list_objects(partition.bucket, partition.prefix, start_after=key)
         return next(pages, ())
 
     def after(self, key: str) -> int:
-        """How many objects there are on the page after a key and after what was looked at."""
+        """Sample the page after a key, or after the last sampled one; return its length."""
         page = self.page(max(key, self.last))
         self._summing.add(page)
         self.objects += len(page)
@@ -272,7 +272,7 @@ class _Looks:
         return len(page)
 
     def to_the_end(self, surveyed: Surveyed) -> None:
-        """Look at the last page, too, as the newest dates are there; or near it."""
+        """Sample the last page, or one near it, because the newest dates are there."""
         space = surveyed.space
         end = space.number(surveyed.end)
         for _ in range(_STEPS_TO_THE_END):

@@ -1,8 +1,8 @@
-"""What keys lie beyond those that were listed, estimated from single pages of them.
+"""Estimates the number of keys after those that were listed, from single pages.
 
-S3 does not say how keys are spread. So it is asked for the page after some keys that need not
-exist: that shows which characters keys have at which place, where they end, and how dense they are.
-Keys are then numbers, each place a digit in the alphabet of the characters seen there.
+S3 does not report how keys are distributed. So the pages after some keys, which need not exist, are
+requested: they show which characters occur at which position, where the keys end, and how dense
+they are. Keys are then treated as numbers, whose digits are the characters seen at each position.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from itertools import takewhile
 
 from compactor.model import SourceObject
 
-# Places that count after what all keys share: finer is noise.
+# Number of positions that count after the shared prefix; beyond these there is only noise.
 _DEPTH = 64
-# LISTs of a survey; of these so many show how dense keys are, and the others where they end.
+# LISTs of a survey; _DENSITIES of them measure density, and the others search for the end.
 _MOST_PROBES, _DENSITIES = 40, 16
-# Multiples of the golden section lie evenly, and repeat no digit.
+# Multiples of the golden ratio are evenly distributed, and do not repeat.
 _GOLDEN = 0x9E3779B97F4A7C15
-# Beyond so many places, where keys end shows less than a hundredth of how many there are.
+# Further positions of the last key change the number of keys by less than one percent.
 _PLACES_OF_THE_END = 2
 _ASCII_END, _LAST_CHARACTER = 0x7F, 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 _HEXADECIMAL = string.digits + "abcdef"
-# The first that has all characters seen at a place is taken.
+# The first alphabet that contains all characters seen at a position is used.
 _ALPHABETS = (
     string.digits,
     _HEXADECIMAL,
@@ -40,10 +40,10 @@ _ALPHABETS = (
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What is known of the keys after a place.
+    """What is known about the keys after a given key.
 
     Attributes:
-        pages: that they fill, about.
+        pages: approximate number of pages that they fill.
     """
 
     space: KeySpace
@@ -52,7 +52,7 @@ class Surveyed:
     end: str
 
     def cuts(self, many: int) -> list[str]:
-        """Keys in order that cut what was surveyed into at most so many ranges, all within it."""
+        """Return at most ``many - 1`` sorted keys that divide the surveyed range."""
         first, last = self.space.number(self.after), self.space.number(self.end)
         keys = (self.space.key(first + (last - first) * n // many) for n in range(1, many))
         return sorted({key for key in keys if self.after < key < self.end})
@@ -63,15 +63,15 @@ NextPage = Callable[[str], Sequence[SourceObject]]
 
 
 def survey(next_page: NextPage, after: str) -> Surveyed:
-    """Look at the keys after ``after``."""
+    """Survey the keys after ``after``."""
     probes = _Probes(next_page)
     page = probes.after(after)
     if not page:
         return Surveyed(KeySpace(""), 0.0, after, after)
     end = _end(probes, page[-1].key)
-    # Between the two, all keys have in common what these have.
+    # All keys between these two have this prefix.
     shared = _shared(page[0].key, end)
-    # Those pages have few characters, as all first seconds of hours have no minutes.
+    # The pages so far may show few characters, so allow others of the same kind.
     wide = KeySpace(shared, probes.keys, wide=True)
     cuts = (key for key in wide.scattered(after, end, probes.left) if after < key < end)
     pages = [(after, page), *((cut, probes.after(cut)) for cut in cuts)]
@@ -79,24 +79,24 @@ def survey(next_page: NextPage, after: str) -> Surveyed:
     full = [(cut, page) for cut, page in pages if len(page) == probes.full]
     taken = [max(1, space.number(page[-1].key) - space.number(cut)) for cut, page in full]
     whole = space.number(end) - space.number(after)
-    # One page may show a gap; half of them show more, and half less.
+    # The median, because a single page may lie in a gap.
     return Surveyed(space, whole / statistics.median(taken) if taken else 1.0, after, end)
 
 
 def _after_kind(character: str) -> int:
-    """The code after the last digit, for a digit; likewise for letters, and for all of ASCII."""
+    """Return the code after the last digit for a digit; likewise for letters, else ASCII's end."""
     kinds = (last for first, last in ("09", "AZ", "az") if first <= character <= last)
     return next((ord(last) + 1 for last in kinds), _ASCII_END)
 
 
 def _shared(one: str, other: str) -> str:
-    """What both begin with."""
+    """Return the common prefix."""
     pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
     return "".join(character for character, _ in pairs)
 
 
 class _Probes:
-    """Asks for single pages, as many as it may."""
+    """Requests single pages, up to a limit."""
 
     def __init__(self, next_page: NextPage) -> None:
         self._next_page = next_page
@@ -105,7 +105,7 @@ class _Probes:
         self.full = 1
 
     def after(self, key: str) -> Sequence[SourceObject]:
-        """The page after a key."""
+        """Return the page after a key."""
         self.left -= 1
         page = self._next_page(key)
         self.full = max(self.full, len(page))
@@ -114,7 +114,7 @@ class _Probes:
 
 
 def _end(probes: _Probes, last: str) -> str:
-    """A key that none follows, and little precedes; ``last`` is one that is there."""
+    """Return an upper bound of the keys that is close to the last; ``last`` is an existing key."""
     at = 0
     for _ in range(_PLACES_OF_THE_END):
         at, last = _first_to_grow(probes, last, at)
@@ -122,20 +122,20 @@ def _end(probes: _Probes, last: str) -> str:
         if probes.left <= _DENSITIES:
             break
         at += 1
-    # Whatever is after the places that are known.
+    # Covers anything at the positions that were not searched.
     return last[:at] + chr(_LAST_CHARACTER)
 
 
 def _first_to_grow(probes: _Probes, last: str, at: int) -> tuple[int, str]:
-    """The first place from ``at`` on where a key has a larger character; and such a key."""
+    """Find the first position from ``at`` where a later key has a larger character."""
     low, high, step = at, len(last), 1
     while low < high and probes.left > _DENSITIES:
-        # It is mostly the next one, and far away where all keys have much in common.
+        # It is usually the next position, but far away if keys share a long prefix.
         middle = min(low + step - 1, (low + high) // 2)
         step *= 2
         page = probes.after(last[: middle + 1] + chr(_LAST_CHARACTER))
         if page:
-            # It shares what was found to be the largest, and maybe more than that.
+            # That key shares the largest characters found so far, and possibly more.
             last, high = page[-1].key, middle
         else:
             low = middle + 1
@@ -143,7 +143,7 @@ def _first_to_grow(probes: _Probes, last: str, at: int) -> tuple[int, str]:
 
 
 def _grown(probes: _Probes, last: str, at: int) -> str:
-    """A key with the largest character at a place, of those that are alike before it."""
+    """Return a key with the largest character at a position, among keys equal before it."""
     top = _LAST_CHARACTER + 1
     while at < len(last) and probes.left > _DENSITIES:
         low = ord(last[at])
@@ -151,7 +151,7 @@ def _grown(probes: _Probes, last: str, at: int) -> str:
         if low < _ASCII_END < top:
             middle = _after_kind(last[at])
         if middle in _SURROGATES:
-            # No key has one: they are halves of characters.
+            # Surrogates are no characters, so no key has one.
             middle = _SURROGATES.stop
         if not low < middle < top:
             break
@@ -164,19 +164,19 @@ def _grown(probes: _Probes, last: str, at: int) -> str:
 
 
 def _filled(seen: set[str], wide: bool) -> list[str]:
-    """Characters in order, with those that are likely between the first and the last one."""
+    """Return the sorted alphabet of a position, with likely characters filled in."""
     first, last = min(seen), max(seen)
     usual = next((one for one in _ALPHABETS if seen <= set(one)), "")
     return sorted(seen | {one for one in usual if wide or first < one < last})
 
 
 class KeySpace:
-    """Keys as numbers, in their order.
+    """Maps keys to numbers in the same order.
 
     Args:
-        shared: what all of them begin with.
+        shared: prefix of all keys.
         keys: some of them.
-        wide: any place may have other characters than are seen there, of the same kind.
+        wide: positions may have other characters of the same kind than those seen.
     """
 
     def __init__(self, shared: str, keys: Iterable[str] = (), *, wide: bool = False) -> None:
@@ -189,11 +189,11 @@ class KeySpace:
         self._most = math.prod(map(len, self._alphabets)) - 1
 
     def number(self, key: str) -> int:
-        """A number for a key, which never decreases from key to key."""
+        """Return a key's number, which never decreases from one key to the next."""
         if not key.startswith(self._shared):
             return 0 if key < self._shared else self._most
         number, rest = 0, key[len(self._shared) :]
-        # What is not known here, or not there, counts as what is next to it.
+        # An unknown or missing character counts as the nearest known one.
         before, beyond = False, False
         for place, alphabet in enumerate(self._alphabets):
             last = len(alphabet) - 1
@@ -206,13 +206,13 @@ class KeySpace:
         return number
 
     def scattered(self, after: str, until: str, many: int) -> Iterator[str]:
-        """A number of keys between two, with all characters at all places, in no order."""
+        """Yield ``many`` keys between two, in no order, with varied characters at all positions."""
         first, last = self.number(after), self.number(until)
         for one in range(1, many + 1):
             yield self.key(first + ((last - first) * (one * _GOLDEN % (1 << 64)) >> 64))
 
     def key(self, number: int) -> str:
-        """A key with this number; it need not exist."""
+        """Return a key with this number; it need not exist."""
         digits = []
         for alphabet in reversed(self._alphabets):
             number, digit = divmod(number, len(alphabet))

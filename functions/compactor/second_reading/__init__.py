@@ -1,17 +1,17 @@
-"""A second opinion on every output, which shares no code with what made it.
+"""A second check of every output that shares no code with what made it.
 
-The framing in ``compactor.formats`` and the sums in ``compactor.outputs.verify`` have one idea of
-what a record is. Where that idea is wrong, both are wrong alike. Here bytes are read as the readers
-of the destination read them: the csv module with the dialect that the bytes show, a JSON
-decoder that must consume each line, the ``Records`` arrays of CloudTrail, the ``#Fields`` of
-W3C logs, else lines. What a source is, is judged again; whether the first rows of tables are
-headers was decided for their data set, and the same decision is applied by another parser.
+The framing in ``compactor.formats`` and the checksums in ``compactor.outputs.verify`` share one
+definition of a record. If that is wrong, both are wrong in the same way. Here bytes are read as the
+destination's readers read them: the csv module with the dialect that the bytes show, a JSON decoder
+that must consume each line, the ``Records`` arrays of CloudTrail, the ``#Fields`` of W3C logs, else
+lines. The type of a source is judged independently. Whether the first rows of tables are headers
+was decided for their data set; the same decision is applied by another parser.
 
-Nothing of ``compactor.formats``, ``codecs``, ``decoders``, ``restoring`` or ``slice_facts`` may be
-imported here (import-linter watches that): decompression is that of gzip, bz2 and zstandard.
+Nothing in ``compactor.formats``, ``codecs``, ``decoders``, ``restoring`` or ``slice_facts`` may be
+imported here, which import-linter enforces; decompression is that of gzip, bz2 and zstandard.
 
-``sampling`` keeps what a run reads twice, ``comparing`` compares sources with what became of
-them, ``judging`` chooses the reader, ``reading`` is the readers.
+``sampling`` keeps what a run reads twice, ``comparing`` compares sources with their output,
+``judging`` chooses the reader, ``reading`` has the readers.
 """
 
 from __future__ import annotations

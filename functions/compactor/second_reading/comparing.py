@@ -1,4 +1,4 @@
-"""Sources beside what became of them: the same records, read with the same reader."""
+"""Compares sources with their part of an output: the same reader must see the same records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from compactor.second_reading.unpacking import NotReadable, plain
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What stands around the slices of an output."""
+    """The bytes around the slices of an output."""
 
     opening: bytes = b""
     closing: bytes = b""
@@ -31,12 +31,12 @@ class Frame(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True, eq=False)
 class Kept:
-    """One source as it was fetched, and what of it went into the output.
+    """A source as it was fetched, and its slice of the output.
 
     Attributes:
         name: key of the source.
         raw: its bytes as stored.
-        separator: bytes before its slice, when it is not the output's first.
+        separator: bytes before its slice, unless it is the output's first.
         pieces: its slice of the plain output.
     """
 
@@ -53,10 +53,10 @@ class Kept:
 
     @property
     def plain(self) -> bytes:
-        """The source's plain bytes, decompressed again.
+        """The source's plain bytes, decompressed here again.
 
         Raises:
-            NotReadable: they do not decompress.
+            NotReadable: they cannot be decompressed.
         """
         if self._plain is None:
             self._plain = plain(self.raw)
@@ -64,12 +64,12 @@ class Kept:
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """What readers see otherwise.
+    """A difference between what readers see in sources and in their output.
 
     Attributes:
         sources: keys, in the order of the output.
-        records_in: records in these sources.
-        records_out: records in what became of them.
+        records_in: number of records in these sources.
+        records_out: number of records in their part of the output.
         detail: how they were read, and what is wrong, in words.
     """
 
@@ -86,20 +86,20 @@ class Difference(msgspec.Struct, frozen=True):
         return f"{names}: {counts}: {self.detail}"
 
 
-#: Sources that follow each other in an output, and whether another one follows the last.
+#: Consecutive sources in an output, and whether another source follows the last.
 Stretch = tuple[Sequence[Kept], bool]
 
 
 def differences(
     stretches: Sequence[Stretch], frame: Frame, declared: Declared, *, alone: bool = False
 ) -> Iterator[Difference]:
-    """Compare some of the sources of one output with what became of them.
+    """Compare some sources of one output with their part of it.
 
     Args:
-        stretches: what is compared; all sources in it have a say in what is a header.
-        frame: of the output.
-        declared: what the settings say.
-        alone: the one source is all of the output.
+        stretches: the sources to compare; all of them are used to decide what is a header.
+        frame: the output's frame.
+        declared: what the settings declare.
+        alone: the output consists of a single source.
     """
     sources = [one for stretch, _ in stretches for one in stretch]
     judged: dict[int, Reading] = {}
@@ -119,13 +119,13 @@ def _is_unchanged(one: Kept, frame: Frame, reading: Reading) -> bool:
     found = frame.opening + one.slice + frame.closing
     wanted = one.plain.removeprefix(BOM)
     if reading.kind is Kind.JSON_STREAM and any(map(several_values, wanted.split(b"\n"))):
-        # Those who read lines would see the first, or none.
+        # A reader of lines would see only the first value, or none.
         return False
     return found == wanted or (found == wanted + b"\n" and reading.kind is not Kind.BINARY)
 
 
 class _Comparison:
-    """With one reader."""
+    """Compares with one reader."""
 
     def __init__(
         self, reading: Reading, judged: dict[int, Reading], frame: Frame, declared: Declared
@@ -187,11 +187,11 @@ class _Comparison:
 
 
 def header_of(seen: Sequence[Seen], reading: Reading, declared: Declared) -> tuple[str, ...] | None:
-    """The first row that is no record, as declared or because it is certain."""
+    """Return the first row if it is a header, as declared or with certainty; else None."""
     if reading.kind not in HEADED:
         return None
     if reading.kind is Kind.LIST:
-        # They share an output only where it is the same in all of them.
+        # Lists share an output only if their fields are the same in all of them.
         found = {one.first for one in seen if one.first is not None}
         return found.pop() if len(found) == 1 else None
     if reading.kind is Kind.TABLE:

@@ -1,8 +1,8 @@
-"""JSON that is nested deeper than Python's decoder goes.
+"""Parses JSON that is nested deeper than Python's decoder allows.
 
-How deep that is depends on the interpreter: some 1,000 levels on Python 3.11, 10,000 on 3.12 and
-3.13, and as many as fit the stack from 3.14 on, where what the first reading proves by another
-decoder goes deeper than Python's own.
+Python's limit depends on the interpreter: some 1,000 levels on Python 3.11, 10,000 on 3.12 and
+3.13, and as many as fit the stack from 3.14 on. The first reading's decoder accepts deeper nesting
+than Python's own.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _NOTHING: frozenset[str] = frozenset()
 
 
 def end_of_value(text: str, at: int) -> int:
-    """Where the JSON value ends that begins here, blanks before it or not.
+    """Return the end of the JSON value that begins here, with or without leading whitespace.
 
     Args:
-        text: with the value in it, and with whatever follows it.
-        at: where it begins.
+        text: contains the value, and anything after it.
+        at: where the value begins.
 
     Raises:
-        ValueError: no value stands there, or it does not end.
+        ValueError: there is no value, or it does not end.
     """
     wanted = _VALUE
     within: list[str] = []
@@ -50,7 +50,7 @@ def end_of_value(text: str, at: int) -> int:
 def _wanted_after(
     found: re.Match[str], wanted: frozenset[str], within: list[str]
 ) -> frozenset[str]:
-    """What may follow a token that was wanted; nothing after the end of the value."""
+    """Return the tokens that may follow an expected token; none after the end of the value."""
     kind, character = found.lastgroup, found[0].lstrip()
     if kind == "opening":
         within.append(_CLOSES[character])

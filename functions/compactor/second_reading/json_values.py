@@ -1,4 +1,4 @@
-"""JSON as its readers take it: one value, values after each other, or records in an array."""
+"""JSON as its readers parse it: one value, consecutive values, or records in an array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITHOUT_SUCH_BLANKS = re.compile(rb'(?:[^" \t\r\n]++|%b)*+' % _STRING.pattern, 
 
 
 class NotJson(Exception):
-    """What follows is no JSON of the kind that is read; its argument says why, in words."""
+    """The text is not the expected kind of JSON; the argument says why, in words."""
 
 
 class _Records(msgspec.Struct, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ _RECORDS = msgspec.json.Decoder(_Records)
 
 
 def is_value(text: bytes) -> bool:
-    """True for exactly one JSON value, with blanks around it."""
+    """Return True for exactly one JSON value, with optional whitespace around it."""
     try:
         _ONE_VALUE.decode(text)
     except (msgspec.MsgspecError, RecursionError, ValueError):
@@ -40,7 +40,7 @@ def is_value(text: bytes) -> bool:
 
 
 def _is_lax_value(text: bytes) -> bool:
-    """As Python's own decoder has it, which takes half characters and NaN."""
+    """Decide as Python's own decoder does, which accepts lone surrogates and NaN."""
     try:
         only = Text((text,))
         only.value()
@@ -50,7 +50,7 @@ def _is_lax_value(text: bytes) -> bool:
 
 
 def is_records_alone(text: bytes) -> bool:
-    """True for ``{"Records":[…]}`` without another member."""
+    """Return True for ``{"Records":[…]}`` without another member."""
     try:
         _RECORDS.decode(text)
     except (msgspec.MsgspecError, RecursionError, ValueError):
@@ -68,7 +68,7 @@ def _are_lax_records(text: bytes) -> bool:
 
 
 def are_elements_objects(text: bytes) -> bool:
-    """True for an array in which every element is an object; the empty one is as well."""
+    """Return True for an array in which every element is an object; also for an empty one."""
     try:
         return all(one.startswith(b"{") for one in elements((text,), records=False))
     except NotJson:
@@ -76,22 +76,22 @@ def are_elements_objects(text: bytes) -> bool:
 
 
 def looks_open(text: bytes) -> bool:
-    """True where a string, an object or an array begins that does not end."""
+    """Return True if a string, an object or an array begins and does not end."""
     bare = _STRING.sub(b"", text)
     opened = bare.count(b"{") + bare.count(b"[")
     return b'"' in bare or opened > bare.count(b"}") + bare.count(b"]")
 
 
 def squeezed(record: bytes) -> bytes:
-    """A record without the blanks that mean nothing; every other byte is kept."""
-    # Most have none, and one match costs a tenth of taking each string in turn.
+    """Return a record without insignificant whitespace; every other byte is kept."""
+    # Most records have none, and one match costs a tenth of substituting string by string.
     if _WITHOUT_SUCH_BLANKS.fullmatch(record):
         return record
     return _BLANKS_OUTSIDE_STRINGS.sub(rb"\1", record)
 
 
 class Text:
-    """JSON text that comes in pieces, read value by value; one value is held at a time."""
+    """JSON text that arrives in pieces, read value by value; one value is held at a time."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -101,7 +101,7 @@ class Text:
         self._ended = False
 
     def next_character(self) -> str:
-        """The next one that is no blank, not consumed; empty at the end."""
+        """Return the next non-blank character without consuming it; empty at the end."""
         while True:
             found = _BLANK.match(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -122,7 +122,7 @@ class Text:
         self._at += 1
 
     def value(self) -> bytes:
-        """Consume one value; its text.
+        """Consume one value and return its text.
 
         Raises:
             NotJson: no value comes next, or it does not end.
@@ -133,12 +133,12 @@ class Text:
             try:
                 end = _end_of_value(self._text, self._at)
             except ValueError as error:
-                # Each try looks at twice as much, so that a long value costs twice its length.
+                # Each attempt parses twice as much, so that a long value costs twice its length.
                 wanted = 2 * max(wanted, len(self._text) - self._at)
                 if not self._more(wanted):
                     raise NotJson("an invalid value, or one that does not end") from error
                 continue
-            # A number may go on in the next piece.
+            # A number may continue in the next piece.
             if end < len(self._text) or not self._more(len(self._text) - self._at + 1):
                 break
         raw = self._text[self._at : end]
@@ -146,12 +146,12 @@ class Text:
         return raw.encode("utf-8", "surrogateescape")
 
     def rest(self) -> Iterator[bytes]:
-        """All that was not consumed."""
+        """Yield everything that was not consumed."""
         yield self._text[self._at :].encode("utf-8", "surrogateescape")
         yield from self._pieces
 
     def _more(self, wanted: int) -> bool:
-        """Hold as many characters that are not consumed, or all; False when nothing came."""
+        """Hold this many unconsumed characters, or all there are; return False if none arrived."""
         held = [self._text[self._at :]]
         size, before = len(held[0]), len(held[0])
         self._at = 0
@@ -172,10 +172,10 @@ def _end_of_value(text: str, at: int) -> int:
 
 
 def values(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The text of value after value, blanks between them or not.
+    """Yield the text of consecutive values, with or without whitespace between them.
 
     Raises:
-        NotJson: while iterating, where none follows.
+        NotJson: while iterating, if no value follows.
     """
     text = Text(pieces)
     while text.next_character():
@@ -183,7 +183,7 @@ def values(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def several_values(line: bytes) -> bool:
-    """True for a line of more than one JSON object or array, and nothing else."""
+    """Return True for a line of several JSON objects or arrays, and nothing else."""
     if line.lstrip()[:1] not in (b"{", b"[") or is_value(line):
         return False
     try:
@@ -193,14 +193,14 @@ def several_values(line: bytes) -> bool:
 
 
 def elements(pieces: Iterable[bytes], *, records: bool) -> Iterator[bytes]:
-    """The text of each element of one array that is the whole document.
+    """Yield the text of each element of one array that is the whole document.
 
     Args:
-        pieces: of the document.
+        pieces: the document.
         records: the array is the ``Records`` of an object without another member.
 
     Raises:
-        NotJson: while iterating, where the document is another one, or is not all there is.
+        NotJson: while iterating, if the document is a different one, or something follows it.
     """
     text = Text(pieces)
     if records:
@@ -227,20 +227,20 @@ def _array(text: Text) -> Iterator[bytes]:
     text.take("]")
 
 
-# Lists of records in documents that software writes with fields beside them.
+# Names of record lists in documents that software writes with other fields next to the list.
 _LISTS = frozenset(
     (b'"configurationItems"', b'"Records"', b'"logEvents"', b'"Findings"', b'"findings"')
 )
 
 
 def members(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """The members of a document that is one object: its list element by element, others whole.
+    """Yield the members of a document that is one object: lists by element, other members whole.
 
     Yields:
-        Nothing and an element's text; or a member's name and its value's text.
+        An empty name and an element's text; or a member's name and its value's text.
 
     Raises:
-        NotJson: while iterating, where the document is another one, or is not all there is.
+        NotJson: while iterating, if the document is a different one, or something follows it.
     """
     text = Text(pieces)
     text.take("{")
@@ -262,7 +262,7 @@ def members(pieces: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def is_listed(text: bytes) -> bool:
-    """True for an object with one list of objects that is known to be one of records."""
+    """Return True for an object with exactly one known record list, which holds only objects."""
     lists = 0
     try:
         for name, value in members((text,)):
@@ -275,7 +275,7 @@ def is_listed(text: bytes) -> bool:
 
 
 def starts_with_value(text: bytes) -> bool:
-    """True where a JSON value stands first, whatever follows it."""
+    """Return True if the text starts with a JSON value, whatever follows it."""
     try:
         Text((text,)).value()
     except NotJson:

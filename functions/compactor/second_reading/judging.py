@@ -1,4 +1,4 @@
-"""Which reader fits some bytes: a judgement of its own, on what the bytes and the name show."""
+"""Chooses the reader for some bytes, by an independent judgement of the bytes and the name."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ _DECLARED: Mapping[str, Kind] = {
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the settings of a run say of its sources and outputs; nothing, unless given.
+    """What the settings of a run declare about its sources and outputs; nothing by default.
 
     Attributes:
         format: of all sources, or ``auto``.
         csv_header: ``present``, ``absent`` or ``auto``.
-        table: how tables are written, where that was decided for all sources of an output.
-        single_byte: text may be in an encoding of one byte a character.
-        nul_bytes: text may hold NUL bytes.
-        document_lines: as :meth:`Reading.as_output` takes it.
+        table: the table dialect, if one was decided for all sources of an output.
+        single_byte: text may use a single-byte encoding.
+        nul_bytes: text may contain NUL bytes.
+        document_lines: as for :meth:`Reading.as_output`.
     """
 
     format: str = "auto"
@@ -83,18 +83,18 @@ class Declared:
 
     @property
     def has_header(self) -> bool:
-        """Whether the first row of a table names its columns."""
+        """True if the first row of a table names its columns."""
         return self.csv_header == "present" if self.table is None else self.table.header
 
 
 def judge(content: bytes, name: str, declared: Declared, *, complete: bool = True) -> Reading:
-    """The reader that fits a source.
+    """Return the reader that fits a source.
 
     Args:
         content: its plain bytes; the first megabyte is enough.
-        name: of the source. Only ``.csv`` and ``.tsv`` at its end mean anything.
-        declared: what the settings say.
-        complete: this is all of it.
+        name: the source's name. Only a ``.csv`` or ``.tsv`` ending has a meaning.
+        declared: what the settings declare.
+        complete: ``content`` is the whole source.
     """
     content = content.removeprefix(BOM)
     if declared.format != "auto":
@@ -107,13 +107,13 @@ def judge(content: bytes, name: str, declared: Declared, *, complete: bool = Tru
 
 
 def separator_line(content: bytes) -> int:
-    """Length of the ``sep=`` line that a spreadsheet takes for an instruction; 0 without one."""
+    """Return the length of the ``sep=`` line that instructs a spreadsheet; 0 if there is none."""
     found = _SEPARATOR_LINE.match(content)
     return found.end() if found else 0
 
 
 def is_binary(content: bytes, declared: Declared) -> bool:
-    """True for what no reader of text takes for text."""
+    """Return True for content that no text reader treats as text."""
     head = content[:_LOOKED_AT_FOR_CONTROLS]
     if declared.nul_bytes:
         head = head.replace(b"\0", b"")
@@ -125,13 +125,13 @@ def is_binary(content: bytes, declared: Declared) -> bool:
     if declared.single_byte or head.isascii():
         return False
     strange = len(head) - len(head.decode("utf-8", "ignore").encode())
-    # The cut may go through a character.
+    # The cut may split a character.
     many = strange > 3 and strange > _MOST_NOT_UTF8 * len(head)
     return many or _starts_oddly(head)
 
 
 def _starts_oddly(head: bytes) -> bool:
-    """Text begins with a character; the maps and arrays of MessagePack do not."""
+    """Return True if the first bytes are no UTF-8 character, as in MessagePack maps and arrays."""
     try:
         head[:4].decode()
     except UnicodeDecodeError as error:
@@ -154,7 +154,7 @@ def _json_kind(content: bytes, *, complete: bool) -> Kind | None:
 
 
 def _document_kind(text: bytes) -> Kind:
-    """The kind of one JSON value that is the whole content."""
+    """Return the kind of one JSON value that is the whole content."""
     if text.startswith(b"{"):
         if is_records_alone(text):
             return Kind.TRAIL
@@ -168,7 +168,7 @@ def _document_kind(text: bytes) -> Kind:
 
 
 def _unfinished_kind(text: bytes, *, complete: bool) -> Kind | None:
-    """The kind of JSON that is cut off, broken, or longer than the head; None for other text."""
+    """Return the kind of JSON cut off, broken or longer than the head; None for other text."""
     if _TRAIL_START.match(text):
         return Kind.TRAIL
     if not complete and _LIST_START.match(text):
@@ -201,19 +201,19 @@ def _names_flow_fields(head: bytes, name: str) -> bool:
     names = first.decode("utf-8", "replace").split()
     if names_flow_fields(names):
         return True
-    # A custom format may have none of the documented names; then the name of the object says so.
+    # A custom format may have none of the documented names; then the object's name decides.
     second = rest.partition(b"\n")[0].split()
     alike = len(second) == len(names) > 1 and re.search(rb"\d", rest[:4096]) is not None
     return "_vpcflowlogs_" in name and alike and _FLOW_LINE.fullmatch(first.strip()) is not None
 
 
 def _is_markup(text: bytes) -> bool:
-    """Markup of one document; an element on each line, as some write events, is text."""
+    """Return True for one markup document; one element per line, as in some event logs, is text."""
     found = _MARKUP.match(text)
     if found is None or found[1] is None:
         return found is not None
     if not text.endswith(b">"):
-        # Some logs begin their lines with a level in such brackets.
+        # Some logs begin their lines with a level in angle brackets.
         return False
     first, _, rest = text.partition(b"\n")
     end = first.rstrip()
@@ -222,7 +222,7 @@ def _is_markup(text: bytes) -> bool:
 
 
 def _is_sections(head: bytes) -> bool:
-    """An INI file: a section, and below it nothing but settings."""
+    """Return True for an INI file: a section with only settings below it."""
     lines = [line for line in head.split(b"\n")[:20] if line.strip() and line[:1] not in b";#"]
     if len(lines) < 2 or not _SECTION.match(lines[0]):
         return False
@@ -230,7 +230,7 @@ def _is_sections(head: bytes) -> bool:
 
 
 def _delimiter(content: bytes, name: str, declared: Declared) -> str:
-    """What stands between the cells of a table: as it was decided, or as its first lines show."""
+    """Return the delimiter of a table's cells: as decided, or as its first lines show."""
     if declared.table is not None and declared.table.delimiter:
         return declared.table.delimiter
     found = _SEPARATOR_LINE.match(content)
@@ -247,5 +247,5 @@ def _delimiter(content: bytes, name: str, declared: Declared) -> str:
     if not lines:
         return ","
     always = [one for one in _DELIMITERS if all(counts[one])]
-    # The first of equals is the comma; where lines are ragged the first one decides.
+    # Ties go to the comma; if lines are ragged, the first line decides.
     return max(always or _DELIMITERS, key=lambda one: counts[one][0]).decode()

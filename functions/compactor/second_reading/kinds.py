@@ -1,4 +1,4 @@
-"""What kinds of readers there are, and what one of them saw; and names of VPC flow log fields."""
+"""The kinds of readers, what a reader saw, and the names of VPC flow log fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-# Fields of VPC flow logs, as the AWS documentation lists them (versions 2 to 5).
+# Fields of VPC flow logs in the AWS documentation (versions 2 to 5).
 _FLOW_NAMES = frozenset(
     re.findall(
         r"\S+",
@@ -23,7 +23,7 @@ _FEWEST_FLOW_NAMES = 3
 
 
 def names_flow_fields(line: Sequence[str]) -> bool:
-    """Names of fields and nothing else, those that AWS documents among them."""
+    """Return True for a line of field names only, including some that AWS documents."""
     named = all(_FLOW_NAME.fullmatch(name) for name in line)
     enough = len(line) >= _FEWEST_FLOW_NAMES and len(set(line)) == len(line)
     return enough and named and len(_FLOW_NAMES.intersection(line)) >= 2
@@ -33,10 +33,10 @@ _MASK = (1 << 64) - 1
 
 
 class Kind(StrEnum):
-    """How some bytes are read.
+    """How bytes are read.
 
     ``JSON_LINES`` is lenient, as for a source that may hold anything between its records;
-    ``STRICT_JSON_LINES`` is the reader of an output, which wants one value on each line.
+    ``STRICT_JSON_LINES`` is the reader of an output, which requires one value on each line.
     """
 
     TEXT = "lines"
@@ -57,25 +57,24 @@ class Kind(StrEnum):
     BINARY = "binary content"
 
 
-#: Readings of an object as a whole, of which two cannot follow each other.
+#: Readings of an object as a whole; two such objects cannot be concatenated.
 WHOLE = frozenset({Kind.JSON_DOCUMENT, Kind.DOCUMENT, Kind.BINARY})
-#: Readings in which a first row may be a header, or what stands beside the records.
+#: Readings whose first row may be a header, or hold the fields next to the records.
 HEADED = frozenset({Kind.TABLE, Kind.FLOW, Kind.LIST})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One way to read; ``delimiter`` is that of a table."""
+    """A reader's kind; ``delimiter`` applies to tables."""
 
     kind: Kind
     delimiter: str = ","
 
     def as_output(self, *, document_lines: bool = False, stream_as_is: bool = False) -> Reading:
-        """How the destination's readers read what sources of this reading became.
+        """Return how the destination's readers read the output of sources with this reading.
 
         Args:
-            document_lines: records of CloudTrail and elements of JSON arrays are written one a
-                line.
+            document_lines: CloudTrail records and elements of JSON arrays are written one per line.
             stream_as_is: JSON values stay concatenated, as in a source that S3 copied.
         """
         if self.kind is Kind.TRAIL and document_lines:
@@ -90,17 +89,17 @@ class Reading:
 
 
 class Tally(NamedTuple):
-    """How many records, and a digest of them that does not depend on their order.
+    """A number of records, and a digest of them that does not depend on their order.
 
-    The digest is a sum of 64-bit hashes with the process's own seed: two tallies can be compared
-    within one process only.
+    The digest is a sum of 64-bit hashes with the process's own seed: tallies can only be compared
+    within one process.
     """
 
     records: int = 0
     digest: int = 0
 
     def plus(self, other: Tally, times: int = 1) -> Tally:
-        """Both together, the other one so many times."""
+        """Return the sum of both, with the other one counted ``times`` times."""
         digest = (self.digest + times * other.digest) & _MASK
         return Tally(self.records + times * other.records, digest)
 
@@ -109,7 +108,7 @@ _NONE = Tally()
 
 
 def tally(records: Iterable[Hashable]) -> Tally:
-    """The tally of these records."""
+    """Return the tally of these records."""
     hashes = [hash(record) for record in records]
     return Tally(len(hashes), sum(hashes) & _MASK)
 
@@ -118,11 +117,11 @@ class Seen(msgspec.Struct):
     """What a reader saw.
 
     Attributes:
-        records: all of them but a ``first`` row that may be a header.
-        first: that row, where the kind of reading has one.
-        open_end: what is still open at the end, in words; empty when nothing is.
-        fault: why such a reader cannot read this, in words; empty when it can.
-        glued: lines with more than one value, where one is wanted.
+        records: all of them except a ``first`` row that may be a header.
+        first: that row, if this kind of reading has one.
+        open_end: what is still open at the end, in words; empty if nothing is.
+        fault: why such a reader cannot read this, in words; empty if it can.
+        glued: number of lines with more than one value, where one is required.
     """
 
     records: Tally = _NONE
@@ -132,7 +131,7 @@ class Seen(msgspec.Struct):
     glued: int = 0
 
     def without(self, header: tuple[str, ...] | None) -> Tally:
-        """The records, where this row is a header and no record."""
+        """Return the records, not counting the first row if it equals this header."""
         if self.first is None or self.first == header:
             return self.records
         return self.records.plus(tally([self.first]))

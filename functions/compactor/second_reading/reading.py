@@ -1,4 +1,4 @@
-"""The readers: each takes plain bytes in pieces, and says what records it saw."""
+"""The readers: each takes plain bytes in pieces and returns the records it saw."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from compactor.second_reading.kinds import Kind, Reading, Seen, Tally, tally
 from compactor.second_reading.unpacking import Stream
 
 _BATCH = 4096
-# Stands after the last row of a table; a quote that is open takes it in.
+# Appended after the last row of a table; an open quote would absorb it.
 _MARK = "\0second reading\0"
 _LONGEST_SEPARATOR_LINE = 16
-# A field may be as long as its source; the module's own limit is 128 KiB.
+# A field may be as long as its source; the csv module's default limit is 128 KiB.
 _FIELD_LIMIT = (1 << 31) - 1
 
 
 def read(reading: Reading, pieces: Iterable[bytes]) -> Seen:
-    """Read some plain bytes to their end.
+    """Read plain bytes to their end.
 
-    Memory: a line, a row or a JSON value at a time; all of it for what is read as a whole.
+    Memory: one line, row or JSON value at a time; everything for formats read as a whole.
     """
     ends = _Ends()
     watched = ends.watched(pieces)
     seen = _READERS[reading.kind](reading, _without_bom(watched))
-    # A reader that came upon a fault left the rest.
+    # A reader that found a fault leaves the rest unread.
     for _ in watched:
         continue
     seen.open_end = seen.open_end or ends.open(reading)
@@ -55,7 +55,7 @@ def _without_bom(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class _Ends:
-    """What the last bytes leave open, whatever they are read as."""
+    """Detects what the last bytes leave open, whatever they are read as."""
 
     def __init__(self) -> None:
         self._last = b""
@@ -91,7 +91,7 @@ class _Ends:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Lines without their line feeds, in blocks; the last block is what no line feed ends."""
+    """Yield lines without line feeds, in blocks; the last block has the unterminated rest."""
     held: list[bytes] = []
     for piece in pieces:
         lines = piece.split(b"\n")
@@ -117,7 +117,7 @@ def _cr_text(_: Reading, pieces: Iterable[bytes]) -> Seen:
 
 
 def _w3c(_: Reading, pieces: Iterable[bytes]) -> Seen:
-    """A record is a line and the fields that it has."""
+    """Tally each line together with its field names."""
     total, fields = Tally(), b""
     for lines in _lines(pieces):
         records = []
@@ -156,7 +156,7 @@ def _json_lines(reading: Reading, pieces: Iterable[bytes]) -> Seen:
             else:
                 found = _of_odd_line(record)
                 if len(found) > 1 and (strict or squeeze):
-                    # A reader that wants one value a line takes the first, or none.
+                    # A reader that requires one value per line would take the first, or none.
                     seen.glued += 1
                     found = [("more than one value on a line", line)]
                 records += found
@@ -167,7 +167,7 @@ def _json_lines(reading: Reading, pieces: Iterable[bytes]) -> Seen:
 
 
 def _of_odd_line(line: bytes) -> list[object]:
-    """What stands in a line that is not one JSON value: several, or no JSON at all."""
+    """Return the content of a line that is not one JSON value: several values, or no JSON."""
     if line[:1] not in (b"{", b"["):
         return [line]
     try:
@@ -181,7 +181,7 @@ def _json_stream(_: Reading, pieces: Iterable[bytes]) -> Seen:
 
 
 def _begun(pieces: Iterable[bytes]) -> tuple[bytes, Iterator[bytes]]:
-    """The first byte that is no blank, nothing where there is none; and everything."""
+    """Return the first non-blank byte, or nothing if there is none, and all pieces."""
     waiting = iter(pieces)
     head = b""
     while not head.strip() and (piece := next(waiting, None)) is not None:
@@ -214,7 +214,7 @@ def _array(_: Reading, pieces: Iterable[bytes]) -> Seen:
 
 
 def _list(_: Reading, pieces: Iterable[bytes]) -> Seen:
-    """Elements of the list; what stands beside it is ``first``, for the output has it once."""
+    """Tally the list's elements; the other members are ``first``, which the output has once."""
     head, whole = _begun(pieces)
     if not head:
         return Seen()
@@ -259,12 +259,12 @@ def _table(reading: Reading, pieces: Iterable[bytes]) -> Seen:
     rows = map(tuple, csv.reader(chain(wrapped, (_MARK,)), delimiter=reading.delimiter))
     last: tuple[str, ...] = ()
     while batch := list(islice(rows, _BATCH)):
-        # The last row of all is looked at when it is known to be no row.
+        # The last row is held back until more rows follow, because it may be the mark.
         found = [row for row in (last, *batch[:-1]) if row]
         last = batch[-1]
         _take_rows(seen, found)
     if last != (_MARK,):
-        # The mark after the end went into a field.
+        # The mark was absorbed into a field.
         seen.open_end = "within a quoted field"
         _take_rows(seen, [last])
     return seen
@@ -287,7 +287,7 @@ def _without_separator_line(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _whole(reading: Reading, pieces: Iterable[bytes]) -> Seen:
-    """One record, if any; of a text, blanks around it mean nothing."""
+    """Tally the content as one record, if any; whitespace around a text is ignored."""
     content = b"".join(pieces)
     if reading.kind is Kind.DOCUMENT:
         content = content.strip()

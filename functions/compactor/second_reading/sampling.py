@@ -1,4 +1,4 @@
-"""What of a group is read a second time: kept while it is written, compared before the commit."""
+"""Keeps the sources that are read a second time, and compares them before the commit."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from compactor.second_reading.comparing import Difference, Frame, Kept, Stretch,
 from compactor.second_reading.judging import Declared
 
 _STRETCH_BYTES = 8 << 20
-# Of sources of a header alone, while none with rows has come.
+# Limit for sources with only a header, until one with rows arrives.
 _MOST_BYTES = 32 << 20
 
-# What a Kept is made of: few of those that are placed are chosen.
+# Arguments of a Kept: only a few of the placed sources are chosen.
 _Given = tuple[str, bytes, bytes, Sequence[bytes | memoryview]]
 
 
 class Sample:
-    """The sources of one output that are read again, and those beside them.
+    """The sources of one output that are read again, and their neighbours.
 
-    A thread of its own reads them, while others go on: of a sample all of them once the last
-    source was placed, else one stretch while the next is filled.
+    A separate thread reads them while other work continues: a sample once the last source was
+    placed, otherwise one stretch while the next is filled.
 
-    Of a sample these are the first source and its successor, one by its hash and its successor,
-    and the last two: where two sources meet, records are glued. Neighbours that are too large to
-    keep break such a pair. With ``everything``, stretches of all sources follow each other, each
-    beginning with the last source of the one before.
+    A sample consists of the first source and its successor, one chosen by its hash and its
+    successor, and the last two, because records are glued where two sources meet. Neighbours that
+    are too large to keep break such a pair. With ``everything``, all sources are read in
+    consecutive stretches, each beginning with the last source of the previous one.
 
     Args:
-        frame: of the output.
-        declared: what the settings say.
-        everything: keep every source that is handed over whole.
-        limits: what a worker keeps to.
+        frame: the output's frame.
+        declared: what the settings declare.
+        everything: keep every source that is passed in full.
+        limits: the worker's limits.
     """
 
     def __init__(
@@ -55,7 +55,8 @@ class Sample:
         self._hashed: dict[int, _Given] = {}
         self._last: deque[tuple[int, _Given]] = deque(maxlen=2)
         self._stretch: dict[int, Kept] = {}
-        # The first with more than a header, which shows what is one; others may be empty.
+        # The first source with more than a header, which shows what a header is; others may be
+        # empty.
         self._filled: dict[int, Kept] = {}
         self._least = b""
         self._bytes = 0
@@ -72,12 +73,12 @@ class Sample:
         separator: bytes,
         pieces: Sequence[bytes | memoryview],
     ) -> None:
-        """Take the next source of the output.
+        """Add the next source of the output.
 
         Args:
             name: its key.
-            identity: a digest of it, by which one is chosen.
-            raw: its bytes as stored; None where they are not at hand.
+            identity: a digest of it, used to choose one.
+            raw: its bytes as stored; None if they are not available.
             separator: what was written before its slice.
             pieces: its slice.
         """
@@ -97,11 +98,11 @@ class Sample:
             self._choose(one, identity)
 
     def pass_over(self) -> None:
-        """A source of the output that is not at hand, such as one that S3 copied."""
+        """Count a source whose bytes are not available, such as one that S3 copied."""
         self._count += 1
 
     def differences(self) -> Sequence[Difference]:
-        """What is wrong, once every source was placed; waits until all is read."""
+        """Return what is wrong, after every source was placed; waits until all are read."""
         try:
             self.end()
             self._wait()
@@ -110,19 +111,19 @@ class Sample:
         return self._found
 
     def end(self) -> None:
-        """Every source was placed: begin with what is left to be read."""
+        """Start reading what is left, after every source was placed."""
         if self._ended:
             return
         self._ended = True
         if self._everything:
             self._compare(self._stretch)
         else:
-            # Two that do not follow each other are one that was last before a gap, and the last.
+            # Two that are not adjacent are the last one before a gap, and the last source.
             chosen = {**self._first, **self._hashed, **dict(self._last)}
             self._compare({place: Kept(*one) for place, one in chosen.items()})
 
     def stop(self) -> None:
-        """Begin no more; what is read at the moment is waited for."""
+        """Start no further reads, and wait for the current one."""
         self._thread.shutdown(cancel_futures=True)
 
     def _choose(self, one: _Given, identity: bytes) -> None:
@@ -155,7 +156,7 @@ class Sample:
         if before == self._count and stretches:
             stretches[-1] = (stretches[-1][0], False)
         if stretches:
-            # No more than two stretches are held.
+            # At most two stretches are held.
             self._wait()
             alone = self._count == 1
             self._under_way = self._thread.submit(self._differences, stretches, alone=alone)

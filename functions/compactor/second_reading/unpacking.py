@@ -1,4 +1,4 @@
-"""Plain bytes of what is stored, by the decompressors that everybody has."""
+"""Decompresses stored bytes with the standard decompressors."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _SKIPPABLE_ZSTD = b"\x2a\x4d\x18"
 
 
 class NotReadable(Exception):
-    """The stored bytes do not decompress."""
+    """The stored bytes cannot be decompressed."""
 
 
 class Stream(io.RawIOBase):
-    """A file whose bytes come in pieces."""
+    """A raw file over bytes that arrive in pieces."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
         self._held = memoryview(b"")
 
     def readable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # the stub is wider
-        """The next bytes; 0 at the end."""
+        """Read the next bytes; return 0 at the end."""
         while not self._held:
             piece = next(self._pieces, None)
             if piece is None:
@@ -48,10 +48,10 @@ class Stream(io.RawIOBase):
 
 
 def plain_pieces(stored: Iterable[bytes]) -> Iterator[bytes]:
-    """Plain bytes in pieces of at most 1 MiB; what has no magic of gzip, bzip2 or zstd passes.
+    """Yield plain bytes in pieces of at most 1 MiB; data without gzip, bzip2 or zstd magic as is.
 
     Raises:
-        NotReadable: while iterating, when the stored bytes do not decompress.
+        NotReadable: while iterating, if the stored bytes cannot be decompressed.
     """
     waiting, magic = iter(stored), b""
     while len(magic) < _MAGIC_BYTES and (piece := next(waiting, None)) is not None:
@@ -69,10 +69,10 @@ def plain_pieces(stored: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def plain(stored: bytes) -> bytes:
-    """All plain bytes in one piece.
+    """Return all plain bytes in one piece.
 
     Raises:
-        NotReadable: the stored bytes do not decompress.
+        NotReadable: the stored bytes cannot be decompressed.
     """
     return b"".join(plain_pieces((stored,)))
 

@@ -67,16 +67,16 @@ _ENGINE = matching(
 
 
 class CleanUpMode(StrEnum):
-    """What becomes of sources whose commit is past retention."""
+    """What happens to sources whose commit is past retention."""
 
     KEEP = "keep"
     DELETE = "delete"
 
 
-# Settings is made of them, and has the methods: none of a hundred fields is made twice.
+# Without methods: Settings inherits the fields and generates the methods once.
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class RunFields:
-    """One run's input, checked. Names are those of the JSON input, in their documented order."""
+    """One run's input, checked. Fields are named and ordered as in the documented JSON input."""
 
     s3_source_uri: Annotated[
         str,

@@ -1,4 +1,4 @@
-"""Where a run learns which objects there are: LIST, an inventory, or events."""
+"""Where a run finds out which objects exist: LIST, an inventory, or events."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class ListingKind(StrEnum):
 
 
 class ListingSource(msgspec.Struct, frozen=True):
-    """Where a run learns which objects there are.
+    """Where a run finds out which objects exist.
 
     Attributes:
-        kind: which of the others is given.
+        kind: which of the others is set.
         manifest_uri: of an S3 Inventory, or the prefix that its configuration is delivered to.
         table: a live inventory table of S3 Metadata.
-        registry: where events are kept: TABLE/STREAM.
+        registry: where events are stored: TABLE/STREAM.
     """
 
     kind: ListingKind = ListingKind.LIST
@@ -45,16 +45,16 @@ class ListingSource(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As the input of a run has it."""
+        """The setting as in a run's input."""
         place = self.manifest_uri or self.registry or (self.table and self.table.text)
         return f"{self.kind.value}:{place}" if place else self.kind.value
 
 
 def parse_listing(text: object) -> ListingSource:
-    """Read the setting ``listing``.
+    """Parse the setting ``listing``.
 
     Raises:
-        ValueError: it is not accepted; the message says what is.
+        ValueError: it is invalid; the message says what is accepted.
     """
     if text == ListingKind.LIST:
         return ListingSource()

@@ -1,4 +1,4 @@
-"""Which rules are for the objects of a partition."""
+"""Selects the rules for the objects of a partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NONE, _SOME, _ALL = 0, 1, 2
 
 
 class ObjectRules:
-    """The rules for the objects of a partition; most often one for all of them.
+    """The rules for the objects of a partition; usually one for all of them.
 
     Args:
         policies: all rules.
@@ -20,7 +20,7 @@ class ObjectRules:
         prefix: of the partition.
 
     Attributes:
-        one: the rule for all of them; None where they have several.
+        one: the rule for all its objects; None if several rules apply.
     """
 
     def __init__(self, policies: Policies, bucket: str, prefix: str) -> None:
@@ -40,13 +40,13 @@ class ObjectRules:
         self._end(Matched(USUAL))
 
     def _end(self, last: Matched) -> None:
-        """Whatever no rule before has matched has this one."""
+        """Make this the rule for all objects that no earlier rule matches."""
         self._last = last
         if all(matched == last for _, matched in self._rules):
             self.one = last
 
     def of(self, key: str) -> Matched:
-        """The rule for an object of the partition."""
+        """Return the rule for an object of the partition."""
         if self.one is not None:
             return self.one
         uri = self._root + key
@@ -54,9 +54,9 @@ class ObjectRules:
 
 
 def _share(pattern: str, uri: str) -> int:
-    """How much of what lies below a prefix a pattern may be for."""
+    """Return how many of the objects below a prefix a pattern may match: none, some or all."""
     if "://" not in pattern and pattern != "*":
-        # A table by its name alone.
+        # A table's name, for any catalog.
         return _NONE
     head, star, rest = pattern.partition("*")
     if star and not rest and uri.startswith(head):
@@ -67,7 +67,7 @@ def _share(pattern: str, uri: str) -> int:
 
 
 def csv_header_of(settings: Settings) -> Callable[[str], str]:
-    """What is declared of the first record of a source, by its key."""
+    """Return a function from a source's key to what is declared of its first record."""
     if not settings.csv_rules:
         return lambda _: settings.csv_header
     rules, bucket = settings.rules, settings.source.root.bucket

@@ -1,7 +1,7 @@
-"""How a run's input names the partitioning of a table: columns, and transforms of columns.
+"""The partitioning of a table in a run's input: columns, and transforms of columns.
 
-The transforms are those of the Iceberg specification ("Partition Transforms"), written as Spark and
-Athena write them after ``PARTITIONED BY``; Spark's plurals (``days(ts)``) are the same.
+The transforms are those of the Iceberg specification ("Partition Transforms"), written as in Spark
+and Athena after ``PARTITIONED BY``; Spark's plurals (``days(ts)``) mean the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ IDENTITY = "identity"
 _TIMES = ("year", "month", "day", "hour")
 _SIZED = ("bucket", "truncate")
 _CALL = re.compile(r"\s*([a-z]+)\s*\(\s*(?:([0-9]{1,10})\s*,)?\s*(.*?)\s*\)\s*", re.IGNORECASE)
-# Widths and numbers of buckets are 32 bit integers with a sign in every engine.
+# Widths and numbers of buckets are signed 32-bit integers in every engine.
 _LARGEST = (1 << 31) - 1
 
 
@@ -28,8 +28,8 @@ class PartitionBy(msgspec.Struct, frozen=True):
 
     Attributes:
         transform: ``identity``, ``year``, ``month``, ``day``, ``hour``, ``bucket`` or ``truncate``.
-        column: by its name.
-        size: number of buckets, or width of what truncate leaves; else 0.
+        column: name of the column.
+        size: number of buckets, or width that truncate leaves; otherwise 0.
     """
 
     transform: str
@@ -38,7 +38,7 @@ class PartitionBy(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As a run's input has it."""
+        """The field as in a run's input."""
         if self.transform == IDENTITY:
             return self.column
         size = f"{self.size}, " if self.size else ""
@@ -46,16 +46,16 @@ class PartitionBy(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Name of the field, as Iceberg's Java library and Spark call it."""
+        """Name of the partition field, as Iceberg's Java library and Spark choose it."""
         endings = {IDENTITY: "", "truncate": "_trunc"}
         return self.column + endings.get(self.transform, f"_{self.transform}")
 
 
 def parse_partition_by(text: str) -> PartitionBy:
-    """Read one field.
+    """Parse one field.
 
     Raises:
-        ValueError: it has brackets, and is no transform.
+        ValueError: it has brackets, but is not a transform.
     """
     if not re.search(r"[()]", text):
         return PartitionBy(IDENTITY, text)
@@ -71,7 +71,7 @@ def parse_partition_by(text: str) -> PartitionBy:
 
 
 def parse_partitioning(value: object) -> tuple[str, ...]:
-    """Read the fields of a table's partitioning, each in its one way of writing.
+    """Parse the fields of a table's partitioning and return them in normal form.
 
     Raises:
         ValueError: it is invalid. Fields that Iceberg calls redundant (``day(ts)`` beside

@@ -1,8 +1,9 @@
-"""Who may touch what, and how: one file of rules, the first that matches counts.
+"""Rules about tables and objects: which are left alone, and how and when the others are handled.
 
-A pattern names tables (``glue:bronze.*``, ``delta:s3://lake/gold/*``) or plain objects
-(``s3://logs/app/*``); ``*`` stands for anything, and ``bronze.*`` for a table of any catalog.
-The same rules say for both what is never touched and when nothing may run.
+The first rule of a file that matches applies. A pattern names tables (``glue:bronze.*``,
+``delta:s3://lake/gold/*``) or plain objects (``s3://logs/app/*``); ``*`` matches anything, and
+``bronze.*`` matches tables of any catalog. Rules for both can say what is never touched, and when
+nothing may run.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _read_latency(value: object) -> str:
 
 
 def _columns(*orders: str) -> Reader:
-    """Columns, each once, with one of these words after it where there are any."""
+    """Return a reader of distinct columns, each followed by one of these words if any are given."""
 
     def read(value: object) -> tuple[str, ...]:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
@@ -252,9 +253,9 @@ def _usual() -> dict[str, Any]:
 
 #: Each field of a rule, in documented order.
 RULE_FIELDS: Mapping[str, FieldSpec] = MappingProxyType(_declared())
-#: What holds where no rule matches.
+#: The rule that applies if no other matches.
 USUAL = Rule(**(_usual() | {"match": ("*",)}))
-# Below these, who is at work while files go loses data: a day for a job, a week for a reader.
+# Below these, running readers and writers lose data: a job takes up to a day, a reader a week.
 _FLOORS = {"keep_days": 7.0, "orphan_days": 3.0}
 
 
@@ -262,8 +263,8 @@ class Matched(msgspec.Struct, frozen=True):
     """The rule for one table or prefix.
 
     Attributes:
-        number: of the rule in its file, from 1; 0 where none matched.
-        pattern: of the rule that did.
+        number: number of the rule in its file, from 1; 0 if none matched.
+        pattern: the pattern that matched.
     """
 
     rule: Rule
@@ -272,21 +273,21 @@ class Matched(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """For a person."""
+        """The rule in words, for display."""
         return f"rule {self.number} ({self.pattern})" if self.number else "no rule"
 
     def is_quiet(self, now: float) -> bool:
-        """Whether nothing may run now; UNIX seconds."""
+        """Return whether nothing may run now; ``now`` is in UNIX seconds."""
         return any(one.holds(now) for one in self.rule.quiet_hours)
 
 
 class Policies(msgspec.Struct, frozen=True):
-    """The rules of a file, in its order."""
+    """The rules of a file, in order."""
 
     rules: tuple[Rule, ...] = ()
 
     def of(self, name: str) -> Matched:
-        """The rule for a table's address, or for the URI of a prefix."""
+        """Return the rule for a table's address, or for the URI of a prefix or object."""
         for position, rule in enumerate(self.rules, start=1):
             for pattern in rule.match:
                 if matches(pattern, name):
@@ -295,9 +296,9 @@ class Policies(msgspec.Struct, frozen=True):
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a pattern is for a name: ``*`` is anything, all else itself."""
+    """Return whether a pattern matches a name. ``*`` matches anything, all else itself."""
     if "://" not in pattern and not _TABLE.match(pattern):
-        # A table by its name alone, in whatever catalog; a path is no such name.
+        # The pattern is a table's name, for any catalog. A path is not such a name.
         kind, _, rest = name.partition(":")
         if kind == "s3" or not rest or "/" in rest.rpartition("#")[2]:
             return pattern == "*"
@@ -306,12 +307,12 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """What finds the names that a pattern is for."""
+    """Return the regular expression of a pattern."""
     return re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
 
 
 def read_policies(document: object) -> Policies:
-    """Check what a file of rules holds.
+    """Check and read the rules of a file.
 
     Args:
         document: a list of objects, decoded.
@@ -327,10 +328,10 @@ def read_policies(document: object) -> Policies:
 
 
 def checked_policies(document: object) -> tuple[dict[str, Any], ...]:
-    """The same rules as they were given, once they are checked.
+    """Check rules and return them unchanged.
 
     Raises:
-        ValueError: it is no list.
+        ValueError: it is not a list.
         InvalidInput: see :func:`read_policies`.
     """
     if not isinstance(document, Sequence) or isinstance(document, str | bytes):

@@ -1,4 +1,4 @@
-"""Which fields about the readers' table go together, and with which others."""
+"""Checks the fields of the readers' table against each other and against other fields."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from compactor.settings.uris import S3Uri
 
 
 def check_readers(fields: RunFields, source: S3Uri, destination: S3Uri, state: S3Uri) -> None:
-    """Refuse a table that no engine could read, or that was not asked for.
+    """Refuse a readers' table that no engine could read, and its fields without a table.
 
     Args:
         fields: of the run.
-        source: where sources lie.
-        destination: where outputs lie.
-        state: where the state lies.
+        source: location of the sources.
+        destination: location of the outputs.
+        state: location of the state.
 
     Raises:
-        InvalidInput: names the field at fault.
+        InvalidInput: names the invalid field.
     """
     if fields.reader_table is None:
         if fields.reader_partitions:

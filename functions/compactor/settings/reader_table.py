@@ -1,4 +1,4 @@
-"""How a run's input names the table that query engines read."""
+"""The address, in a run's input, of the table that query engines read."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from compactor.settings.uris import S3Uri
 
 READER_TABLE_ACCEPTED = "glue:DATABASE.TABLE, names in lower case, as engines read them"
 GLUE = "glue"
-# Query engines hide names that begin with an underscore or a dot.
+# Without a leading underscore or dot: query engines hide such names.
 _MANIFESTS_ROOT = "compactor-readers/"
 
 
 def manifests_of(destination: S3Uri) -> S3Uri:
-    """Where lists of objects lie that partitions of the table name."""
+    """Return where the object lists for the table's partitions are stored."""
     return S3Uri(destination.bucket, _MANIFESTS_ROOT + destination.prefix)
 
 
 def parse_reader_table(value: object) -> TableAddress:
-    """Read the address of a table in Glue's catalog.
+    """Parse the address of a table in Glue's catalog.
 
     Raises:
         ValueError: it is invalid; the message says what is accepted.

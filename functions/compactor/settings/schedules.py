@@ -21,7 +21,7 @@ _PART = re.compile(r"(\*|[A-Z0-9]+)(?:-([A-Z0-9]+))?(?:/(\d+))?")
 _MONTH_NAMES = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
 _WEEKDAYS = {"SUN": 1, "MON": 2, "TUE": 3, "WED": 4, "THU": 5, "FRI": 6, "SAT": 7}
-# Of minutes, hours, days of the month, months, days of the week and years, by EventBridge's guide.
+# Minutes, hours, days of the month, months, weekdays and years, from EventBridge's user guide.
 _RANGES: tuple[tuple[int, int, Mapping[str, int]], ...] = (
     (0, 59, {}),
     (0, 23, {}),
@@ -31,17 +31,17 @@ _RANGES: tuple[tuple[int, int, Mapping[str, int]], ...] = (
     (1970, 2199, {}),
 )
 _ANY = "?"
-# The 29th of February comes at the latest after eight years.
+# 29 February occurs at least once in eight years.
 _LOOKED_BACK_DAYS = 8 * 366
 
 
 class Every(msgspec.Struct, frozen=True):
-    """How often, by the date alone.
+    """How often something is due, by the date alone.
 
     Attributes:
-        text: as a rule has it.
-        days: between two times; None for a cron expression.
-        fields: what each field of the expression allows, in its order; None where that is ``?``.
+        text: as in a rule.
+        days: days between two times; None for a cron expression.
+        fields: the values that each field of the expression allows, in order; None for ``?``.
     """
 
     text: str
@@ -49,10 +49,10 @@ class Every(msgspec.Struct, frozen=True):
     fields: tuple[frozenset[int] | None, ...] = ()
 
     def has_come(self, last: float | None, now: float) -> bool:
-        """Whether it is time again.
+        """Return whether it is due again.
 
         Args:
-            last: when it was done last, UNIX seconds; None for never.
+            last: when it was last done, UNIX seconds; None for never.
             now: UNIX seconds.
         """
         if last is None:
@@ -63,7 +63,7 @@ class Every(msgspec.Struct, frozen=True):
         return latest is not None and latest > last
 
     def latest(self, now: float) -> float | None:
-        """The last moment of a cron expression up to now; None where there was none in 8 years.
+        """Return the last time of a cron expression up to now; None if there is none in 8 years.
 
         Args:
             now: UNIX seconds.
@@ -88,7 +88,7 @@ class Every(msgspec.Struct, frozen=True):
         return all(allowed is None or value in allowed for allowed, value in wanted)
 
     def _time_of(self, moment: datetime) -> datetime | None:
-        """The last time of its day up to this one."""
+        """Return the last time of day that the expression allows, up to this one; None if none."""
         minutes, hours = self.fields[0] or frozenset(), self.fields[1] or frozenset()
         for hour in sorted((one for one in hours if one <= moment.hour), reverse=True):
             most = moment.minute if hour == moment.hour else 59
@@ -99,7 +99,7 @@ class Every(msgspec.Struct, frozen=True):
 
 
 def parse_every(value: object) -> Every:
-    """Read a number of days, or a cron expression.
+    """Parse a number of days, or a cron expression.
 
     Raises:
         ValueError: it is neither.
@@ -118,7 +118,7 @@ def _parse_cron(text: str) -> Every:
     if found is None:
         raise ValueError
     parts = found.groups()
-    # EventBridge refuses an expression with a day of the month and one of the week.
+    # EventBridge rejects an expression with both a day of the month and a day of the week.
     if [parts[2], parts[4]].count(_ANY) != 1 or parts.count(_ANY) != 1:
         raise ValueError(f"{EVERY_ACCEPTED}; one of the two fields of days is ?, no other field")
     fields = tuple(
@@ -148,7 +148,7 @@ def _ends(match: re.Match[str], least: int, most: int, names: Mapping[str, int])
     first = _number(match[1], names)
     if match[2]:
         return first, _number(match[2], names)
-    # 10/20 is each 20th from 10 on.
+    # 10/20 is every 20th from 10 on.
     return first, most if match[3] else first
 
 
@@ -159,12 +159,12 @@ def _number(text: str, names: Mapping[str, int]) -> int:
 
 
 class QuietHours(tuple[int, int]):
-    """A stretch of each day when nothing may run, in minutes (UTC); it may pass midnight."""
+    """A period of each day when nothing may run, in minutes (UTC). It may span midnight."""
 
     __slots__ = ()
 
     def holds(self, now: float) -> bool:
-        """Whether a moment is within.
+        """Return whether a time is within the period.
 
         Args:
             now: UNIX seconds.
@@ -176,13 +176,13 @@ class QuietHours(tuple[int, int]):
 
     @property
     def text(self) -> str:
-        """As a rule has it."""
+        """The period as in a rule."""
         start, end = self
         return f"{start // 60:02}:{start % 60:02}-{end // 60:02}:{end % 60:02}"
 
 
 def parse_hours(value: object) -> tuple[QuietHours, ...]:
-    """Read stretches of the day.
+    """Parse periods of the day.
 
     Raises:
         ValueError: they are invalid.

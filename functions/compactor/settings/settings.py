@@ -1,4 +1,4 @@
-"""What a run is asked to do, checked and with every default filled in."""
+"""The input of a run, checked and with every default filled in."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from compactor.settings.windows import (
 __all__ = ["STATE_ROOT", "CleanUpMode", "Settings", "default_state_uri"]
 
 STATE_ROOT = "_compactor/"
-# Directories that Delta keeps things of its own in.
+# Prefixes of directories that Delta uses for its own files.
 _DELTA_OWN = ("_delta", "_change_data")
-# Spark runs in another directory, and has a driver of this database alone.
+# An absolute path: Spark runs in another directory. This is the only database it has a driver for.
 _SQLITE = "sqlite:////"
 _CHARACTERS = {
     "utf-8": Reading(),
     "single_byte": Reading(single_byte=True),
     "any_bytes": Reading(single_byte=True, keep_nuls=True),
 }
-# What is read as records of named fields, and so can become rows.
+# Formats whose records have named fields, and so can become rows.
 _ROW_FORMATS = ("auto", *(one.value for one in Format if spec_of(one).rows))
 
 
@@ -51,7 +51,7 @@ class Settings(RunFields):
     """One run's input, and what follows from it.
 
     Attributes:
-        limits: what a worker keeps to. No field of the input.
+        limits: the limits of a worker. Not a field of the input.
     """
 
     limits: WorkerLimits = USUAL
@@ -61,11 +61,11 @@ class Settings(RunFields):
         """Check a run's input and fill in the defaults.
 
         Args:
-            given: the JSON object, as ``json.loads`` returns it. What :meth:`to_dict`
-                returns is accepted and gives equal settings.
+            given: the JSON object, as ``json.loads`` returns it. The result of :meth:`to_dict`
+                is accepted and gives equal settings.
 
         Raises:
-            InvalidInput: names the first field at fault, its value and what is accepted.
+            InvalidInput: names the first invalid field, its value and what is accepted.
         """
         fields = _known_fields(given)
         values: dict[str, Any] = {
@@ -74,7 +74,7 @@ class Settings(RunFields):
         }
         values["clean_up"] = CleanUpMode(values["clean_up"])
         windowless = values["start"] is None and values["duration"] is None
-        # Of what events name, all that is pending is taken, whenever it is of.
+        # With events, everything pending is compacted, whatever its date.
         if values["date_format"] and windowless and not values["listing"].startswith("events:"):
             values["duration"] = 1
         if values["s3_state_uri"] is None:
@@ -93,7 +93,7 @@ class Settings(RunFields):
         return settings
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields of the input, ready for JSON; :meth:`from_input` takes it back."""
+        """Return all fields of the input, ready for JSON; :meth:`from_input` reads them."""
         return {name: _plain(getattr(self, name)) for name in FIELDS}
 
     @property
@@ -103,60 +103,60 @@ class Settings(RunFields):
 
     @property
     def rules(self) -> Policies:
-        """The rules for its objects."""
+        """The rules for the source's objects."""
         return _rules(json.dumps(self.policies)) if self.policies else _NO_RULES
 
     @property
     def csv_rules(self) -> tuple[str, ...]:
-        """The rules that declare whether CSV has a header, in their order, as text."""
+        """The rules that declare whether CSV has a header, in order, as text."""
         rules = self.rules.rules if self.policies else ()
         declaring = (one for one in rules if one.csv_header != "auto")
         return tuple(f"{' '.join(one.match)}={one.csv_header}" for one in declaring)
 
     @property
     def characters(self) -> Reading:
-        """Which bytes are characters."""
+        """Which bytes are accepted as text."""
         return _CHARACTERS[self.encoding]
 
     @property
     def columnar(self) -> bool:
-        """True when outputs hold rows, which only Spark writes, instead of their sources' bytes."""
+        """Whether outputs hold rows, which only Spark writes, instead of their sources' bytes."""
         return "parquet" in {self.format, self.output_format}
 
     @property
     def destination(self) -> S3Uri:
-        """Where outputs go."""
+        """Where outputs are written."""
         return _uri("s3_destination_uri", self.s3_destination_uri)
 
     @property
     def state(self) -> S3Uri:
-        """Where the commit log and the run's own records go."""
+        """Where the commit log and the run's own files are written."""
         return _uri("s3_state_uri", self.s3_state_uri)
 
     @property
     def listing_source(self) -> ListingSource:
-        """Where the run learns which objects there are."""
+        """Where the run finds out which objects exist."""
         return _listing(self.listing)
 
     @property
     def listing_kind(self) -> ListingKind:
-        """Whether that is LIST, an inventory, or events."""
+        """The kind of that source: LIST, an inventory, or events."""
         return self.listing_source.kind
 
     @property
     def table_address(self) -> TableAddress | None:
-        """Where the table is; None without one."""
+        """Address of the table; None if there is no table."""
         return None if self.table is None else parse_table(self.table)
 
     @property
     def table_partitions(self) -> tuple[PartitionBy, ...]:
-        """How a table that is made is partitioned; empty where it is not."""
+        """The partitioning of a table that a run creates; empty for none."""
         return tuple(map(parse_partition_by, self.table_partitioning))
 
     def window(self, now: float) -> tuple[datetime, datetime] | None:
-        """First instant of the window and first instant after it; None where there is none.
+        """Return the first instant of the window and the first one after it; None for no window.
 
-        There is none without date_format, nor where objects are known by their events.
+        There is no window without date_format, or if objects are listed by events.
 
         Args:
             now: UNIX seconds.
@@ -192,7 +192,7 @@ def _rules(text: str) -> Policies:
     return read_policies(json.loads(text))
 
 
-# Asked for with every key that is made, a dozen times for each partition.
+# Cached: called for every key that is built, a dozen times per partition.
 @lru_cache(64)
 def _uri(field: str, text: str) -> S3Uri:
     return S3Uri.parse(field, text)
@@ -243,7 +243,7 @@ def _plain(value: object) -> object:
 
 
 def default_state_uri(destination_uri: str) -> str:
-    """Where the state of a destination lies unless a run's input says otherwise.
+    """Return the default location of a destination's state.
 
     Raises:
         InvalidInput: not a destination, or a whole bucket, which leaves no room for the state.
@@ -288,7 +288,7 @@ def _check_window(settings: Settings) -> None:
     if settings.duration is not None and settings.start is not None:
         raise InvalidInput("duration", settings.duration, "either duration or start, not both")
     if settings.start is None or settings.end is not None:
-        # Only a window from start to today has a length that depends on the time of the run.
+        # Otherwise the window ends today, and its length depends on the time of the run.
         settings.window(now=0.0)
 
 
@@ -332,7 +332,7 @@ def _check_table(settings: Settings) -> None:
         return
     location = address.location
     if location is None:
-        # The catalog knows it, and is asked before anything goes into the table.
+        # Only the catalog knows the location; it is checked before the table is written to.
         return
     for name, place in (("source", settings.source.root), ("state", settings.state)):
         if location.overlaps(place):
@@ -377,7 +377,10 @@ def _check_keys_table(settings: Settings, address: TableAddress) -> None:
 
 
 def _check_delta_destination(settings: Settings, location: S3Uri) -> None:
-    """Readers find a Delta table's files below it, and VACUUM passes over names that begin so."""
+    """Check that a Delta table's outputs are below it, in a directory that VACUUM ignores.
+
+    Readers find files only below the table. VACUUM ignores names that begin with ``_``.
+    """
     destination = settings.destination
     inside = destination.bucket == location.bucket
     inside = inside and destination.prefix.startswith(f"{location.prefix}_")

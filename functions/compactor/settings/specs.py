@@ -1,4 +1,4 @@
-"""How one field of a run's input is described and checked."""
+"""Describes and checks one field of a run's input."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from compactor.errors import InvalidInput
 
 
 class Required(Enum):
-    """The default of a field that has none."""
+    """The default of a field that must be given."""
 
     REQUIRED = "required"
 
 
 class Reader(msgspec.Struct, frozen=True):
-    """How a field's value is checked.
+    """The check of a field's value.
 
     Attributes:
         accepted: what is accepted, in words.
-        read: returns the normalised value, or raises ValueError; its message, when there is
-            one, is shown instead of ``accepted``.
+        read: returns the normalised value, or raises ValueError. Its message, if it has one, is
+            shown instead of ``accepted``.
     """
 
     accepted: str
@@ -33,7 +33,7 @@ class Reader(msgspec.Struct, frozen=True):
 
 
 class Declared(msgspec.Struct, frozen=True):
-    """A field as it stands beside the attribute that has its name, see :class:`FieldSpec`."""
+    """A field as declared on the attribute of the same name; see :class:`FieldSpec`."""
 
     section: str
     default: object
@@ -41,7 +41,7 @@ class Declared(msgspec.Struct, frozen=True):
     meaning: str
 
     def named(self, name: str) -> FieldSpec:
-        """The field."""
+        """Return the field with its name."""
         return FieldSpec(name, self.section, self.default, self.reader, self.meaning)
 
 
@@ -50,11 +50,11 @@ class FieldSpec:
     """One field of the input.
 
     Attributes:
-        name: name in the JSON input and in Settings.
-        section: heading under which the field is documented.
-        default: value when the field is absent.
-        reader: what is accepted.
-        meaning: what the field does, in one or two sentences.
+        name: its name in the JSON input and in Settings.
+        section: the heading under which it is documented.
+        default: its value if it is absent.
+        reader: checks its value.
+        meaning: what it does, in one or two sentences.
     """
 
     name: str
@@ -65,7 +65,7 @@ class FieldSpec:
 
     @property
     def required(self) -> bool:
-        """True when the field must be given."""
+        """Whether the field must be given."""
         return self.default is Required.REQUIRED
 
     @property
@@ -79,7 +79,7 @@ class FieldSpec:
         return "required" if self.required else json.dumps(self.default)
 
     def parse(self, value: object) -> object:
-        """The checked, normalised value; ``None`` stands for itself where it is the default.
+        """Return the checked, normalised value. ``None`` is accepted if it is the default.
 
         Raises:
             InvalidInput: the value is not accepted.
@@ -93,10 +93,10 @@ class FieldSpec:
 
 
 def whole(minimum: int, maximum: int) -> Reader:
-    """A JSON integer in this range; neither a float nor a string of digits."""
+    """Accept a JSON integer in this range; neither a float nor a string of digits."""
 
     def read(value: object) -> int:
-        # bool is a subclass of int, but true is not a number of objects.
+        # bool is a subclass of int, but true is not a count.
         if type(value) is not int or not minimum <= value <= maximum:
             raise ValueError
         return value
@@ -105,12 +105,12 @@ def whole(minimum: int, maximum: int) -> Reader:
 
 
 def number(minimum: int, maximum: int) -> Reader:
-    """A finite JSON number in this range; read as float."""
+    """Accept a finite JSON number in this range; read as float."""
 
     def read(value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise ValueError
-        # NaN is in no range; whole numbers may be too large for a float.
+        # NaN is in no range. Integers may be too large for a float, so they are compared first.
         if not minimum <= value <= maximum:
             raise ValueError
         return float(value)
@@ -119,7 +119,7 @@ def number(minimum: int, maximum: int) -> Reader:
 
 
 def flag() -> Reader:
-    """A JSON boolean."""
+    """Accept a JSON boolean."""
 
     def read(value: object) -> bool:
         if not isinstance(value, bool):
@@ -130,7 +130,7 @@ def flag() -> Reader:
 
 
 def one_of(*choices: str) -> Reader:
-    """One of these strings."""
+    """Accept one of these strings."""
 
     def read(value: object) -> str:
         if not isinstance(value, str) or value not in choices:
@@ -142,7 +142,7 @@ def one_of(*choices: str) -> Reader:
 
 
 def matching(pattern: str, accepted: str) -> Reader:
-    """A string that matches a regular expression as a whole."""
+    """Accept a string that matches a regular expression as a whole."""
     allowed = re.compile(pattern)
 
     def read(value: object) -> str:
@@ -154,7 +154,7 @@ def matching(pattern: str, accepted: str) -> Reader:
 
 
 def globs() -> Reader:
-    """A list of strings, none of them empty; read as tuple."""
+    """Accept a list of non-empty strings; read as tuple."""
 
     def read(value: object) -> tuple[str, ...]:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
@@ -167,7 +167,7 @@ def globs() -> Reader:
 
 
 def names() -> Reader:
-    """A list of different strings, none of them empty; read as tuple."""
+    """Accept a list of distinct, non-empty strings; read as tuple."""
 
     def read(value: object) -> tuple[str, ...]:
         if not isinstance(value, Sequence) or isinstance(value, str | bytes):
@@ -182,7 +182,7 @@ def names() -> Reader:
 
 
 def values_by_name() -> Reader:
-    """An object of names, each with a list of different strings; read as tuples by name."""
+    """Accept an object that maps names to lists of distinct strings; read as tuples by name."""
 
     def read(value: object) -> dict[str, tuple[str, ...]]:
         if not isinstance(value, Mapping) or not value:
@@ -208,7 +208,7 @@ def _strings(listed: object) -> Sequence[str]:
 
 
 def text(longest: int, accepted: str) -> Reader:
-    """A string that is not blank, of at most this many characters."""
+    """Accept a string that is not blank, of at most this many characters."""
 
     def read(value: object) -> str:
         if not isinstance(value, str) or not value.strip() or len(value) > longest:

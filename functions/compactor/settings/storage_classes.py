@@ -1,4 +1,4 @@
-"""The storage classes of S3 that have prices here, as S3 names them."""
+"""S3's storage classes for which this project has prices, as S3 names them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ STANDARD = "STANDARD"
 STANDARD_IA, ONEZONE_IA, GLACIER_IR = "STANDARD_IA", "ONEZONE_IA", "GLACIER_IR"
 GLACIER, DEEP_ARCHIVE = "GLACIER", "DEEP_ARCHIVE"
 INTELLIGENT_TIERING = "INTELLIGENT_TIERING"
-#: All of them.
+#: All storage classes above.
 STORAGE_CLASSES = (
     STANDARD,
     STANDARD_IA,

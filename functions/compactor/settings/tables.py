@@ -1,4 +1,4 @@
-"""How a run's input names a table."""
+"""Addresses of tables in a run's input."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ INVENTORY_TABLE_ACCEPTED = (
 )
 DELTA = "delta"
 S3TABLES = "s3tables"
-#: The suffix of the table of keys, after the name of the table of rows.
+#: Appended to a table's name for the table of its keys.
 KEYS_SUFFIX = "__keys"
-#: What pyiceberg's configuration and Spark's call a catalog whose address does not name it.
+#: The catalog's name in pyiceberg's and Spark's configuration, if the address does not name it.
 CATALOG_NAME = "compactor"
 ICEBERG_CATALOGS = ("glue", "rest", "sql")
-# A namespace, and a table in it.
+# A namespace and a table.
 _PAIR = 2
-# Names are parts of keys, and of identifiers in every engine.
+# Names become parts of keys, and identifiers in every engine.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
 _TABLE_BUCKET = re.compile(
     r"arn:aws[a-z-]*:s3tables:[a-z0-9-]+:[0-9]{12}:bucket/[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]"
@@ -34,15 +34,15 @@ _WITHOUT = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
 
 
 class TableAddress(msgspec.Struct, frozen=True):
-    """Where a table is.
+    """The address of a table.
 
     Attributes:
         kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables), ``s3tables`` or ``delta``.
-        uri: of the catalog; empty for Glue. Of a Delta table, its location; of one of S3 Tables,
-            the ARN of the table bucket.
-        name: namespace and table of an Iceberg table, from the outside in; else empty.
-        catalog: name of the catalog. One in a database keeps its tables under its name, so that of
-            two catalogs in one database each has tables of its own.
+        uri: of the catalog; empty for Glue. For a Delta table, its location; for S3 Tables, the
+            ARN of the table bucket.
+        name: namespace and table of an Iceberg table, outermost first; otherwise empty.
+        catalog: name of the catalog. A catalog in a database stores its tables under its name, so
+            two catalogs in one database have separate tables.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class TableAddress(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """As a run's input has it."""
+        """The address as in a run's input."""
         if self.kind == DELTA:
             return f"{DELTA}:{self.uri}"
         name = ".".join(self.name)
@@ -62,7 +62,7 @@ class TableAddress(msgspec.Struct, frozen=True):
 
     @property
     def keys(self) -> TableAddress:
-        """Address of the table of keys, of a table whose rows have a key."""
+        """Address of the table of keys that belongs to a table with an upsert key."""
         if self.kind == DELTA:
             return TableAddress(DELTA, f"{self.uri.rstrip('/')}{KEYS_SUFFIX}/")
         name = (*self.name[:-1], self.name[-1] + KEYS_SUFFIX)
@@ -70,12 +70,12 @@ class TableAddress(msgspec.Struct, frozen=True):
 
     @property
     def location(self) -> S3Uri | None:
-        """Location of a Delta table; None where the catalog alone knows it."""
+        """Location of a Delta table; None if only the catalog knows the location."""
         return parse_location(self.uri) if self.kind == DELTA else None
 
 
 def parse_table(text: object) -> TableAddress:
-    """Read a table's address.
+    """Parse a table's address.
 
     Raises:
         ValueError: it is invalid; the message says what is accepted.
@@ -94,9 +94,10 @@ def parse_table(text: object) -> TableAddress:
 
 
 def parse_inventory_table(text: object) -> TableAddress:
-    """Read the address of a live inventory table.
+    """Parse the address of a live inventory table.
 
-    Not in Glue: there a table of S3 Metadata is in a catalog of its own, under Lake Formation.
+    Glue is not accepted: there, tables of S3 Metadata are in a separate catalog, under Lake
+    Formation.
 
     Raises:
         ValueError: it is invalid; the message says what is accepted.

@@ -1,4 +1,4 @@
-"""Sizes and times as people write them: ``128MiB``, ``1GB``, ``10m``, ``30d``."""
+"""Sizes and times with units: ``128MiB``, ``1GB``, ``10m``, ``30d``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from compactor.settings.specs import Reader, number, whole
 
-# Of the International System, and of IEC 80000-13.
+# Units of the International System, and of IEC 80000-13.
 _BYTES: Mapping[str, int] = {
     "b": 1,
     **{f"{unit}b": 1_000**power for power, unit in enumerate("kmgt", 1)},
@@ -16,43 +16,43 @@ _BYTES: Mapping[str, int] = {
 }
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _SECONDS: Mapping[str, int] = {"s": 1, "m": _MINUTE, "h": _HOUR, "d": _DAY, "w": 7 * _DAY}
-# No field takes as much as a number of this length says.
+# The limit on digits is above what any field accepts.
 _WRITTEN = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([A-Za-z]{1,3})")
 
 
 def size(minimum: int, maximum: int) -> Reader:
-    """Bytes in this range: a JSON integer, or a text with a unit; read as int."""
+    """Accept bytes in this range: a JSON integer, or a text with a unit; read as int."""
     return _with_units(whole(minimum, maximum), _BYTES, 1, "size such as 128MiB or 1GB")
 
 
 def seconds(minimum: int, maximum: int) -> Reader:
-    """Seconds in this range: a JSON integer, or a text with a unit; read as int."""
+    """Accept seconds in this range: a JSON integer, or a text with a unit; read as int."""
     return _with_units(whole(minimum, maximum), _SECONDS, 1, "time such as 90s, 10m or 2h")
 
 
 def real_seconds(minimum: int, maximum: int) -> Reader:
-    """Seconds in this range: a finite JSON number, or a text with a unit; read as float."""
+    """Accept seconds in this range: a finite JSON number, or a text with a unit; read as float."""
     return _with_units(number(minimum, maximum), _SECONDS, 1, "time such as 90s, 10m or 2h")
 
 
 def whole_days(minimum: int, maximum: int) -> Reader:
-    """Days in this range: a JSON integer, or a text with a unit; read as int."""
+    """Accept days in this range: a JSON integer, or a text with a unit; read as int."""
     return _with_units(whole(minimum, maximum), _SECONDS, _DAY, "time such as 30d or 2w")
 
 
 def days(minimum: int, maximum: int) -> Reader:
-    """Days in this range: a finite JSON number, or a text with a unit; read as float."""
+    """Accept days in this range: a finite JSON number, or a text with a unit; read as float."""
     return _with_units(number(minimum, maximum), _SECONDS, _DAY, "time such as 36h, 30d or 2w")
 
 
 def _with_units(plain: Reader, units: Mapping[str, int], of: int, example: str) -> Reader:
-    """What reads a number, and a text that stands for one.
+    """Return a reader of a number, or of a text with a unit that stands for one.
 
     Args:
         plain: reads the number.
-        units: by their names, each as so many of the smallest.
-        of: how many of the smallest the number counts.
-        example: of a text.
+        units: units by name, each as a multiple of the smallest.
+        of: the unit that the number counts, as a multiple of the smallest.
+        example: an example of a text.
     """
 
     def read(value: object) -> object:

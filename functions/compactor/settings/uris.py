@@ -1,4 +1,4 @@
-"""S3 URIs: where the source, the destination and the state lie, and whether they overlap."""
+"""S3 URIs: locations of the source, the destination and the state, and whether they overlap."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class S3Uri(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, field: str, text: object) -> S3Uri:
-        """Read a URI without wildcards.
+        """Parse a URI without wildcards.
 
         Args:
-            field: name of the input field it stands in.
+            field: name of its input field.
             text: the URI.
 
         Raises:
-            InvalidInput: not such a URI.
+            InvalidInput: it is not such a URI.
         """
         try:
             return parse_location(text)
@@ -53,10 +53,10 @@ class S3Uri(msgspec.Struct, frozen=True):
         return f"s3://{self.bucket}/{self.prefix}"
 
     def overlaps(self, other: S3Uri) -> bool:
-        """True when one contains the other, by whole segments (or both are the same)."""
+        """Return whether one contains the other, by whole segments, or both are the same."""
         if self.bucket != other.bucket:
             return False
-        # Prefixes end in "/", so logs/ is no prefix of logs-compacted/.
+        # Prefixes end in "/", so logs/ does not contain logs-compacted/.
         return self.prefix.startswith(other.prefix) or other.prefix.startswith(self.prefix)
 
 
@@ -78,10 +78,10 @@ class SourceLocation(msgspec.Struct, frozen=True):
 
 
 def parse_location(text: object) -> S3Uri:
-    """Read the URI of a destination or of the state.
+    """Parse the URI of a destination or of the state.
 
     Raises:
-        ValueError: not such a URI; the message says what is accepted.
+        ValueError: it is not such a URI; the message says what is accepted.
     """
     bucket, segments = _split(text, URI_ACCEPTED)
     if any("*" in segment for segment in segments):
@@ -90,10 +90,10 @@ def parse_location(text: object) -> S3Uri:
 
 
 def parse_source(text: object) -> SourceLocation:
-    """Read the URI of a source, which may have wildcards.
+    """Parse the URI of a source, which may have wildcards.
 
     Raises:
-        ValueError: not such a URI; the message says what is accepted.
+        ValueError: it is not such a URI; the message says what is accepted.
     """
     bucket, segments = _split(text, SOURCE_ACCEPTED)
     if any("**" in segment for segment in segments):
@@ -111,7 +111,7 @@ def _split(text: object, accepted: str) -> tuple[str, tuple[str, ...]]:
     segments = tuple(prefix.removesuffix("/").split("/")) if prefix else ()
     if any(segment in ("", ".", "..") or _CONTROL.search(segment) for segment in segments):
         raise ValueError(f"{accepted}; no empty segment, no . or .. and no control character")
-    # Without the last slash, which a normalised URI has in any case.
+    # The last slash does not count: a normalised URI always has it.
     if len(prefix.removesuffix("/").encode()) > MAX_PREFIX_BYTES:
         raise ValueError(f"{accepted}; a prefix has at most {MAX_PREFIX_BYTES} bytes")
     return bucket, segments

@@ -1,6 +1,6 @@
 """Which prefixes are partitions: date formats over a window of time, and wildcard segments.
 
-Pure: no store, no clock. All times are UTC.
+Pure functions: no store, no clock. All times are UTC.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def parse_date_format(text: object) -> str:
     """Check a date format; returns it without leading and trailing ``/``.
 
     Formats coarser than a day (``%Y/%m``) are accepted: their partitions are the months or
-    years that overlap the window. Every finer directive needs the coarser ones, else two
-    different days would share one prefix.
+    years that overlap the window. Every finer directive requires the coarser ones, because
+    otherwise two different days would share a prefix.
 
     Raises:
         ValueError: not such a format; the message says what is accepted.
@@ -62,10 +62,10 @@ def _missing_directive(found: set[str]) -> str:
 
 
 def named_level(key: str, start: int) -> str:
-    """The levels of a key below its partition that name a column, as ``region=eu``; or nothing.
+    """Return a key's levels below its partition, through the last that names a column.
 
-    Query engines take such levels for columns. Outputs lie directly below their partition, so
-    that its records would lose them.
+    Query engines treat a level such as ``region=eu`` as a column. Outputs are written directly
+    below their partition, so its records would lose the column. Empty if no level names one.
 
     Args:
         key: of a source.
@@ -79,7 +79,7 @@ def named_level(key: str, start: int) -> str:
 
 
 def wildcards_of(date_format: str) -> tuple[str, ...]:
-    """The format's segments with ``*`` for each directive: what its prefixes look like."""
+    """Return the format's segments with ``*`` in place of each directive."""
     return tuple(_DIRECTIVE.sub("*", date_format).split("/"))
 
 
@@ -101,20 +101,20 @@ def parse_moment(text: object) -> str:
 
 
 def window_start(text: str) -> datetime:
-    """The first instant of a window that starts at this normalised date or datetime."""
+    """Return the first instant of a window that starts at this normalised date or datetime."""
     if _DATE.fullmatch(text):
         return _midnight(date.fromisoformat(text))
     return datetime.fromisoformat(text)
 
 
 def window_end(text: str) -> datetime:
-    """The first instant after a window: a date is inclusive, a datetime exclusive."""
+    """Return the first instant after a window: a date is inclusive, a datetime exclusive."""
     start = window_start(text)
     return start + _DAY if _DATE.fullmatch(text) else start
 
 
 def days_before_today(now: float, days: int) -> tuple[datetime, datetime]:
-    """The window of so many whole UTC days before today, today excluded.
+    """Return the window of this many whole UTC days before today, today excluded.
 
     Args:
         now: UNIX seconds.
@@ -128,13 +128,13 @@ def days_before_today(now: float, days: int) -> tuple[datetime, datetime]:
 
 
 def window_steps(date_format: str, start: datetime, end: datetime) -> int:
-    """How many days (hours when %H occurs) of the window have to be looked at."""
+    """Return how many days of the window (hours if the format has %H) there are to expand."""
     first, step = _first_step(date_format, start)
     return max(0, -((first - end) // step))
 
 
 def expand(date_format: str, start: datetime, end: datetime) -> tuple[str, ...]:
-    """The relative prefixes of all partitions that overlap a window, each once, in order.
+    """Return the relative prefixes of all partitions that overlap a window, each once, in order.
 
     Args:
         date_format: as :func:`parse_date_format` returns it.
@@ -142,8 +142,8 @@ def expand(date_format: str, start: datetime, end: datetime) -> tuple[str, ...]:
         end: first instant after the window.
 
     Returns:
-        Prefixes ending in ``/``. None contains another: they differ, and have equally many
-        segments.
+        Prefixes ending in ``/``. No prefix contains another: they differ, and have the same
+        number of segments.
     """
     first, step = _first_step(date_format, start)
     steps = window_steps(date_format, start, end)
@@ -151,10 +151,10 @@ def expand(date_format: str, start: datetime, end: datetime) -> tuple[str, ...]:
 
 
 def matches(pattern: str, segment: str) -> bool:
-    """True when a segment fits one with wildcards.
+    """Return whether a segment matches a pattern.
 
-    A lone ``*`` stands for one or more characters, a ``*`` beside others for none or more,
-    and neither for a ``/``.
+    A ``*`` that is the whole pattern matches one or more characters, any other ``*`` none or more,
+    and neither matches a ``/``.
     """
     if pattern == "*":
         return segment != "" and "/" not in segment

@@ -1,11 +1,11 @@
-"""Accept a table that others rolled back, restored or made again: what it lacks, and the way on.
+"""Accepts a table that others rolled back, restored or re-created.
 
 look at the log and the table -> what is missing -> an entry that says so -> the table's commit
 
-The entry holds for the very version of the table that was looked at: the commit that moves the
-number to it is conditional on that version, and adds in the same commit what is to be added. Where
-the table moved on, all is looked at again, and goes on by itself only while the same is missing.
-Publishers and clean-ups refuse the table while the newest acceptance is not in it.
+The entry applies only to the table version that was looked at: the commit that records the entry's
+number is conditional on that version, and adds the missing outputs in the same commit. If the table
+has changed, it is looked at again, and acceptance continues only if the same outputs are missing.
+Publishers and clean-ups refuse the table until it contains the newest acceptance.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A table and what it lacks of our outputs, at one moment.
+    """What a table has and lacks of this destination's outputs, at one moment.
 
     Attributes:
-        table, log: as they were.
-        fault: why publishers refuse the table, in a phrase; empty when it is what its log says.
-        outputs: that entries name.
-        present: those that are data files of the table now.
-        passed: those that it had, and has rewritten or deleted since.
-        waiting: those that it was never given yet.
-        absent: those that it was given and does not have, and that can be added.
-        gone: likewise, but nothing, or another object, stands at their keys.
-        doubtful: those of which its history no longer shows whether it has their rows.
-        others, other_rows: data files of the table that are not ours, and their rows.
+        table, log: their state at that moment.
+        fault: why publishers refuse the table, in a phrase; empty if it matches its log.
+        outputs: every output that the log's entries name.
+        present: number of outputs that are data files of the table now.
+        passed: number of outputs that the table had, and has rewritten or deleted since.
+        waiting: outputs that were never added to the table.
+        absent: outputs that were added, are no longer in the table, and can be added again.
+        gone: like ``waiting`` and ``absent``, but their object is missing or was replaced.
+        doubtful: outputs whose rows may be in the table: its history no longer shows it.
+        others, other_rows: data files of the table that are not outputs, and their rows.
     """
 
     table: TableState
@@ -59,7 +59,7 @@ class Look:
 
     @property
     def is_interrupted(self) -> bool:
-        """True when an acceptance is in the log, and not in the table."""
+        """True when an acceptance is in the log, but not in the table."""
         return self.log.accepted > self.table.last
 
     @property
@@ -69,7 +69,7 @@ class Look:
 
     @property
     def lacking(self) -> dict[_Place, NamedOutput]:
-        """Every output that the table does not have, or perhaps not."""
+        """Every output that the table lacks or may lack, by bucket and key."""
         return _by_place((*self.waiting, *self.absent, *self.gone, *self.doubtful))
 
 
@@ -77,12 +77,12 @@ def look_at(work: Publishing) -> Look:
     """Compare a table with its log.
 
     Args:
-        work: the destination, and the table's catalog.
+        work: the destination and the table's catalog.
 
     Raises:
-        IntegrityError: the table is gone, or the log is not whole.
-        InvalidInput: no output of the destination was ever named for a table, its rows have a key,
-            or it is another table.
+        IntegrityError: the table is gone, or the log is incomplete.
+        InvalidInput: no output of the destination was ever published to a table, the table's rows
+            have a key, or the log is about another table.
     """
     identity = read_identity(work.settings, work.store)
     log = TableLog(work.store, work.settings, identity.log_id if identity else "")
@@ -114,7 +114,7 @@ def _compared(
     contents = work.catalog.contents(table)
     fault = fault_of(table, state)
     known = found.number if fault else table.last
-    # A mark is as good as the table's own number: whatever was seen in it is not waiting.
+    # An output seen in the table is not waiting, even if the table was rolled back since.
     given = named_by(entries, max(table.last, state.published))
     held, unknown = given_by(entries, known or 0)
     had = found.present | found.passed
@@ -145,17 +145,17 @@ def _compared(
 
 
 def named_by(entries: Iterable[TableEntry], number: int) -> dict[_Place, NamedOutput]:
-    """The outputs that entries up to a number name, by bucket and key."""
+    """Return the outputs that entries up to a number name, by bucket and key."""
     return _by_place(one for e in entries if e.number <= number for one in e.outputs)
 
 
 def given_by(
     entries: Iterable[TableEntry], number: int
 ) -> tuple[dict[_Place, NamedOutput], dict[_Place, NamedOutput]]:
-    """What a table that was given all entries up to a number has or had.
+    """Return the outputs of a table whose last entry is ``number``.
 
     Returns:
-        The outputs that it has or had, and those that an acceptance could not decide about.
+        The outputs that it has or had, and those that an acceptance left doubtful.
     """
     given: dict[_Place, NamedOutput] = {}
     named: dict[_Place, NamedOutput] = {}
@@ -173,23 +173,23 @@ def given_by(
 
 
 def accept(work: Publishing, look: Look, *, adds: bool, releases: bool) -> Look:
-    """Let publishers and clean-ups continue with a table as it is, or with what is missing added.
+    """Accept a table, so that publishers and clean-ups continue with it.
 
-    Safe to run again after any crash, also concurrently.
+    Safe to repeat after a crash, and to run concurrently.
 
     Args:
-        work: the destination, and the table's catalog.
+        work: the destination and the table's catalog.
         look: what the operator was shown.
-        adds: add what is absent; what waits is added in any case, what is doubtful never.
-        releases: clean-up may delete the sources of what is missing afterwards.
+        adds: add the absent outputs. Waiting outputs are always added, doubtful ones never.
+        releases: clean-up may delete the sources of outputs that remain missing.
 
     Returns:
-        The table as it is then.
+        The table after the acceptance.
 
     Raises:
-        TableConflict: something else is missing than was shown: look again.
+        TableConflict: other outputs are missing than the operator was shown.
         InvalidInput: an output does not fit the table; nothing was written.
-        TransientStoreError: the catalog did not answer, or others were first too often.
+        TransientStoreError: the catalog did not answer, or too many commits conflicted.
     """
     todo = [*look.waiting, *(look.absent if adds else ())]
     doubt: Exception | None = None
@@ -202,7 +202,7 @@ def accept(work: Publishing, look: Look, *, adds: bool, releases: bool) -> Look:
         if is_done:
             expected -= _by_place(batch).keys()
             todo = todo[len(batch) :]
-        # What a publisher named meanwhile waits as it would without us.
+        # Outputs named by a concurrent publisher are waiting; they are no change to what was shown.
         more = [one for one in look.waiting if _place(one) not in before.outputs]
         if look.lacking.keys() - _by_place(more).keys() != expected:
             raise TableConflict(
@@ -222,10 +222,11 @@ def accept(work: Publishing, look: Look, *, adds: bool, releases: bool) -> Look:
 def _try(
     work: Publishing, look: Look, batch: Sequence[NamedOutput], *, releases: bool
 ) -> tuple[int, Exception | None]:
-    """One entry, and one commit on the table that was looked at.
+    """Write one entry, and commit it to the table version that was looked at.
 
     Returns:
-        The number of the entry, 0 where another one has it; and why it may not be in the table.
+        The entry's number, or 0 if another writer took it; and the error, if the commit failed or
+        may have failed.
     """
     files = [_file(one) for one in batch]
     evolve = work.settings.schema_evolution == "add_columns"
@@ -249,7 +250,7 @@ def _try(
     try:
         work.catalog.append(look.table, files, number, evolve=evolve)
     except (TableConflict, TransientStoreError) as error:
-        # It may be in, or not: the table decides.
+        # The outcome is unknown: the table is read again to find out.
         return number, error
     return number, None
 

@@ -1,4 +1,4 @@
-"""Whether a table is still the one that its log describes. Nothing is touched when it is not."""
+"""Checks that a table is still the one that its log describes. Nothing is written here."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _WAYS = (
 
 
 def require_table(log: TableLogState, table: str, key: UpsertKey | None = None) -> None:
-    """Make sure that a log is about this table.
+    """Check that a log is about this table.
 
     Args:
-        log: what it says.
+        log: state of the table log.
         table: as the run's input names it.
-        key: what makes records one row of it; None where they are data files.
+        key: the table's key; None if outputs are its data files.
 
     Raises:
-        InvalidInput: it is about another one, or was begun with another key.
+        InvalidInput: the log is about another table, or was started with another key.
     """
     if log.table and log.table != table:
         accepted = f"{log.table}, which has outputs of this destination; or another destination"
@@ -34,16 +34,16 @@ def require_table(log: TableLogState, table: str, key: UpsertKey | None = None) 
 
 
 def require_known(table: TableState | None, log: TableLogState, address: str) -> None:
-    """Make sure that a table is what its log says.
+    """Check that a table matches its log.
 
     Args:
-        table: as it was read before the last look at the log's entries, and after its first;
-            None where there is none.
-        log: what the log says.
-        address: of the table, for a person.
+        table: read after the log was first loaded, and before it was last refreshed; None if
+            there is no table.
+        log: state of the table log.
+        address: of the table, for messages.
 
     Raises:
-        IntegrityError: it is not; names the way out.
+        IntegrityError: it does not match; the message says what to do.
     """
     if not log.last and table is not None and not table.last:
         return
@@ -65,7 +65,7 @@ def require_known(table: TableState | None, log: TableLogState, address: str) ->
 
 
 def fault_of(table: TableState, log: TableLogState) -> str:
-    """Why a table is not what its log says, in a phrase; empty when it is."""
+    """Return why a table does not match its log, in a phrase; empty if it does."""
     if log.uuid and table.uuid != log.uuid:
         return (
             f"is another table than before, {table.uuid} instead of {log.uuid}: it was made again"
@@ -85,13 +85,12 @@ def fault_of(table: TableState, log: TableLogState) -> str:
 
 
 def require_apart(table: TableState, settings: Settings) -> None:
-    """Make sure that the table's own clean-up cannot reach outputs that no snapshot names yet.
+    """Check that the table's own clean-up cannot reach outputs that no snapshot names yet.
 
-    Of a Delta table the settings themselves say it, and were refused if need be.
+    A Delta table's location is part of the settings, which were checked when they were parsed.
 
     Raises:
-        InvalidInput: the destination or the state lies in the table's location, or the other way
-            round.
+        InvalidInput: the table's location overlaps the destination or the state.
     """
     address = settings.table_address
     if address is not None and address.location is not None:
@@ -113,14 +112,14 @@ def require_apart(table: TableState, settings: Settings) -> None:
 
 
 def require_writable(table: TableState, address: str) -> None:
-    """Make sure that the table asks nothing of its writers that a commit of outputs cannot keep.
+    """Check that the table requires nothing of its writers that this program does not support.
 
     Args:
         table: as it was read.
-        address: of the table, for a person.
+        address: of the table, for messages.
 
     Raises:
-        InvalidInput: it does; says in one sentence what.
+        InvalidInput: it does; the message names the requirement.
     """
     if table.refusal:
         raise InvalidInput("table", address, table.refusal)

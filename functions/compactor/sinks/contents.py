@@ -1,8 +1,8 @@
-"""Whether the rows of an output are in a table: proven by the table's own files (pure).
+"""Whether an output's rows are in a table, according to the table's own metadata (pure).
 
-An output's rows are in the table while the current version is made of it and no delete applies to
-it, or once commits that only rewrite files have replaced it by files of which that is true. A count
-of rows proves nothing, for others append, and neither does an object that still stands on S3.
+They are if the output is a data file of the current version and no delete applies to it, or if
+commits that only rewrite files have replaced it by such files. Row counts prove nothing, because
+others append too; neither does the fact that the output still exists on S3.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _UNKNOWN = (
 
 
 class FileSet(NamedTuple):
-    """Files that one commit removed from a table, and those that it added in their place.
+    """Files that one commit removed from a table, and the files that it added in their place.
 
     Attributes:
-        removed: of these files, those that are followed.
-        removed_rows: of all of them; None where the table's metadata does not say.
-        known_rows: likewise, of those whose rows it says.
-        added: all of them; may be left out where the commit is no rewrite.
-        added_rows: of all of them; None where the table's metadata does not say.
+        removed: the removed files that are followed.
+        removed_rows: rows of all removed files; None if the metadata does not say.
+        known_rows: rows of those removed files whose count the metadata has.
+        added: all added files; may be left out if the commit is not a rewrite.
+        added_rows: rows of all added files; None if the metadata does not say.
     """
 
     removed: Sequence[str]
@@ -42,9 +42,9 @@ class TableChange(NamedTuple):
     """A commit that removed files from a table.
 
     Attributes:
-        at: for a person, such as ``snapshot 12 (overwrite)``.
-        rewrites: it says of itself that it changed no rows.
-        sets: a rewrite accounts for the rows of each set by itself.
+        at: names the commit in messages, such as ``snapshot 12 (overwrite)``.
+        rewrites: the commit declares that it changed no rows.
+        sets: for a rewrite, the rows of each set balance on their own.
     """
 
     at: str
@@ -54,11 +54,11 @@ class TableChange(NamedTuple):
 
 @dataclass(slots=True)
 class CurrentFiles:
-    """Files of the current version, as far as they were asked for.
+    """The requested files that are part of the current version.
 
     Attributes:
-        whole: names of those to which no delete applies.
-        partly: what applies to the others, for a person.
+        whole: names of the files to which no delete applies.
+        partly: for each of the others, what applies to it, for messages.
     """
 
     whole: set[str] = field(default_factory=set)
@@ -66,10 +66,10 @@ class CurrentFiles:
 
 
 class History:
-    """Follows files that were removed, from the oldest change to the newest.
+    """Follows removed files through later rewrites, from the oldest change to the newest.
 
     Args:
-        is_ours: True for the names to begin with.
+        is_ours: returns True for the names to start from: this destination's outputs.
     """
 
     def __init__(self, is_ours: Callable[[str], bool]) -> None:
@@ -79,11 +79,11 @@ class History:
         self.carriers: set[str] = set()
 
     def follows(self, name: str) -> bool:
-        """True for our outputs, and for files that took their rows."""
+        """Return True for outputs, and for files that a rewrite moved their rows to."""
         return name in self.carriers or self._is_ours(name)
 
     def take(self, change: TableChange) -> None:
-        """Take the next change."""
+        """Add the next change."""
         for one in change.sets:
             if not one.removed:
                 continue
@@ -95,15 +95,15 @@ class History:
                 self.carriers.update(one.added)
 
     def faults(self, current: CurrentFiles) -> dict[str, str]:
-        """Why rows of removed files are not all in the table; empty where they are.
+        """Return, for each removed file, why not all its rows are in the table; empty if they are.
 
         Args:
-            current: the current version, with :attr:`carriers`.
+            current: the current version's files, including :attr:`carriers`.
         """
         faults: dict[str, str] = {}
         for name, fault in self._removed_by.items():
             faults[name] = fault
-        # What replaced the files that a rewrite added came later.
+        # Newest first: a file that a rewrite added may itself have been replaced later.
         for at, one in reversed(self._rewrites):
             found = _first_fault(one.added, current, faults)
             for name in one.removed:
@@ -115,7 +115,7 @@ class History:
 
 
 def _fault_of(change: TableChange, one: FileSet) -> str:
-    """Why a change did more than rewrite these files; empty when it did not."""
+    """Return why a change did more than rewrite these files; empty if it did not."""
     if not change.rewrites:
         return f"{change.at} removed it"
     added, removed = one.added_rows, one.removed_rows
@@ -136,15 +136,15 @@ def _first_fault(names: Iterable[str], current: CurrentFiles, faults: dict[str, 
 
 
 class Contents:
-    """Implements :class:`compactor.sinks.table_catalog.TableContents`, over a reader of metadata.
+    """Implements :class:`compactor.sinks.table_catalog.TableContents` over a metadata reader.
 
-    Metadata is read when something is asked first: the current version, and where an output is not
-    in it, the history as well. For several threads.
+    Metadata is read on first use: the current version, and the history only for outputs that are
+    not in it. Safe to use from several threads.
 
     Args:
-        prefix: URI below which all outputs lie.
-        read_current: the files of the current version whose names are wanted.
-        read_history: gives the changes that the table still has to a history, oldest first.
+        prefix: URI prefix of all outputs.
+        read_current: returns the current version's files whose names match a predicate.
+        read_history: passes the changes that the table still has to a history, oldest first.
     """
 
     def __init__(

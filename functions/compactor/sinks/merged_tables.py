@@ -1,8 +1,8 @@
-"""Tables that Spark merges into, seen from outside of Spark: is there anything to do?
+"""Whether a table that Spark merges into lags, decided without Spark.
 
-A run's Spark job merges what it has committed, with what earlier runs left. So a run that finds
-nothing to compact still starts the job where the table lags; and the step that publishes other
-tables after all partitions looks at what the job left instead.
+A run's Spark job merges the outputs that this run and earlier runs have committed. A run with
+nothing to compact therefore still starts the job if the table lags. The step that publishes other
+tables once all partitions are done only checks what the job did.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from compactor.sinks.upserts import key_of
 
 
 def lags(settings: Settings, store: ObjectStore) -> bool:
-    """True when something is committed that the table was not seen with; the log alone is asked.
+    """Return True when outputs are committed that the table was not yet seen with.
 
-    A partition whose log is at fault counts as well: the publisher reports it.
+    Reads only the logs, not the table. A damaged partition log counts as lagging too, so that the
+    publisher reports it.
 
     Raises:
-        IntegrityError: the table log is not what it was.
+        IntegrityError: the table log is damaged.
     """
     identity = read_identity(settings, store)
     if identity is None:
@@ -40,7 +41,7 @@ def lags(settings: Settings, store: ObjectStore) -> bool:
 def look_at_merge(
     settings: Settings, store: ObjectStore, catalog: TableCatalog, run_id: str
 ) -> TableReceipt:
-    """What the Spark job of a run did for its table, or that there was nothing to do.
+    """Return what a run's Spark job did for its table, or that there was nothing to do.
 
     Args:
         settings: of the run; they name a table with a key.
@@ -49,11 +50,11 @@ def look_at_merge(
         run_id: of the run.
 
     Returns:
-        A receipt that is stored; its ``error`` says why not all is merged.
+        The receipt, which is also stored. Its ``error`` says why not everything is merged.
 
     Raises:
-        IntegrityError: the table is not what its log says.
-        InvalidInput: it has been begun with another key.
+        IntegrityError: the table does not match its log.
+        InvalidInput: the table was started with another key.
         TransientStoreError: the catalog does not answer.
     """
     left = read_receipt(settings, run_id, store)

@@ -1,7 +1,7 @@
-"""Whether the commit that said what a table has is still part of it (pure).
+"""Whether the commit that recorded the table's entry number is still part of its history (pure).
 
-A rollback of an Iceberg table moves it to an earlier snapshot and leaves its properties; a RESTORE
-of a Delta table leaves its transactions. Either way the number stays, and the rows are gone.
+A rollback moves an Iceberg table to an earlier snapshot but keeps its properties; RESTORE of a
+Delta table keeps its transactions. In both cases the recorded number stays although rows are gone.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ class Snapshot(NamedTuple):
     """One snapshot of an Iceberg table.
 
     Attributes:
-        parent: None for the first, and for one whose parent pyiceberg expired.
+        parent: None for the first snapshot, and for one whose parent pyiceberg expired.
         sequence: its sequence number.
-        adds_all: it added all files that it has: nothing was in the table before.
+        adds_all: it added every file that it has, so the table was empty before.
     """
 
     parent: int | None
@@ -26,7 +26,7 @@ class Snapshot(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """A RESTORE of a Delta table: the version it made, and the one that it went back to."""
+    """A RESTORE of a Delta table: the version it created, and the version it went back to."""
 
     version: int
     to: int
@@ -39,18 +39,18 @@ def rolled_back(
     sequence: int,
     earlier: Iterable[Mapping[int, Snapshot]] = (),
 ) -> str:
-    """Why our snapshot is not among those that the table is made of; empty when nothing says so.
+    """Return why our snapshot is not an ancestor of the current one; empty if nothing says so.
 
-    Sequence numbers only rise (Iceberg specification, version 2), so the ancestors of the current
-    snapshot are gone through until one has no higher number than ours. Where expiry took one of
-    them, earlier metadata of the table still knows its parent.
+    Sequence numbers only increase (Iceberg specification, version 2), so the ancestors of the
+    current snapshot are followed until one has a number no higher than ours. Where expiry removed
+    one of them, earlier metadata of the table still names its parent.
 
     Args:
-        snapshots: those that the table's metadata has, by id.
-        current: id of the current one; None for an empty table.
-        ours: id of the snapshot that our last commit made.
+        snapshots: the snapshots in the table's metadata, by id.
+        current: id of the current snapshot; None for an empty table.
+        ours: id of the snapshot that our last commit created.
         sequence: its sequence number.
-        earlier: the snapshots of earlier metadata of the table, newest first.
+        earlier: the snapshots in earlier metadata of the table, newest first.
     """
     if current is None:
         return "it was emptied of all snapshots"
@@ -59,7 +59,8 @@ def rolled_back(
     for more in earlier:
         if found is not None:
             break
-        # What pyiceberg expires is no snapshot's parent; the entry before still says whose it was.
+        # When pyiceberg expires a snapshot, it clears the parent of its children; earlier metadata
+        # still has that parent.
         known |= {
             name: one
             for name, one in more.items()
@@ -74,7 +75,7 @@ def rolled_back(
 def _look_for(
     known: Mapping[int, Snapshot], current: int, ours: int, sequence: int
 ) -> tuple[str | None, Snapshot]:
-    """What the ancestors say, empty when ours is among them; None when they end too early."""
+    """Return the fault, or "" if ours is an ancestor, or None if the chain ends too early."""
     at: int | None = current
     last = Snapshot(None, 0)
     while at is not None and at in known:
@@ -88,15 +89,15 @@ def _look_for(
 
 
 def restored_before(restores: Iterable[Restored], ours: int) -> str:
-    """Why the version that our last commit made does not count; empty when nothing says so.
+    """Return why the version that our last commit created was undone; empty if nothing says so.
 
     Args:
-        restores: of the table, as far as its log shows.
-        ours: version that our last commit made.
+        restores: of the table, as far back as its log goes.
+        ours: the version that our last commit created.
     """
     at = inf
     for one in sorted(restores, reverse=True):
-        # One restore may take back another: what counts is where the last one went back to.
+        # A later restore can undo an earlier one, so start from the last and follow its target.
         if ours < one.version <= at:
             at = one.to
             if at < ours:

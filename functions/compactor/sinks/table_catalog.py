@@ -1,4 +1,4 @@
-"""What is asked of a table, whatever it is made of."""
+"""The port to a table in its catalog, independent of the table format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 
 class TableFile(NamedTuple):
-    """One output that becomes a data file of the table; ``rows`` is None where not counted.
+    """An output that becomes a data file of the table; ``rows`` is None if not counted.
 
     ``size`` is in bytes, as stored.
     """
@@ -20,25 +20,25 @@ class TableFile(NamedTuple):
 
     @property
     def uri(self) -> str:
-        """Where it lies."""
+        """The output's URI."""
         return f"s3://{self.bucket}/{self.key}"
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """What a table says of itself at one moment.
+    """A table's state at one moment, according to its metadata.
 
     Attributes:
-        uuid: of the table; a table that is made again has another.
-        location: URI below which the table keeps its own files.
-        last: up to which entry of our log it has everything; 0 where it was given nothing yet.
-        version: of the table as it was read, for a person: a snapshot's id, or a number.
-        fault: why ``last`` cannot be true, in one line: the commit that said so is no longer part
-            of the table. Empty when nothing contradicts it.
-        handle: the catalog's own: what an append is conditional on.
-        properties: of the table, where the catalog has them.
-        refusal: what would be accepted instead, where no file can be added to the table at all.
-        shape: what decides which outputs fit it, as text: columns and partitioning.
+        uuid: of the table; a re-created table has another one.
+        location: URI prefix of the table's own files.
+        last: number of the last table log entry that is in the table; 0 if none is.
+        version: of the table, for messages: a snapshot id or a version number.
+        fault: why ``last`` cannot be true, in one line: the commit that recorded it is no longer
+            part of the table. Empty if nothing contradicts it.
+        handle: the catalog's own object, which an append is conditional on.
+        properties: of the table, if the catalog has them.
+        refusal: why no file can be added to the table at all, and what would be accepted instead.
+        shape: what decides which outputs fit, as text: columns and partitioning.
     """
 
     uuid: str
@@ -54,15 +54,15 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """Which outputs a table has, as far as its own history shows.
+    """Which outputs a table has, as far back as its history goes.
 
     Attributes:
-        present: those that are its data files now.
-        passed: those that came into it after ``number``, and have been rewritten or deleted since.
-        number: up to which entry of our log the last of its ancestors that says so had everything;
-            0 where none ever did; None where its history no longer goes back so far.
-        others: its other data files.
-        other_rows: that these hold, as far as they are counted.
+        present: outputs that are data files of the table now.
+        passed: outputs that were added after ``number``, and rewritten or deleted since.
+        number: entry number that the table's latest ancestor with a recorded number had reached;
+            0 if none ever had one; None if the history no longer goes back that far.
+        others: number of other data files.
+        other_rows: rows in these, as far as they are counted.
     """
 
     present: frozenset[str]
@@ -73,20 +73,20 @@ class Holdings:
 
 
 class TableContents(Protocol):
-    """What one version of a table says of its files. Reads metadata when it is asked first.
+    """The files of one table version. Metadata is read on first use.
 
     Every method may raise TransientStoreError.
     """
 
     def names(self, file: TableFile) -> bool:
-        """True when the table is made of this output, whether deletes apply to it or not."""
+        """Return True if this output is a file of the table, with or without deletes."""
         ...
 
     def fault_of(self, file: TableFile) -> str:
-        """Why the rows of an output are not all in the table, in one line; empty when they are.
+        """Return why not all rows of an output are in the table, in one line; empty if they are.
 
-        They are when the output is a file of the table without deletes that apply to it, or when
-        commits that only rewrite files have replaced it by such files.
+        They are if the output is a file of the table and no delete applies to it, or if commits
+        that only rewrite files have replaced it by such files.
 
         Raises:
             IntegrityError: metadata is damaged.
@@ -95,9 +95,9 @@ class TableContents(Protocol):
 
 
 class TableCatalog(Protocol):
-    """One table in its catalog. Every method may raise TransientStoreError.
+    """A table in its catalog. Every method may raise TransientStoreError.
 
-    Nothing here retries a commit: the caller looks at the table before each try.
+    No method retries a commit: the caller reads the table again before each attempt.
     """
 
     @property
@@ -106,81 +106,82 @@ class TableCatalog(Protocol):
         ...
 
     def load(self, log_id: str) -> TableState | None:
-        """The table as it is now; None where there is none.
+        """Return the table's current state; None if there is no table.
 
         Args:
-            log_id: identity of the log whose number is wanted.
+            log_id: identity of the log whose entry number is wanted.
 
         Raises:
-            IntegrityError: what stands there is no such table, or its number is invalid.
-            InvalidInput: it may not be read.
+            IntegrityError: it is not a table of this format, or the recorded number is invalid.
+            InvalidInput: reading it is not permitted.
         """
         ...
 
     def create(self, files: Sequence[TableFile]) -> None:
-        """Make the table with the columns of these files.
+        """Create the table with the columns of these files.
 
         Raises:
-            TableConflict: another writer made it meanwhile.
-            InvalidInput: a column has a type that the table cannot have.
+            TableConflict: another writer created it first.
+            InvalidInput: a column has a type that the table format does not support.
         """
         ...
 
     def unfit(
         self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
     ) -> Mapping[TableFile, str]:
-        """Which of these files cannot be appended, each with the reason; no others are.
+        """Return the files that cannot be appended, each with the reason.
 
         Args:
-            table: as it was read; None before it is made: then a file is unfit that no table takes.
+            table: as it was read; None before it is created. Then only the files that no table
+                could take are returned.
             files: outputs, in the order in which they would be appended.
-            evolve: columns that the table has not may be added.
+            evolve: columns that the table does not have may be added.
 
         Raises:
-            InvalidInput: the table takes no file at all.
+            InvalidInput: the table accepts no files at all.
         """
         ...
 
     def append(
         self, table: TableState, files: Sequence[TableFile], number: int, *, evolve: bool
     ) -> str:
-        """Add files, and with the same commit say that everything up to ``number`` is in.
+        """Add files, and record in the same commit that all entries up to ``number`` are in.
 
         Args:
-            table: as it was read; the commit fails when it is not so any more.
+            table: as it was read; the commit fails if the table has changed since.
             files: outputs of the entries after ``table.last``, up to ``number``.
             number: of the last of these entries.
-            evolve: columns that the table has not are added with the same commit.
+            evolve: add columns that the table does not have in the same commit.
 
         Returns:
-            The table's new version, for a person.
+            The table's new version, for messages.
 
         Raises:
-            TableConflict: another writer was first; nothing of this is in the table.
-            TransientStoreError: it is unknown whether it is.
+            TableConflict: another writer committed first; nothing was added.
+            TransientStoreError: it is unknown whether the commit succeeded.
             InvalidInput: a file does not fit.
         """
         ...
 
     def holdings(self, table: TableState, outputs: Collection[str]) -> Holdings:
-        """Which of these outputs the table has.
+        """Return which of these outputs the table has.
 
         Args:
             table: as it was read.
             outputs: their URIs.
 
         Raises:
-            InvalidInput: nothing can be said of a table whose rows have a key.
+            InvalidInput: the table's rows have a key, so its files do not show its outputs.
         """
         ...
 
     def contents(self, table: TableState) -> TableContents:
-        """The files of a table.
+        """Return the files of a table version.
 
         Args:
             table: as it was read.
 
         Raises:
-            IntegrityError: its rows are merged, so no file of it proves an output.
+            IntegrityError: the table's rows are merged, so no file of it proves an output.
         """
         ...

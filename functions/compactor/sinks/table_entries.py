@@ -1,4 +1,4 @@
-"""The entries of the table log, and what they say together: a pure fold."""
+"""The entries of the table log, and their fold into one state (pure)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TABLE_VERSION = 1
 
 
 class NamedOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """An output that goes into the table.
+    """An output that a table log entry adds to the table.
 
     Attributes:
         path: of its partition.
-        sequence, commit_id: of its commit there.
+        sequence, commit_id: of its commit in that partition's log.
         size: stored bytes.
-        crc32: of the stored bytes; None where S3 copied them.
-        rows: None where they were not counted.
+        crc32: of the stored bytes; None if S3 copied them.
+        rows: None if they were not counted.
     """
 
     path: str
@@ -39,14 +39,14 @@ class NamedOutput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetAside(msgspec.Struct, frozen=True, kw_only=True):
-    """An output that did not fit the table: it is in no entry, and its sources stay.
+    """An output that did not fit the table: no entry names it, and its sources are kept.
 
     Attributes:
         sequence, commit_id: of its commit.
         bucket, key: of the output.
-        reason: why it does not fit, for a person.
-        tried: digest of the table's columns, its partitioning and the settings that decided; with
-            another one the output is tried again.
+        reason: why it does not fit, for messages.
+        tried: digest of the table's columns and partitioning and the settings that decided. The
+            output is tried again when the digest changes.
     """
 
     sequence: int
@@ -58,16 +58,16 @@ class SetAside(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """Which output, and why, for a person."""
+        """Which output is set aside and why, in one line."""
         return f"s3://{self.bucket}/{self.key} is not in the table: {self.reason}"
 
 
 class Reached(msgspec.Struct, frozen=True):
-    """How far a partition's commit log has been gone through: to this entry of it.
+    """How far the table log has read a partition's commit log.
 
     Attributes:
-        sequence, commit_id: of that entry.
-        aside: outputs up to there that no entry of the table log names.
+        sequence, commit_id: of the last entry that was read.
+        aside: outputs up to there that do not fit the table.
     """
 
     sequence: int
@@ -76,16 +76,16 @@ class Reached(msgspec.Struct, frozen=True):
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator took the table for, after others had rolled it back or made it again.
+    """An operator's acceptance of a table that others rolled back or re-created.
 
-    It describes the table as it is with this entry, whatever the entries before it say.
+    It describes the table as of this entry, and overrides what earlier entries say.
 
     Attributes:
-        table_version: of the table that was looked at, for a person.
-        absent: outputs that entries name, this one included, and that the table does not have.
-        doubtful: outputs of which the table's history no longer shows whether it has their rows.
+        table_version: of the table that was looked at, for messages.
+        absent: outputs that entries, including this one, name and that the table does not have.
+        doubtful: outputs whose rows may be in the table: its history no longer shows it.
         releases_sources: clean-up may delete the sources of both.
-        outputs: how many others entries name.
+        outputs: number of outputs that entries name and that are in neither list.
     """
 
     table_version: str
@@ -96,7 +96,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> dict[tuple[str, str], NamedOutput]:
-        """The absent and the doubtful ones, by bucket and key."""
+        """The absent and the doubtful outputs, by bucket and key."""
         return {(one.bucket, one.key): one for one in (*self.absent, *self.doubtful)}
 
 
@@ -104,15 +104,15 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Entry ``number`` of the table log.
 
     Attributes:
-        entry_id: by which a writer recognises its own entry after a lost answer.
+        entry_id: lets a writer recognise its own entry if the response was lost.
         log_id: identity of the state.
-        table: the table as the run's input names it; one for the whole log.
-        uuid: of that table; the same until an acceptance.
-        upsert: what makes records one row; one for the whole log. None where they are data files.
+        table: as the run's input names it; the same in the whole log.
+        uuid: of that table; changes only with an acceptance.
+        upsert: the table's key; the same in the whole log. None if outputs are data files.
         created_at: UNIX seconds.
-        through: by path, for the partitions with outputs in it.
-        acceptance: of an entry by which an operator accepted the table; else None. Its outputs
-            were named before, and are added again.
+        through: by path, for the partitions whose outputs the entry names.
+        acceptance: set if an operator accepted the table with this entry. Its outputs were named
+            by earlier entries, and are added again.
     """
 
     version: int = TABLE_VERSION
@@ -130,18 +130,18 @@ class TableEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> int:
-        """Rows of all its outputs, as far as they were counted."""
+        """Rows of all outputs, as far as they were counted."""
         return sum(one.rows or 0 for one in self.outputs)
 
 
 class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The sum of all entries through ``number``, every one of them in the table.
+    """Sums up all entries through ``number``, all of which are in the table.
 
     Attributes:
-        entry_id: of the last of them.
-        accepted: number of the last acceptance; 0 where there is none.
-        missing: outputs that the table does not have, or perhaps not, since that acceptance.
-        releases_sources: clean-up may delete their sources.
+        entry_id: of the last of these entries.
+        accepted: number of the last acceptance; 0 if there is none.
+        missing: outputs that the table lacks or may lack since that acceptance.
+        releases_sources: clean-up may delete the sources of these outputs.
     """
 
     version: int = TABLE_VERSION
@@ -159,10 +159,10 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishedMark(msgspec.Struct, frozen=True, kw_only=True):
-    """The table was seen with entry ``number`` in it.
+    """Records that the table was seen to contain entry ``number``.
 
     Attributes:
-        at: version of the table then, for a person.
+        at: version of the table then, for messages.
     """
 
     version: int = TABLE_VERSION
@@ -177,7 +177,7 @@ encode = msgspec.json.encode
 
 
 def decode_entry(body: bytes, where: str, number: int) -> TableEntry:
-    """An entry of the table log.
+    """Decode an entry of the table log.
 
     Raises:
         IntegrityError: it is damaged, of a later version, or has another number.
@@ -189,7 +189,7 @@ def decode_entry(body: bytes, where: str, number: int) -> TableEntry:
 
 
 def decode_checkpoint(body: bytes, where: str, number: int) -> TableCheckpoint:
-    """A checkpoint of the table log; raises as :func:`decode_entry` does."""
+    """Decode a checkpoint of the table log; raises like :func:`decode_entry`."""
     checkpoint = _decode(_decode_checkpoint, body, where)
     if checkpoint.number != number:
         raise IntegrityError(f"{where} says that it sums up {checkpoint.number}; {WAY_OUT}")
@@ -202,23 +202,22 @@ def _decode(decode: Callable[[bytes], _T], body: bytes, where: str) -> _T:
 
 @dataclass(slots=True)
 class TableLogState:
-    """What the table log says.
+    """The state that the table log's checkpoint and entries add up to.
 
     Attributes:
-        last: number of its newest entry; 0 where there is none.
-        checkpoint: what the newest checkpoint covers.
-        published: the highest number that the table was seen with.
-        table, uuid: the one table it is about; empty before the first entry.
-        upsert: what makes records one row of it; None where they are data files.
-        entry_ids: of the entries after the checkpoint.
-        through: by path, how far the partition's commit log has been gone through.
-        entries: those after the checkpoint, by number.
-        given: what entries after the checkpoint name, by bucket and key.
-        outputs: how many entries name and the table is to have.
-        accepted: number of the last acceptance; 0 where there is none.
-        missing: by bucket and key, outputs that the table does not have, or perhaps not, since
-            that acceptance.
-        releases_sources: clean-up may delete their sources.
+        last: number of the newest entry; 0 if there is none.
+        checkpoint: number of the last entry that the newest checkpoint covers.
+        published: the highest entry number that the table was seen with.
+        table, uuid: the table that the log is about; empty before the first entry.
+        upsert: the table's key; None if outputs are data files.
+        entry_ids: ids of the entries after the checkpoint, by number.
+        through: by path, how far the partition's commit log has been read.
+        entries: the entries after the checkpoint, by number.
+        given: outputs that entries after the checkpoint name, by bucket and key.
+        outputs: number of outputs that entries name and that the table should have.
+        accepted: number of the last acceptance; 0 if there is none.
+        missing: outputs that the table lacks or may lack since that acceptance, by bucket and key.
+        releases_sources: clean-up may delete the sources of the missing outputs.
     """
 
     last: int = 0
@@ -237,7 +236,7 @@ class TableLogState:
     releases_sources: bool = False
 
     def start(self, checkpoint: TableCheckpoint) -> None:
-        """Begin with what a checkpoint sums up."""
+        """Start from a checkpoint."""
         self.last = self.checkpoint = self.published = checkpoint.number
         self.table, self.uuid = checkpoint.table, checkpoint.uuid
         self.upsert = checkpoint.upsert
@@ -248,10 +247,10 @@ class TableLogState:
         self.missing = {(one.bucket, one.key): one for one in checkpoint.missing}
 
     def add(self, entry: TableEntry, where: str) -> None:
-        """Take the next entry.
+        """Apply the next entry.
 
         Raises:
-            IntegrityError: it is about another table than those before it.
+            IntegrityError: it is about another table than the entries before it.
         """
         uuid = self.uuid if entry.acceptance is None else entry.uuid
         if self.last and (entry.table, entry.uuid) != (self.table, uuid):
@@ -281,18 +280,18 @@ class TableLogState:
         self.outputs = found.outputs
 
     def reached(self, path: str) -> int:
-        """Sequence up to which a partition's outputs are named; 0 where none is."""
+        """Return the sequence up to which a partition's log was read; 0 if none was."""
         found = self.through.get(path)
         return found.sequence if found else 0
 
     def aside(self, path: str) -> tuple[SetAside, ...]:
-        """Outputs of a partition that were passed over because they do not fit the table."""
+        """Return the outputs of a partition that were set aside because they do not fit."""
         found = self.through.get(path)
         return found.aside if found else ()
 
     @property
     def aside_lines(self) -> dict[tuple[str, int], str]:
-        """By partition and commit: a line for each output that is set aside."""
+        """A line for each output that is set aside, by partition and sequence."""
         return {
             (path, one.sequence): one.line
             for path, reached in self.through.items()
@@ -300,12 +299,12 @@ class TableLogState:
         }
 
     def names(self, path: str, sequence: int) -> bool:
-        """True when an entry names the output of this commit."""
+        """Return True when an entry names the output of this commit."""
         passed_over = any(one.sequence == sequence for one in self.aside(path))
         return sequence <= self.reached(path) and not passed_over
 
     def is_in(self, path: str, sequence: int, last: int) -> bool:
-        """True when a table that has everything up to entry ``last`` has this output."""
+        """Return True when a table whose last entry is ``last`` has this commit's output."""
         if not self.names(path, sequence):
             return False
         return not any(
@@ -316,11 +315,11 @@ class TableLogState:
         )
 
     def between(self, last: int) -> list[TableEntry]:
-        """The entries that a table which has everything up to ``last`` is still to be given."""
+        """Return the entries after ``last``, which are still to be added to the table."""
         return [self.entries[number] for number in range(last + 1, self.last + 1)]
 
     def sum_up(self, log_id: str) -> TableCheckpoint:
-        """The checkpoint of all entries."""
+        """Return a checkpoint of all entries."""
         return TableCheckpoint(
             number=self.last,
             entry_id=self.entry_ids[self.last],
@@ -337,7 +336,7 @@ class TableLogState:
 
 
 def missing_numbers(entries: Iterable[int], known: Iterable[int], after: int) -> list[int]:
-    """Numbers after ``after`` that have no entry, up to the last that is known."""
+    """Return the numbers after ``after`` that have no entry, up to the last known number."""
     there = set(entries)
     last = max((*there, *known), default=0)
     return [number for number in range(after + 1, last + 1) if number not in there]

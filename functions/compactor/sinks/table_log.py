@@ -1,4 +1,4 @@
-"""The table log on S3: ``table/<n>.json``, each entry created if absent."""
+"""The table log on S3: ``table/<n>.json``, each entry written with create-if-absent."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from compactor.sinks.upserts import UpsertKey
 
 _NAME = re.compile(r"(\d{20})\.(?:(witness)\.|(published)\.|(checkpoint)\.)?json")
 _JSON = "application/json"
-# An entry is some 250 bytes an output; so many small reads are worth one of a checkpoint.
+# An entry has about 250 bytes an output; one checkpoint saves this many small reads.
 _ENTRIES_A_CHECKPOINT = 32
 _READERS = 16
 
 
 class TableHint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where to begin to read; without one, or with a wrong one, reading begins at the start."""
+    """The checkpoint to start reading from. If missing or wrong, the whole log is listed."""
 
     version: int = 1
     checkpoint: int
@@ -58,7 +58,7 @@ class _Listed:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An entry to be: everything but its number.
+    """A table log entry before it has a number.
 
     Attributes:
         now: UNIX seconds.
@@ -78,9 +78,9 @@ class TableLog:
     """The table log of a destination.
 
     Args:
-        store: where it is.
+        store: where the log is.
         settings: of the run.
-        log_id: identity of the state; entries of another are refused.
+        log_id: identity of the state; entries of another state are rejected.
     """
 
     def __init__(self, store: ObjectStore, settings: Settings, log_id: str) -> None:
@@ -89,7 +89,7 @@ class TableLog:
         self._log_id = log_id
 
     def load(self) -> TableLogState:
-        """The newest checkpoint and every entry after it.
+        """Read the newest checkpoint and every entry after it.
 
         Raises:
             IntegrityError: an entry is missing, damaged or of another log.
@@ -108,7 +108,7 @@ class TableLog:
         return state
 
     def refresh(self, state: TableLogState) -> None:
-        """Take the entries that were written since ``state`` was loaded.
+        """Apply the entries that were written since ``state`` was loaded.
 
         Raises:
             IntegrityError: as :meth:`load` does.
@@ -116,10 +116,10 @@ class TableLog:
         self._take(state, self._list(state.last))
 
     def every_entry(self, state: TableLogState) -> list[TableEntry]:
-        """All entries up to the last of a state, also those that a checkpoint sums up.
+        """Return all entries up to the state's last, including those that a checkpoint covers.
 
         Raises:
-            IntegrityError: one is missing or damaged.
+            IntegrityError: an entry is missing or damaged.
         """
         summed_up = range(1, state.checkpoint + 1)
         with ThreadPoolExecutor(_READERS) as pool:
@@ -133,12 +133,12 @@ class TableLog:
         return entry
 
     def append(self, state: TableLogState, draft: Draft) -> bool:
-        """Write a draft as the next entry; False when another writer was first.
+        """Write a draft as the next entry; return False if another writer was first.
 
-        The log state is up to date then, and what the draft names is to be looked through again.
+        In that case ``state`` has been refreshed, and the caller must rebuild the draft.
 
         Raises:
-            IntegrityError: the log is not what it was.
+            IntegrityError: the log is damaged.
         """
         entry = TableEntry(
             number=state.last + 1,
@@ -159,16 +159,16 @@ class TableLog:
         except AlreadyExists:
             before = state.last
             self.refresh(state)
-            # A retried PUT may meet the entry that its own first try wrote.
+            # A retried PUT may find the entry that its own first attempt wrote.
             return state.last > before and state.entry_ids.get(entry.number) == entry.entry_id
         state.add(entry, f"s3://{bucket}/{key}")
         return True
 
     def leave_witnesses(self, state: TableLogState, after: int) -> None:
-        """Let no entry after this one get another's number; before anything goes into the table.
+        """Write a witness for each entry after ``after``, before the entries go into the table.
 
         Raises:
-            IntegrityError: an entry is not the one that had its number first.
+            IntegrityError: a witness names another entry for the same number.
         """
         for number in range(after + 1, state.last + 1):
             bucket, key = layout.table_witness_key(self._settings, number)
@@ -176,12 +176,12 @@ class TableLog:
             leave_witness(self._store, bucket, key, witness)
 
     def mark_published(self, state: TableLogState, number: int, at: str) -> None:
-        """Write down that the table was seen with this entry in it; sum up where it is time.
+        """Record that the table was seen with this entry; write a checkpoint when one is due.
 
         Args:
             state: of the log, loaded before the table was.
             number: of the entry.
-            at: version of the table, for a person.
+            at: version of the table, for messages.
         """
         if number > state.published:
             bucket, key = layout.table_published_key(self._settings, number)
@@ -190,7 +190,7 @@ class TableLog:
             state.published = number
         if number == state.last >= state.checkpoint + _ENTRIES_A_CHECKPOINT:
             bucket, key = layout.table_checkpoint_key(self._settings, number)
-            # A writer that sums up the same entries writes the same.
+            # Concurrent writers of this checkpoint write the same content.
             self._create(bucket, key, encode(state.sum_up(self._log_id)))
             bucket, key = layout.table_hint_key(self._settings)
             self._store.put(bucket, key, encode(TableHint(checkpoint=number)), content_type=_JSON)
@@ -220,7 +220,7 @@ class TableLog:
                 require_witness(self._store, *place, entry.entry_id)
 
     def _list_from_hint(self) -> _Listed:
-        """The log from a checkpoint on, where one is known: it grows by three objects an entry."""
+        """List the log from its last known checkpoint, since it grows by three objects an entry."""
         bucket, key = layout.table_hint_key(self._settings)
         try:
             hint = _decode_hint(self._store.get(bucket, key)).checkpoint
@@ -258,5 +258,5 @@ class TableLog:
 
 
 def table_log_there(store: ObjectStore, settings: Settings) -> bool:
-    """True when anything of the destination was ever given to a table: one request."""
+    """Return True when the table log has a first entry. Costs one request."""
     return store.head(*layout.table_entry_key(settings, 1)) is not None

@@ -1,11 +1,11 @@
-"""Whether the table has an output: what is asked before anything is done without that output.
+"""Whether the table has an output; checked before anything proceeds without that output.
 
-An output that the table was given is the table's own from then on: compaction of the table writes
-its rows to other files, expiry of its snapshots deletes it, and users delete its rows. So neither
-an output that stands nor one that is gone says anything of its rows: the table's metadata does.
+Once an output is in the table, it belongs to the table: the table's compaction rewrites its rows,
+snapshot expiry deletes the object, and users delete rows. So neither the presence nor the absence
+of the object proves anything about its rows; only the table's metadata does.
 
-Where rows have a key, the table is made of merged rows, and no file of it proves an output. There
-the outputs belong to this destination alone, and hold all records for as long as they stand.
+If rows have a key, the table consists of merged rows, and no file of it proves an output. In that
+case the outputs belong to this destination alone, and hold all records as long as they exist.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ OpenCatalog = Callable[[Settings, ObjectStore], TableCatalog]
 
 @dataclass(frozen=True, slots=True)
 class TableProof:
-    """A table and its log, as they were at one moment.
+    """A table and its log at one moment.
 
     Attributes:
         address: of the table.
-        table: None before it was given anything.
-        contents: of the table; None where its rows have a key, or it was given nothing.
+        table: None before anything was added to it.
+        contents: files of the table; None if its rows have a key, or nothing was added to it.
     """
 
     address: str
@@ -44,30 +44,30 @@ class TableProof:
     contents: TableContents | None = None
 
     def has(self, path: str, commit: Commit) -> bool:
-        """True when the output of this commit was brought into the table."""
+        """Return True when the output of this commit was added to the table."""
         if self.table is None or self._is_missing(commit):
             return False
         return self.log.is_in(path, commit.sequence, self.table.last)
 
     def releases(self, commit: Commit) -> bool:
-        """True when an operator accepted that the table lacks the output, and lets sources go."""
+        """Return True when an operator accepted the missing output and released its sources."""
         return self.log.releases_sources and self._is_missing(commit)
 
     def _is_missing(self, commit: Commit) -> bool:
-        # By its key: a commit that replaces another one may have the same output.
+        # By key, not by commit: a commit that replaces another one may have the same output.
         output = commit.output
         return output is not None and (output.bucket, output.key) in self.log.missing
 
     def require_rows(self, output: Output, *, stands: bool) -> None:
-        """Make sure that the rows of an output, which was brought into the table, are there.
+        """Check that the rows of an output that was added to the table are still there.
 
         Args:
             output: of a commit.
-            stands: its object is there.
+            stands: the output's object exists.
 
         Raises:
-            IntegrityError: they are not all there, or nothing shows that they are; says what
-                removed them, where the table's history shows it.
+            IntegrityError: rows are missing, or nothing shows that they are there; the message says
+                what removed them, if the table's history shows it.
             TransientStoreError: the table's metadata could not be read.
         """
         uri = f"s3://{output.bucket}/{output.key}"
@@ -99,18 +99,18 @@ def look_at_table(
     open_catalog: OpenCatalog,
     known: MutableMapping[str, TableContents] | None = None,
 ) -> TableProof | None:
-    """The table of a destination; None where it has none.
+    """Return a destination's table and its log; None if it has no table.
 
     Args:
-        settings: of the run; whether they name the table or not, its log does.
+        settings: of the run. The log names the table, even if these settings do not.
         store: where the state is.
         open_catalog: opens the table.
-        known: contents of the table's newest version that was looked at; kept up to date here, so
-            that its metadata is read once for all partitions.
+        known: cache of the contents of the newest table version, updated here, so that its
+            metadata is read once for all partitions.
 
     Raises:
-        IntegrityError: the table, or its log, is not what it was.
-        InvalidInput: the table may not be read.
+        IntegrityError: the table or its log is not as it was.
+        InvalidInput: reading the table is not permitted.
     """
     if not table_log_there(store, settings):
         return TableProof(settings.table, TableLogState(), None) if settings.table else None
@@ -137,14 +137,14 @@ def _contents(
     name = f"{table.uuid} {table.version}"
     found = known.get(name)
     if found is None:
-        # One version is enough: a large table's metadata is.
+        # Keep one version only: the metadata of a large table takes much memory.
         known.clear()
         found = known.setdefault(name, catalog.contents(table))
     return found
 
 
 def as_begun(settings: Settings, log: TableLogState) -> Settings:
-    """The settings, with the table that the log is about."""
+    """Return the settings with the table and key that the log was started with."""
     key = log.upsert or UpsertKey(())
     return replace(
         settings,
@@ -156,10 +156,10 @@ def as_begun(settings: Settings, log: TableLogState) -> Settings:
 
 
 def is_given(settings: Settings, store: ObjectStore, path: str, sequence: int) -> bool:
-    """True when the table log names the output of this commit, whether it is in the table or not.
+    """Return True when the table log names this commit's output, in the table or not.
 
     Raises:
-        IntegrityError: the table log is not what it was.
+        IntegrityError: the table log is damaged.
     """
     if not table_log_there(store, settings):
         return False

@@ -1,13 +1,13 @@
-"""Publish to the table: name what is left over, and bring all that is named into the table.
+"""Publishes outputs to the table: names new outputs in the table log, then adds them.
 
-read the log -> read the table -> compare them -> bring in what is named and not in yet
--> set aside what does not fit -> entry of the table log for what is left over -> its witness
+read the log -> read the table -> compare them -> add outputs that are named but not in yet
+-> set aside what does not fit -> entry of the table log for the new outputs -> its witness
 -> the table's commit
 
-The table says with each commit of ours, in that very commit, up to which entry it has everything.
-So a publisher that is killed after an entry, or never gets the answer to a commit, leaves the next
-one no more than a number to read. Of two concurrent publishers the second finds an entry's number
-taken, or its commit of the table refused; it reads again, and does what is left.
+Each commit to the table also records the number of the last entry that is in. If a publisher is
+killed after writing an entry, or never receives the answer to a commit, the next one needs only
+that number to continue. Of two concurrent publishers, the second finds its entry number taken or
+its table commit rejected; it reads again, and does what is left.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from compactor.sinks.table_receipts import TableReceipt, write_receipt
 from compactor.sinks.unnamed_outputs import Leftover, leftovers
 from compactor.sinks.upserts import UpsertCounts, key_of
 
-# A lost race brings a commit of another writer.
+# A lost race means that another writer has committed.
 _MOST_TRIES = 60
-# Where the table stays at one version, nothing was lost to anybody.
+# As long as the table's version stays the same, no race was lost to another writer.
 _MOST_AT_ONE_VERSION = 8
 _LONGEST_WAIT = 20.0
 _FIRST_WAIT = 0.1
 _REASON_CHARACTERS = 500
-# Another number, and whatever is set aside is tried again: for when outputs are judged otherwise.
+# Change this when outputs are judged differently: outputs that were set aside are tried again.
 _JUDGED_BY = "1"
 
 
@@ -52,17 +52,17 @@ def _pause(longest: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Publishing:
-    """Everything that bringing outputs into a table needs.
+    """What is needed to publish outputs to a table.
 
     Attributes:
         settings: of the run; names the table.
-        catalog: where that table is.
+        catalog: of that table.
         run_id: of the run.
-        reserve_seconds: with less than this left no further commit is begun.
-        entry_outputs: so many outputs are named in one entry at most.
-        commit_outputs: about so many come into the table with one commit.
-        pause: waits up to so many seconds before the next try.
-        counts: what the catalog adds to as it merges records; None where it merges none.
+        reserve_seconds: no commit is started with less time than this left.
+        entry_outputs: maximum number of outputs named in one entry.
+        commit_outputs: approximate number of outputs added with one table commit.
+        pause: waits up to this many seconds before the next attempt.
+        counts: filled by the catalog as it merges records; None if it merges none.
     """
 
     settings: Settings
@@ -79,18 +79,18 @@ class Publishing:
 
 
 class _TimeIsUp(Exception):
-    """No commit may be begun any more."""
+    """Too little time is left to start another commit."""
 
 
 def record_publish(work: Publishing, earlier: TableReceipt | None = None) -> TableReceipt:
-    """Publish as far as the deadline allows, and leave a receipt.
+    """Publish as far as the deadline allows, and write a receipt.
 
     Args:
-        work: what to do, and with what.
-        earlier: what earlier calls of the same run left.
+        work: what to publish, and how.
+        earlier: receipt of earlier calls of the same run.
 
     Raises:
-        Exception: whatever ended it, after the receipt says so.
+        Exception: any error that ended publishing, once it is recorded in the receipt.
     """
     receipt = earlier or TableReceipt()
     receipt.error = receipt.cause = ""
@@ -110,12 +110,12 @@ def record_publish(work: Publishing, earlier: TableReceipt | None = None) -> Tab
 
 
 def check_table(settings: Settings, store: ObjectStore, catalog: TableCatalog) -> None:
-    """Look at the table before a run begins, so that what is wrong with it costs no compaction.
+    """Check the table before a run starts, so that a faulty table is found before compaction.
 
     Raises:
-        IntegrityError: it is not what its log says.
-        InvalidInput: another table has outputs of this destination, it lies where outputs do, or
-            it asks of its writers what a commit of outputs cannot keep.
+        IntegrityError: it does not match its log.
+        InvalidInput: the outputs go to another table, the table's location overlaps the outputs,
+            or it has requirements that this program does not support.
     """
     identity = read_identity(settings, store)
     state = TableLog(store, settings, identity.log_id).load() if identity else TableLogState()
@@ -125,24 +125,24 @@ def check_table(settings: Settings, store: ObjectStore, catalog: TableCatalog) -
         require_apart(table, settings)
         require_writable(table, catalog.address)
     if table is None or table.last <= state.last:
-        # Otherwise a publisher came in between, and the one of this run looks again.
+        # Otherwise another publisher was active in between; this run's publisher checks again.
         require_known(table, state, catalog.address)
 
 
 def publish_table(work: Publishing, receipt: TableReceipt) -> None:
-    """Bring everything that is committed, and in no entry yet, into the table.
+    """Add every committed output that no entry names yet to the table.
 
-    Safe to run again, also concurrently.
+    Safe to repeat, and to run concurrently.
 
     Args:
-        work: what to do, and with what.
-        receipt: where this adds what it did.
+        work: what to publish, and how.
+        receipt: updated with what was done.
 
     Raises:
-        IntegrityError: the table, or a log, is not what it was; nothing was touched.
-        InvalidInput: the table takes no outputs, or is not there and cannot be made of these;
-            nothing of it is in the table log.
-        TransientStoreError: the catalog did not answer, or others were first too often.
+        IntegrityError: the table or a log is not as it was; nothing was changed.
+        InvalidInput: the table accepts no outputs, or does not exist and cannot be created from
+            these; nothing was written to the table log.
+        TransientStoreError: the catalog did not answer, or too many commits conflicted.
     """
     started = work.clock.now()
     receipt.status, receipt.table = "more", work.catalog.address
@@ -165,7 +165,7 @@ class _Publisher:
         self._log = TableLog(work.store, work.settings, log_id)
         self._state = TableLogState()
         self._key = key_of(work.settings)
-        # By partition and commit: outputs that do not fit, whether an entry says so yet or not.
+        # By partition and sequence: outputs that do not fit, recorded in an entry or not.
         self._refused: dict[tuple[str, int], str] = {}
 
     def publish(self) -> None:
@@ -193,24 +193,24 @@ class _Publisher:
             self._receipt.last, self._receipt.at = table.last, table.version
 
     def _look(self) -> TableState | None:
-        """The table, after it was compared with the log.
+        """Load the table and compare it with the log.
 
         Raises:
-            IntegrityError: it is not what the log says.
-            InvalidInput: nothing may be added to it any more.
+            IntegrityError: the table does not match the log.
+            InvalidInput: the table no longer accepts outputs.
         """
         table = self._work.catalog.load(self._log_id)
         if table is not None:
             require_apart(table, self._work.settings)
             require_writable(table, self._work.catalog.address)
             if table.last > self._state.last:
-                # Another writer named and published more since the log was read.
+                # Another writer added entries and published them since the log was read.
                 self._log.refresh(self._state)
         require_known(table, self._state, self._work.catalog.address)
         return table
 
     def _made(self, batch: Sequence[Leftover]) -> TableState:
-        """A table that is not there yet, with the columns of the first outputs."""
+        """Create the table with the columns of the first outputs."""
         work = self._work
         try:
             work.catalog.create(_files_of(batch))
@@ -222,7 +222,7 @@ class _Publisher:
         return made
 
     def _batches(self, table: TableState | None) -> Iterator[list[Leftover]]:
-        """What is left over, as much at a time as one commit of the table takes."""
+        """Yield unnamed outputs in batches of about one table commit each."""
         work = self._work
         batch: list[Leftover] = []
         tried = self._tried(table)
@@ -238,14 +238,14 @@ class _Publisher:
             yield batch
 
     def _tried(self, table: TableState | None) -> str:
-        """Digest of what decides which outputs fit; empty before there is a table."""
+        """Return a digest of what decides which outputs fit; empty if there is no table yet."""
         if table is None:
             return ""
         decides = (table.shape, self._work.settings.schema_evolution, _JUDGED_BY)
         return sha256("\n".join(decides).encode()).hexdigest()[:16]
 
     def _fitting(self, table: TableState | None, batch: Sequence[Leftover]) -> list[Leftover]:
-        """The same partitions; outputs that do not fit are set aside, with the reason."""
+        """Return the same partitions, with outputs that do not fit set aside."""
         evolve = self._work.settings.schema_evolution == "add_columns"
         unfit = self._work.catalog.unfit(table, _files_of(batch), evolve=evolve)
         if not unfit:
@@ -258,17 +258,17 @@ class _Publisher:
         return fitting
 
     def _name(self, batch: Sequence[Leftover], table: TableState) -> bool:
-        """Write entries for what is left over; False where others named some of it meanwhile."""
+        """Write entries for unnamed outputs; return False if another writer named some first."""
         self._require_time()
         waiting = list(batch)
         while waiting:
-            # Also before the first try: the log may have been re-read since this was found. What
-            # others went through in part is found again, from where they stopped.
+            # Needed before the first attempt too: the log may have been re-read. A partition that
+            # another writer advanced in part is found again, from where that writer stopped.
             waiting = [one for one in waiting if not _overtaken(one, self._state)]
-            # Or another table was accepted meanwhile.
+            # The table may also have been accepted in the meantime.
             require_known(table, self._state, self._work.catalog.address)
             if not any(one.outputs for one in waiting):
-                # An entry without outputs would be a commit that gives the table nothing.
+                # An entry without outputs would cause an empty table commit.
                 break
             part, rest = _first(waiting, self._work.entry_outputs)
             if self._log.append(self._state, self._draft(part, table)):
@@ -290,11 +290,11 @@ class _Publisher:
         )
 
     def _bring_in(self, table: TableState) -> TableState:
-        """Commit what is named and not in yet, until the table says that it is in.
+        """Commit entries that are not in the table yet, until the table has them all.
 
         Raises:
-            TableConflict: it keeps refusing, and no other writer has changed it.
-            TransientStoreError: others were first too often, or the catalog does not answer.
+            TableConflict: commits keep failing although no other writer has changed the table.
+            TransientStoreError: too many commits conflicted, or the catalog does not answer.
         """
         wait = _FIRST_WAIT
         doubt: TableConflict | TransientStoreError | None = None
@@ -329,7 +329,7 @@ class _Publisher:
         return table
 
     def _next_entries(self, table: TableState) -> list[TableEntry]:
-        """The next entries for one commit of the table: as many as it takes."""
+        """Return the next entries, as many as fit into one table commit."""
         taken: list[TableEntry] = []
         outputs = 0
         for entry in self._state.between(table.last):
@@ -342,7 +342,7 @@ class _Publisher:
     def _commit(
         self, table: TableState, entries: Sequence[TableEntry]
     ) -> TableConflict | TransientStoreError | None:
-        """One try; what is returned says why it did not succeed, or may not have."""
+        """Attempt one commit; return the error if it failed or may have failed."""
         work = self._work
         files = [_file_of(output) for entry in entries for output in entry.outputs]
         evolve = work.settings.schema_evolution == "add_columns"
@@ -352,7 +352,7 @@ class _Publisher:
             self._receipt.conflicts += 1
             return error
         except TransientStoreError as error:
-            # It may be in, or not: the table decides.
+            # The outcome is unknown: the table is read again to find out.
             return error
         return None
 
@@ -369,7 +369,7 @@ class _Publisher:
 
 
 def _first(waiting: Sequence[Leftover], most: int) -> tuple[list[Leftover], list[Leftover]]:
-    """As many partitions as one entry takes, and the others; one partition is never divided."""
+    """Split off as many partitions as fit into one entry; a partition is never divided."""
     outputs = 0
     for number, one in enumerate(waiting):
         if outputs and outputs + len(one.outputs) > most:
@@ -383,7 +383,7 @@ def _overtaken(one: Leftover, state: TableLogState) -> bool:
 
 
 def _is_named(one: Leftover, state: TableLogState) -> bool:
-    """Whether the table log went as far as this, by any writer: also in what was set aside."""
+    """Return whether any writer's entries cover this partition, including what is set aside."""
     if not one.outputs or one.reached is None:
         return True
     aside = {each.sequence for each in one.reached.aside}
@@ -392,7 +392,7 @@ def _is_named(one: Leftover, state: TableLogState) -> bool:
 
 
 def _with_aside(one: Leftover, unfit: Mapping[TableFile, str], tried: str) -> Leftover:
-    """A partition without the outputs that do not fit, which its log is passed by with."""
+    """Return a partition with the outputs that do not fit moved from ``outputs`` to ``aside``."""
     aside = [
         SetAside(
             sequence=each.sequence,

@@ -1,4 +1,4 @@
-"""What one run did for its table."""
+"""The receipt of what one run did for its table."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _REPORTED = 100
 
 
 class TableReceipt(msgspec.Struct, kw_only=True):
-    """What the calls of one run's publisher did.
+    """What the publisher did for the table, over all calls of one run.
 
     Attributes:
         status: ``done``, ``more`` (time ran out) or ``failed``.
         table: as the run's input names it.
-        outputs, rows: that came into the table in this run; rows as far as they were counted.
-        entries: of the table log that came into it.
-        commits: of the table.
-        conflicts: commits of others that came first.
-        last: up to which entry of the table log the table has everything.
+        outputs, rows: added to the table in this run; rows as far as they were counted.
+        entries: table log entries that were added to the table.
+        commits: made to the table.
+        conflicts: commits lost to other writers.
+        last: number of the last table log entry that is in the table.
         at: version of the table then.
-        upserts: what became of the records, where rows have a key; else None.
-        faults: a line for each partition of which something is left, and for each output that does
-            not fit the table.
-        error, cause: class name and text of what ended a failed call.
+        upserts: what became of the records, if rows have a key; else None.
+        faults: a line for each partition that was not fully published, and for each output that
+            does not fit the table.
+        error, cause: class name and text of the error that ended a failed call.
     """
 
     status: str = "more"
@@ -54,7 +54,7 @@ class TableReceipt(msgspec.Struct, kw_only=True):
         """Add outputs that do not fit the table to the faults.
 
         Args:
-            lines: by partition and commit.
+            lines: by partition and sequence.
         """
         shown = [f"{at[0] or '(root)'}: {lines[at]}" for at in sorted(lines)]
         self.faults += shown[:_REPORTED]
@@ -63,7 +63,7 @@ class TableReceipt(msgspec.Struct, kw_only=True):
 
     @property
     def causes(self) -> list[str]:
-        """Why not all is in the table, a line each; none when all is."""
+        """Why not everything is in the table, one line each; empty if everything is."""
         ended = [f"{self.error}: {self.cause}"] if self.error else []
         if self.status == "more":
             ended.append("time ran out before all outputs were in the table")
@@ -71,7 +71,7 @@ class TableReceipt(msgspec.Struct, kw_only=True):
 
     @property
     def line(self) -> str:
-        """What was done, for a person."""
+        """A one-line summary."""
         at = f", {self.at}" if self.at else ""
         if self.upserts is not None:
             records = f"{self.upserts.records:,} records in {self.table}"
@@ -85,13 +85,13 @@ _decode = decoder(TableReceipt)
 def write_receipt(
     receipt: TableReceipt, settings: Settings, run_id: str, store: ObjectStore
 ) -> None:
-    """Leave a receipt where the run's report looks for it."""
+    """Store a receipt where the run's report looks for it."""
     place = layout.table_receipt_key(settings, run_id)
     leave_document(store, place, receipt, RECEIPT_VERSION)
 
 
 def read_receipt(settings: Settings, run_id: str, store: ObjectStore) -> TableReceipt | None:
-    """The receipt of a run; None where its publisher left none.
+    """Return the receipt of a run; None if its publisher left none.
 
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.

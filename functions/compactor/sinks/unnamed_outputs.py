@@ -1,12 +1,12 @@
-"""What is left over for the table: outputs that are committed and readable, and named nowhere.
+"""Finds outputs that are committed and readable, and that the table log does not name yet.
 
-A partition's commit log is read in its order, and only as far as its outputs can be read: what a
-worker has committed and not published yet, the next run publishes, and the next publisher names.
-After the outputs, the log is asked for entries written meanwhile: a commit whose upload was lost
-may have been replaced by one with the same output, which makes that of both readable.
+A partition's commit log is read in order, up to the first output that cannot be read yet: the next
+run publishes that output, and the next publisher names it. After the outputs have been looked at,
+the log is checked for entries written meanwhile: a commit whose upload was lost may have been
+replaced by one with the same output, which makes the output of both readable.
 
 An output that was set aside because it did not fit is found again once the table or the settings
-are others, unless a later entry of its log makes it void.
+change, unless a later entry of its log makes it void.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor.sinks.table_entries import NamedOutput, Reached, SetAside, TableLogState
 
-# Entries are read and outputs are looked at side by side.
+# Entries are read, and outputs checked, with this many threads.
 _READERS = 16
 
 
 @dataclass(slots=True)
 class Leftover:
-    """What one partition has for the table.
+    """The outputs of one partition that are to be added to the table.
 
     Attributes:
-        before: how far the table log had gone through its log when this was found.
-        outputs: in the order of its log; those set aside earlier that are tried again come first.
-        reached: how far its log is gone through with these; None where there is nothing new.
-        fault: why the rest of the partition is left, in one line; empty when nothing is.
+        before: how far the table log had read the partition's log when this was found.
+        outputs: in log order; outputs set aside earlier that are tried again come first.
+        reached: how far the log is read with these; None if there is nothing new.
+        fault: why the rest of the partition is left, in one line; empty if nothing is left.
     """
 
     path: str
@@ -51,25 +51,25 @@ class Leftover:
 
     @property
     def after(self) -> int:
-        """The last entry of its log that the table log had gone through."""
+        """Sequence of the last entry that the table log had read."""
         return self.before.sequence if self.before else 0
 
     @property
     def aside(self) -> tuple[SetAside, ...]:
-        """What was set aside before."""
+        """The outputs that were set aside before."""
         return self.before.aside if self.before else ()
 
 
 def leftovers(
     state: TableLogState, settings: Settings, store: ObjectStore, tried: str = ""
 ) -> Iterator[Leftover]:
-    """Every partition with entries that the table log does not reach, in the order of paths.
+    """Yield every partition with entries that the table log has not read, ordered by path.
 
     Args:
-        state: what the table log says.
-        settings: where the state lies.
-        store: where it is.
-        tried: what was set aside with another digest is found again; empty for nothing of it.
+        state: of the table log.
+        settings: where the state is.
+        store: where the state is stored.
+        tried: outputs set aside under another digest are tried again; none of them if empty.
 
     Raises:
         InvalidInput: the state cannot be listed.
@@ -117,7 +117,10 @@ def _fault_text(log: StoredLog, error: IntegrityError) -> str:
 
 
 def _replaced_since(log: StoredLog, store: ObjectStore) -> list[int]:
-    """Sequences that entries written since the log was listed make void: a HEAD where none was."""
+    """Return the sequences made void by entries written since the log was listed.
+
+    Costs one HEAD if there are no such entries.
+    """
     found: list[int] = []
     number = max(log.entries, default=0) + 1
     while store.head(log.state.bucket, log.key_of(number)) is not None:
@@ -136,8 +139,8 @@ def _go_through(
     replaced_by = {one.replaces: one.sequence for one in tail if one.replaces is not None}
     _find_again(log, found, replaced_by, store, tried)
     outputs: list[NamedOutput] = []
-    # A void entry is passed together with what replaces it: otherwise the next publisher would
-    # believe that the table was given its output.
+    # A void entry must be passed together with its replacement: otherwise the next publisher would
+    # assume that its output was added to the table.
     until = 0
     for commit in tail:
         until = max(until, replaced_by.get(commit.sequence, 0))
@@ -160,7 +163,7 @@ def _find_again(
     store: ObjectStore,
     tried: str,
 ) -> None:
-    """What was set aside comes first where it is tried again, is not void, and can be read."""
+    """Add set-aside outputs that are to be tried again, are not void, and can be read."""
     for one in _tried_again(found.aside, tried):
         commit = _read(log, one.sequence, store)
         if commit.commit_id != one.commit_id or commit.output is None:
@@ -175,7 +178,7 @@ def _find_again(
 
 
 def _still_aside(found: Leftover, void: Collection[int]) -> tuple[SetAside, ...]:
-    """What was set aside, but for what is tried again, and for void commits."""
+    """Return what remains set aside: not tried again, and not void."""
     again = {one.sequence for one in found.outputs}
     return tuple(
         one for one in found.aside if one.sequence not in again and one.sequence not in void
@@ -204,7 +207,7 @@ def _named(commit: Commit, output: Output, path: str) -> NamedOutput:
 
 
 def _require_same_log(log: StoredLog, reached: Reached | None, store: ObjectStore) -> None:
-    """A log that was rebuilt has its outputs under other numbers."""
+    """Check that the log was not rebuilt, which would give its outputs other numbers."""
     if reached is None:
         return
     sequence = reached.sequence
@@ -223,11 +226,11 @@ def _require_same_log(log: StoredLog, reached: Reached | None, store: ObjectStor
 def _is_given(
     commit: Commit, log: StoredLog, found: Leftover, state: TableLogState, store: ObjectStore
 ) -> bool:
-    """True when the table was given this very output, for a commit that was replaced since.
+    """Return True if this very output was added to the table by a commit that it replaces.
 
     Raises:
-        IntegrityError: it was given other records, which are taken back here, or another output
-            under the same key.
+        IntegrityError: the table was given other records, which this commit takes back, or
+            another output under the same key.
     """
     output, replaced = commit.output, commit.replaces
     aside = {one.sequence for one in found.aside}

@@ -1,14 +1,13 @@
-"""Upserts: of each key the last record is in the table, whatever order the records came in (pure).
+"""Upserts: for each key the table holds the last record, whatever order records came in (pure).
 
-A record's rank is (the columns of ``order_by``, its source's key, its position in the source): of a
-key's records the one of the highest rank wins, wherever and whenever the others arrive. So beside
-the table lies one of keys, which has the rank of each key's winner, also where the winner says that
-the key is deleted: without that a late, older record would bring a deleted key back to life.
+A record's rank is (the columns of ``order_by``, its source's key, its position in the source). The
+record with the highest rank wins, whenever the others arrive. A second table, of keys, stores the
+rank of each key's winner, including winners that delete their key: without it, an older record that
+arrives late would bring a deleted key back.
 
-Taking a maximum may be done in any order, in any portions and again. This is what makes it safe to
-merge a portion that is in one of the two tables already, and nothing else is needed to repair what
-a crash between both leaves: the table of rows is merged first, so the table of keys is the one that
-may lag.
+Taking a maximum is commutative, associative and idempotent, so it is safe to merge a batch again
+that is already in one of the two tables. No other repair is needed after a crash between the two
+merges: the table of rows is merged first, so only the table of keys can lag.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from dataclasses import dataclass, field, fields
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.settings.settings import Settings
 
-#: Columns of an output beside those of its records: where a record comes from.
+#: Columns that an output has in addition to its records' own: where a record comes from.
 SOURCE_KEY, POSITION = "__source_key", "__position"
-#: Columns of the table of keys beside the key and :func:`UpsertKey.rank`.
+#: Columns of the table of keys, in addition to the key and :func:`UpsertKey.rank`.
 DELETED, ENTRY = "__deleted", "__entry"
-#: What the names of columns begin with that only the merges see.
+#: Prefix of column names that only the merges use.
 OWN = "__upsert_"
 #: Property of the table of keys: the uuid of the table that it belongs to.
 KEYS_OF = "s3-compactor.keys-of"
@@ -33,13 +32,13 @@ _ORDER = "__order_"
 
 @dataclass(frozen=True, slots=True)
 class UpsertKey:
-    """What makes records one row, and which of them it is.
+    """Which columns make records share a row, and which of the records wins.
 
     Attributes:
-        columns: a row's key. Null is a value like others.
-        order_by: the later record has the greater values; null is the smallest of all.
-        delete_when: a record deletes its key when one of these columns has, as text, one of its
-            values.
+        columns: the key of a row. Null is a value like any other.
+        order_by: the later record has the greater values; null is the smallest.
+        delete_when: a record deletes its key when one of these columns, as text, has one of the
+            values given.
     """
 
     columns: tuple[str, ...]
@@ -48,7 +47,7 @@ class UpsertKey:
 
     @property
     def fields(self) -> dict[str, object]:
-        """The same as a run's input has it."""
+        """The key in the form that a run's input has."""
         deletes = {name: list(values) for name, values in self.delete_when.items()}
         return {
             "upsert_key": list(self.columns),
@@ -58,25 +57,25 @@ class UpsertKey:
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Names of the values of ``order_by`` in the table of keys."""
+        """Names of the ``order_by`` values in the table of keys."""
         return tuple(f"{_ORDER}{number}" for number in range(1, len(self.order_by) + 1))
 
     @property
     def rank(self) -> tuple[str, ...]:
-        """Names of all that a record's rank is made of, the most important first."""
+        """Names of the columns that make up a record's rank, most significant first."""
         return (*self.order, SOURCE_KEY, POSITION)
 
     def own(self, columns: Sequence[str]) -> list[str]:
-        """Columns of an output whose names upserts use themselves."""
+        """Return the columns of an output whose names are reserved for upserts."""
         taken = {name.lower() for name in (*self.order, DELETED, ENTRY)}
         return [name for name in columns if name.lower() in taken or name.lower().startswith(OWN)]
 
     def missing(self, columns: Sequence[str], table: Sequence[str] = ()) -> list[str]:
-        """What upserts ask of an output's columns and these have not.
+        """Return the required columns that an output lacks.
 
         Args:
             columns: of the output.
-            table: of the table; what it has may be absent from an output, and is null there.
+            table: columns of the table; an output may lack these, and they are null then.
         """
         needed = (*self.columns, *self.order_by, SOURCE_KEY, POSITION)
         found = [name for name in dict.fromkeys(needed) if name not in columns]
@@ -85,22 +84,22 @@ class UpsertKey:
 
 
 def key_of(settings: Settings) -> UpsertKey | None:
-    """The key of a run's table; None where its rows have none."""
+    """Return the key of a run's table; None if its rows have no key."""
     if not settings.upsert_key:
         return None
     return UpsertKey(settings.upsert_key, settings.order_by, dict(settings.delete_when or {}))
 
 
 def require_same_key(key: UpsertKey | None, known: UpsertKey | None, table: str) -> None:
-    """Make sure that a table keeps the key that it was begun with.
+    """Check that a table keeps the key that it was started with.
 
     Args:
-        key: that of the run; None where it has none.
-        known: that of the entries before.
+        key: of the run; None if it has none.
+        known: of earlier entries.
         table: as the run's input names it.
 
     Raises:
-        InvalidInput: it is another one; names the first field that differs.
+        InvalidInput: the key differs; names the first field that does.
     """
     nothing = UpsertKey(())
     mine, its = (key or nothing).fields, (known or nothing).fields
@@ -115,15 +114,15 @@ def require_same_key(key: UpsertKey | None, known: UpsertKey | None, table: str)
 
 @dataclass(slots=True)
 class UpsertCounts:
-    """What became of the records of some entries; each is counted once.
+    """What became of the records of some entries; each record is counted once.
 
     Attributes:
         records: read from the outputs.
-        inserted: rows of keys that were new, or deleted.
-        updated: rows of keys that had one.
-        deleted: records that deleted their key, or keep a new one deleted.
-        superseded: records that lost to another one of the same entries.
-        stale: records that lost to what was in the table.
+        inserted: rows whose key was new, or deleted before.
+        updated: rows whose key had a row.
+        deleted: records that deleted their key, or marked a new key as deleted.
+        superseded: records that lost to another record of the same entries.
+        stale: records that lost to a record that was already in the table.
     """
 
     records: int = 0
@@ -135,20 +134,20 @@ class UpsertCounts:
 
     @property
     def accounted(self) -> int:
-        """Records of which it is known what became of them."""
+        """Number of records whose outcome is known."""
         return self.inserted + self.updated + self.deleted + self.superseded + self.stale
 
     @property
     def line(self) -> str:
-        """What became of them, for a person."""
+        """The five outcomes in one line."""
         named = ("inserted", "updated", "deleted", "superseded", "stale")
         return ", ".join(f"{getattr(self, name):,} {name}" for name in named)
 
     def add(self, other: UpsertCounts) -> None:
-        """Add another's numbers.
+        """Add another's counts.
 
         Raises:
-            IntegrityError: not every record became one of the five.
+            IntegrityError: not every record has one of the five outcomes.
         """
         became = other.accounted
         if became != other.records:
@@ -158,13 +157,13 @@ class UpsertCounts:
 
 
 def fault_between(rows_last: int, keys_last: int | None, keys_of: str, uuid: str) -> str:
-    """Why a table of keys does not belong to a table of rows; empty when it does.
+    """Return why a table of keys does not belong to a table of rows; empty if it does.
 
     Args:
-        rows_last: up to which entry the table of rows has everything.
-        keys_last: likewise for the table of keys; None where there is none.
-        keys_of: which table the keys say they belong to.
-        uuid: which table the rows are.
+        rows_last: number of the last entry in the table of rows.
+        keys_last: number of the last entry in the table of keys; None if there is no such table.
+        keys_of: uuid of the table that the table of keys names.
+        uuid: of the table of rows.
     """
     if keys_last is None:
         return "its table of keys is gone" if rows_last else ""
@@ -181,14 +180,14 @@ def fault_between(rows_last: int, keys_last: int | None, keys_of: str, uuid: str
 def merge_rows(
     table: str, changes: str, key: UpsertKey, columns: Sequence[str], given: Sequence[str]
 ) -> str:
-    """The statement that brings winners into the table of rows.
+    """Return the SQL statement that merges winners into the table of rows.
 
     Args:
-        table: as SQL names it.
-        changes: likewise; one row for each key that wins.
+        table: its name in SQL.
+        changes: likewise; a view with one row for each winning key.
         key: of the table.
         columns: of the table.
-        given: of the winners; what they have not becomes null, because a record is a whole row.
+        given: columns of the winners. Others become null, because a record is a whole row.
     """
     known = frozenset(given)
     values = [f"s.{quoted(name)}" if name in known else "NULL" for name in columns]
@@ -205,7 +204,7 @@ def merge_rows(
 
 
 def merge_keys(table: str, changes: str, key: UpsertKey) -> str:
-    """The statement that brings winners into the table of keys; arguments as above."""
+    """Return the SQL statement that merges winners into the table of keys; arguments as above."""
     said = (*key.rank, DELETED, ENTRY)
     pairs = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in said)
     every = (*key.columns, *said)
@@ -218,7 +217,7 @@ def merge_keys(table: str, changes: str, key: UpsertKey) -> str:
 
 
 def quoted(name: str) -> str:
-    """A column as an expression that means this very column, dots and all."""
+    """Quote a column name for SQL, so that a dot in it is part of the name."""
     return "`" + name.replace("`", "``") + "`"
 
 

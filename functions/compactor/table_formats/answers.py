@@ -1,4 +1,4 @@
-"""What catalogs answer, in this project's errors."""
+"""Translates errors of catalogs into this project's errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from compactor.errors import CompactorError, InvalidInput, TransientStoreError, no_credentials
 from compactor.escaping import visible
 
-# Names, because each library has its own classes, and not all libraries are there.
+# By name, because each library has its own classes, and some may not be installed.
 _LATER = frozenset(
     {
         "CommitStateUnknownException",
@@ -47,9 +47,9 @@ _LATER_CODES = (
 
 @contextmanager
 def translated(table: str) -> Iterator[None]:
-    """Turn what a catalog's library raises of the weather and of rights into our errors.
+    """Translate transient and permission errors of a catalog's library into our errors.
 
-    What it says of the table itself passes.
+    Errors about the table itself are passed through.
 
     Args:
         table: its address.
@@ -81,7 +81,7 @@ def _judged(error: Exception, table: str) -> CompactorError | None:
 
 
 def error_code(error: Exception) -> str:
-    """What AWS calls it; empty where it is no answer of AWS."""
+    """Return AWS's error code; empty if the error is not a response of AWS."""
     response = getattr(error, "response", None)
     found = response.get("Error", {}).get("Code", "") if isinstance(response, dict) else ""
     return str(found)

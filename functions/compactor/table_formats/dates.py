@@ -1,6 +1,6 @@
-"""Partitions by time, of any year: Python's own dates are those from the year 1 to 9999 alone.
+"""Partitions by time, of any year. Python's own dates only cover the years 1 to 9999.
 
-The calendar repeats itself every 400 years, so a date is moved by as many of these as it takes.
+The calendar repeats every 400 years, so dates are shifted by multiples of that.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _LAST_PLAIN_YEAR = 9999
 
 
 def applied(transform: Transform[Any, Any], kind: IcebergType) -> Callable[[Any], Any]:
-    """What a transform makes of a value.
+    """Return a transform as a function of a value.
 
     Args:
-        transform: takes values of this type.
-        kind: dates as days, and timestamps as microseconds, since 1970.
+        transform: the transform.
+        kind: type of its values: dates are days, timestamps microseconds, since 1970.
     """
     if not isinstance(transform, YearTransform | MonthTransform):
         return transform.transform(kind)
@@ -34,12 +34,12 @@ def applied(transform: Transform[Any, Any], kind: IcebergType) -> Callable[[Any]
 
 
 def text_of(transform: Transform[Any, Any], kind: IcebergType, value: Any) -> str:
-    """The value of a partition for a person and an engine, by ISO 8601 beyond 9999 as well.
+    """Return a partition value as text, in ISO 8601 also for years beyond 9999.
 
     Args:
-        transform: of the partition's field.
-        kind: what the transform results in.
-        value: as manifests have it.
+        transform: of the partition field.
+        kind: the type that the transform results in.
+        value: as in manifests.
     """
     try:
         return transform.to_human_string(kind, value)
@@ -57,13 +57,13 @@ def text_of(transform: Transform[Any, Any], kind: IcebergType, value: Any) -> st
 
 
 def _moved(days: int) -> tuple[date, int]:
-    """A date between 1970 and 2369, and the years by which the one of this day is later."""
+    """Return the equivalent date from 1970 to 2369, and how many years later the day really is."""
     cycles, rest = divmod(days, _CYCLE_DAYS)
     return _EPOCH + timedelta(rest), cycles * _CYCLE_YEARS
 
 
 def _months(days: int) -> int:
-    """Months since 1970."""
+    """Return the number of months since 1970."""
     at, years = _moved(days)
     return (at.year + years - _EPOCH.year) * 12 + at.month - 1
 
@@ -71,6 +71,6 @@ def _months(days: int) -> int:
 def _day(days: int) -> str:
     at, years = _moved(days)
     year = at.year + years
-    # A year of more than four digits, or before 0, has a sign (ISO 8601).
+    # ISO 8601: a year of more than four digits, or before 0, has a sign.
     shown = f"{year:04d}" if 0 <= year <= _LAST_PLAIN_YEAR else f"{year:+05d}"
     return f"{shown}-{at:%m-%d}"

@@ -1,4 +1,4 @@
-"""What stands in the log of a Delta table, and in its checkpoints (protocol, "Actions")."""
+"""The actions in the log of a Delta table and in its checkpoints (protocol, "Actions")."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from compactor.decoding import decoder
 
 
 class _Action(msgspec.Struct, rename="camel"):
-    """Base of what a log holds; what is not named is passed over."""
+    """Base of all actions. Fields that are not declared are ignored."""
 
 
 class DeletionVector(_Action):
-    """Which rows of a file are deleted."""
+    """The deleted rows of a file."""
 
     storage_type: str
     path_or_inline_dv: str
@@ -26,28 +26,28 @@ class DeletionVector(_Action):
 
     @property
     def id(self) -> str:
-        """The identity of a deletion vector, as the protocol composes it."""
+        """The identity of a deletion vector, composed as in the protocol."""
         at = "" if self.offset is None else f"@{self.offset}"
         return f"{self.storage_type}{self.path_or_inline_dv}{at}"
 
 
 class Add(_Action):
-    """A data file of the table; times in milliseconds."""
+    """A data file of the table. Times are in milliseconds."""
 
     path: str
     size: int
     modification_time: int = 0
     partition_values: dict[str, str | None] = {}
-    # In checkpoints never true, and not read.
+    # Never true in checkpoints, and not read from them.
     data_change: bool = True
     stats: str | None = None
     deletion_vector: DeletionVector | None = None
-    # In some checkpoints instead of their text.
+    # Some checkpoints have this instead of `stats`.
     stats_parsed: dict[str, Any] | None = None
 
 
 class Remove(_Action):
-    """A data file that is no longer one."""
+    """A data file that was removed from the table."""
 
     path: str
     deletion_timestamp: int | None = None
@@ -58,7 +58,7 @@ class Remove(_Action):
 
 
 class Protocol(_Action):
-    """What a reader must know."""
+    """The features that a reader or writer must support."""
 
     min_reader_version: int = 1
     reader_features: list[str] | None = None
@@ -66,7 +66,7 @@ class Protocol(_Action):
 
 
 class Metadata(_Action):
-    """What the table is."""
+    """The table's schema, partitioning and configuration."""
 
     id: str
     schema_string: str
@@ -81,27 +81,27 @@ class Sidecar(_Action):
 
 
 class CommitInfo(_Action):
-    """Who made a version; the protocol has no rules for it, so anything may be there."""
+    """How a version was made. The protocol does not define the content, so it may be anything."""
 
     operation: Any = None
     timestamp: Any = None
     operation_parameters: Any = None
 
     def parameter(self, name: str) -> Any:
-        """A parameter of the operation; None where there is none of that name."""
+        """Return a parameter of the operation; None if it has none of this name."""
         given = self.operation_parameters
         return given.get(name) if isinstance(given, dict) else None
 
 
 class Transaction(_Action):
-    """The number that an application gave to its last commit."""
+    """The number that an application gave its last commit."""
 
     app_id: str
     version: int
 
 
 class Line(_Action):
-    """One of these."""
+    """A line of the log: one of the actions."""
 
     add: Add | None = None
     remove: Remove | None = None
@@ -113,7 +113,7 @@ class Line(_Action):
 
 
 _decode = decoder(Line)
-# Names of the columns of a checkpoint; those that it has not are passed over.
+# Columns of a checkpoint; missing ones are ignored.
 _COLUMNS = (
     "add.path",
     "add.size",
@@ -134,12 +134,12 @@ _CAMEL = {"stats_parsed": "statsParsed"}
 
 
 def lines_of_json(body: bytes) -> Iterator[Line]:
-    """Lines of a version, or of a V2 checkpoint in JSON."""
+    """Yield the lines of a version, or of a V2 checkpoint in JSON."""
     return (_decode(line) for line in body.split(b"\n") if line.strip())
 
 
 def lines_of_parquet(body: bytes) -> Iterator[Line]:
-    """Lines of a checkpoint, or of a part or sidecar of one."""
+    """Yield the lines of a checkpoint, or of a part or sidecar of one."""
     file = pq.ParquetFile(io.BytesIO(body))
     for batch in file.iter_batches(columns=_COLUMNS):
         for row in batch.to_pylist(maps_as_pydicts="lossy"):
@@ -147,7 +147,7 @@ def lines_of_parquet(body: bytes) -> Iterator[Line]:
 
 
 def _plain(action: Any) -> Any:
-    """An action as JSON would have it: without what is null."""
+    """Return an action as in JSON: without nulls."""
     if not isinstance(action, dict):
         return action
     return {_CAMEL.get(name, name): one for name, one in action.items() if one is not None}

@@ -1,9 +1,9 @@
-"""What the log of a Delta table says: the files of its last version, by replaying it.
+"""Replays the log of a Delta table to find the files of its last version.
 
-delta-rs (1.6) returns neither how many rows a deletion vector deletes, but by reading it, nor the
-text of a partition's value, and does not fit beside pyiceberg into a Lambda function. So the log is
-read here, as Delta's protocol has it ("Action Reconciliation", "Checkpoints"): one LIST, the newest
-checkpoint, and each version since.
+delta-rs (1.6) returns the number of rows in a deletion vector only by reading it, does not return
+partition values as text, and does not fit into a Lambda function together with pyiceberg. So the
+log is read here, by Delta's protocol ("Action Reconciliation", "Checkpoints"): one LIST, the newest
+checkpoint, and each later version.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from compactor.table_formats.delta_actions import (
     lines_of_parquet,
 )
 
-#: What a table's log is called, below its location.
+#: The directory of a table's log, below its location.
 LOG = "_delta_log/"
 _READERS = 16
 _VERSION = re.compile(r"(\d{20})\.json")
@@ -40,10 +40,10 @@ _CHECKPOINT = re.compile(
     r"(?P<version>\d{20})\.checkpoint"
     r"(?:\.(?P<part>\d{10})\.(?P<parts>\d{10})|\.(?P<id>[0-9a-f-]{36}))?\.(?P<kind>parquet|json)"
 )
-# Of tables whose newest versions a catalog keeps.
+# Features of tables whose newest versions are kept by a catalog.
 _ELSEWHERE = {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"}
-# What a reader of Delta 4.2's may have to know (its TableFeature.scala), as far as it leaves files
-# and their rows where they are written here: the redirect of a table does not.
+# Reader features of Delta 4.2 (its TableFeature.scala) that do not change where files and rows are
+# recorded here. Table redirection does.
 _MOST_READER_VERSION = 3
 _KNOWN = {
     "columnMapping",
@@ -60,19 +60,19 @@ _KNOWN = {
     "variantType-preview",
 }
 _VACUUM_BEGUN, _VACUUMED = "VACUUM START", "VACUUM END"
-# Of delta.deletedFileRetentionDuration, where nothing says what a VACUUM kept.
+# Default of delta.deletedFileRetentionDuration, if nothing shows what a VACUUM kept.
 _USUALLY_KEPT_MILLIS = 7 * 86_400_000
 
 
 class DeltaFile(NamedTuple):
-    """A data file, with no more of its action than is asked for: some have kilobytes of bounds.
+    """A data file. Only what is needed of its action: some actions have kilobytes of bounds.
 
     Attributes:
         size: in bytes.
-        rows: that it holds, deleted ones included; None where the log does not say.
-        values: of its partition, by column; the same object for all of a partition.
-        changed: when it came, UNIX seconds; None where the log does not say.
-        deleted: rows that its deletion vector deletes; None where it has none.
+        rows: number of rows, deleted ones included; None if the log does not have it.
+        values: partition values by column; files of a partition share one object.
+        changed: when it was added, UNIX seconds; None if the log does not have it.
+        deleted: number of rows in its deletion vector; None if it has no vector.
     """
 
     size: int
@@ -94,12 +94,12 @@ class DeltaState:
     """A table at its last version.
 
     Attributes:
-        version: its number.
+        version: number of the last version.
         first: the oldest version whose files the log still names.
-        commits: when each version that is still there was made, UNIX seconds, in order.
-        entries: versions since the newest checkpoint, and their bytes.
+        commits: when each version that still exists was made, UNIX seconds, in order.
+        entries, entry_bytes: number and size of the versions since the newest checkpoint.
         files: by path and deletion vector.
-        removed: files that are no longer of the table, and that no VACUUM was seen to take since.
+        removed: files that are no longer in the table, and that no later VACUUM has deleted.
     """
 
     version: int
@@ -117,7 +117,7 @@ class DeltaState:
     )
 
     def apply(self, lines: Iterable[Line], at: float | None) -> None:
-        """Take in what one version, made at UNIX seconds, or a part of a checkpoint says."""
+        """Apply the actions of one version, made at UNIX seconds, or of a part of a checkpoint."""
         added: list[tuple[tuple[str, str], DeltaFile]] = []
         for line in lines:
             if line.remove is not None:
@@ -137,13 +137,13 @@ class DeltaState:
             self.removed.pop(key, None)
 
     def _vacuumed(self, info: CommitInfo, at: float | None) -> None:
-        """Forget what a VACUUM took; what it was asked to keep is there."""
+        """Forget the removed files that a VACUUM deleted, by the retention it was run with."""
         if info.operation == _VACUUM_BEGUN:
             self._takes_before = _taken_before(info, at)
         elif info.operation == _VACUUMED and info.parameter("status") != "FAILED":
             before = self._takes_before
             if before is None:
-                # The checkpoint came in between.
+                # The checkpoint was made between start and end.
                 before = _taken_before(info, at)
             self.removed = {
                 key: one
@@ -154,7 +154,7 @@ class DeltaState:
     def _file(self, one: Add, at: float | None) -> DeltaFile:
         values = one.partition_values
         vector = one.deletion_vector
-        # Some writers leave 0 instead of a time.
+        # Some writers write 0 instead of a time.
         given = one.modification_time / 1_000 if one.modification_time else None
         return DeltaFile(
             one.size,
@@ -166,7 +166,7 @@ class DeltaState:
 
 
 def _taken_before(info: CommitInfo, at: float | None) -> float:
-    """Which files a VACUUM takes: those that went before this, UNIX milliseconds."""
+    """Return the time before which a VACUUM deletes removed files, UNIX milliseconds."""
     periods = info.parameter("specifiedRetentionMillis"), info.parameter("defaultRetentionMillis")
     kept = next((one for one in map(_number, periods) if one is not None), _USUALLY_KEPT_MILLIS)
     moment = _number(info.timestamp)
@@ -174,7 +174,7 @@ def _taken_before(info: CommitInfo, at: float | None) -> float:
 
 
 def _number(given: Any) -> float | None:
-    """Some write numbers as text."""
+    """Return a number, which some writers write as text; None if it is not one."""
     try:
         return float(given)
     except (TypeError, ValueError):
@@ -182,7 +182,7 @@ def _number(given: Any) -> float | None:
 
 
 def rows_of(one: Add | Remove) -> int | None:
-    """Rows that a file holds, deleted ones included; None where the log does not say."""
+    """Return the rows of a file, deleted ones included; None if the log does not have them."""
     if one.stats:
         try:
             return _decode_stats(one.stats.encode()).num_records
@@ -197,7 +197,7 @@ def _key(one: Add | Remove) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """What is in the directory of a log."""
+    """The files in the directory of a log."""
 
     versions: Mapping[int, SourceObject]
     checkpoints: Mapping[int, Sequence[SourceObject]]
@@ -208,7 +208,7 @@ class DeltaLog:
 
     Args:
         location: of the table.
-        store: where it lies.
+        store: the store it is in.
     """
 
     def __init__(self, location: S3Uri, store: ObjectStore) -> None:
@@ -217,12 +217,12 @@ class DeltaLog:
         self._store = store
 
     def load(self) -> DeltaState:
-        """The last version.
+        """Return the state of the last version.
 
         Raises:
-            InvalidInput: there is no such table, or its log is not all here.
+            InvalidInput: there is no such table, or its log is not complete here.
             IntegrityError: a version is missing, or cannot be read.
-            TransientStoreError: a checkpoint took the place of versions while they were read.
+            TransientStoreError: versions were replaced by a checkpoint while they were read.
         """
         listed, since = self._listed_at(None)
         last = max(listed.versions)
@@ -241,15 +241,15 @@ class DeltaLog:
         return self._checked(state)
 
     def lines_at(self, version: int) -> Iterator[Iterable[Line]]:
-        """What makes up a version: the parts of a checkpoint, then each version after it.
+        """Yield the lines that make up a version: parts of a checkpoint, then each later version.
 
         Args:
-            version: whose files are wanted.
+            version: the version to read.
 
         Raises:
             InvalidInput: there is no such table.
             IntegrityError: a version is missing, or cannot be read.
-            TransientStoreError: a checkpoint took the place of versions while they were read.
+            TransientStoreError: versions were replaced by a checkpoint while they were read.
         """
         listed, since = self._listed_at(version)
         yield from self._parts_of(listed.checkpoints.get(version - len(since), ()))
@@ -257,7 +257,7 @@ class DeltaLog:
             yield lines
 
     def versions_until(self, version: int) -> Iterator[tuple[int, list[Line]]]:
-        """Each version that is still there, from the oldest to this one; raises likewise."""
+        """Yield each version that still exists, from the oldest to this one; raises the same."""
         listed = self._list()
         numbers = [one for one in sorted(listed.versions) if one <= version]
         each = self._each([listed.versions[one] for one in numbers])
@@ -265,7 +265,7 @@ class DeltaLog:
             yield number, lines
 
     def _listed_at(self, version: int | None) -> tuple[_Listed, list[SourceObject]]:
-        """The log, and the versions since the newest checkpoint up to a version, or the last."""
+        """Return the log, and the versions after its newest checkpoint up to this one (or last)."""
         listed = self._list()
         if not listed.versions:
             raise self._refusal("a Delta table, which has a _delta_log/ with versions")
@@ -284,10 +284,10 @@ class DeltaLog:
         return state
 
     def require_readable(self, protocol: Protocol) -> None:
-        """Make sure that the log says all there is to say of files and their rows.
+        """Check that the log is complete as to files and rows, and is understood here.
 
         Raises:
-            InvalidInput: it does not, or in ways that are not known here.
+            InvalidInput: it is not, or the table uses features that are not known here.
         """
         features = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
         if features & _ELSEWHERE:
@@ -316,7 +316,7 @@ class DeltaLog:
                     of = number, found["id"] or found["parts"] or ""
                     parts.setdefault(of, []).append(one)
                     whole[of] = int(found["parts"] or 1)
-        # Of several for one version any does; one in parts counts when all are there.
+        # Of several checkpoints of one version any will do; multi-part ones need all their parts.
         checkpoints = {of[0]: found for of, found in parts.items() if len(found) == whole[of]}
         return _Listed(versions, checkpoints)
 
@@ -325,7 +325,7 @@ class DeltaLog:
             sidecars: list[str] = []
             yield _noting(self._lines(one.key), sidecars)
             for path in sidecars:
-                # A name below _sidecars/, or a whole URI.
+                # Either a name below _sidecars/ or a whole URI.
                 scheme, _, rest = path.partition("://")
                 key = rest.partition("/")[2] if rest else f"{self._prefix}_sidecars/{scheme}"
                 yield self._lines(key)
@@ -353,7 +353,7 @@ class DeltaLog:
 
 
 def _noting(lines: Iterable[Line], sidecars: list[str]) -> Iterator[Line]:
-    """All lines; the paths of sidecars are added to a list."""
+    """Yield all lines, and append the paths of sidecars to a list."""
     for line in lines:
         if line.sidecar is not None:
             sidecars.append(line.sidecar.path)

@@ -1,4 +1,4 @@
-"""pyiceberg's files on the run's own store: the same endpoint, credentials, retries and counts."""
+"""pyiceberg's file access by the run's own store: same endpoint, credentials, retries, counts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from compactor.errors import AlreadyExists, InvalidInput, ObjectMissing
 from compactor.ports import ObjectStore
 
 STORE_PROPERTY = "s3-compactor.store"
-# pyiceberg makes its FileIO itself, of texts alone.
+# pyiceberg makes its FileIO itself, from strings only.
 _stores: weakref.WeakValueDictionary[str, ObjectStore] = weakref.WeakValueDictionary()
 
 
 def properties_of(store: ObjectStore) -> dict[str, str]:
-    """What a catalog is to be given, so that its tables' files go through this store.
+    """Return the properties that make a catalog read and write its tables' files by this store.
 
     The store must outlive the catalog.
     """
@@ -32,27 +32,27 @@ def properties_of(store: ObjectStore) -> dict[str, str]:
 
 
 class StoreFileIO(FileIO):
-    """Files of a table's metadata, each small enough to be held whole."""
+    """Files of a table's metadata, each small enough to be held in memory."""
 
     def __init__(self, properties: Properties = EMPTY_DICT) -> None:
         super().__init__(properties)
         self._store = _stores[str(properties[STORE_PROPERTY])]
 
     def new_input(self, location: str) -> InputFile:
-        """A file to read."""
+        """Return a file to read."""
         return _Input(location, self._store)
 
     def new_output(self, location: str) -> OutputFile:
-        """A file to write."""
+        """Return a file to write."""
         return _Output(location, self._store)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Refuse to delete.
+        """Do nothing: files are never deleted.
 
-        pyiceberg deletes what it wrote for a commit that the catalog refused. But where the answer
-        to a commit was lost, and the HTTP client sent it again, the catalog refuses the second
-        because the first one is in: the files are then those of the table's current snapshot.
-        What really is left over, the table's own removal of orphan files takes.
+        pyiceberg deletes what it wrote for a commit that the catalog rejected. But if the response
+        to a commit is lost and the HTTP client repeats it, the catalog rejects the second because
+        the first succeeded: the files then belong to the table's current snapshot. Files that
+        really are orphans are deleted by the table's own maintenance.
         """
 
 
@@ -98,7 +98,7 @@ class _Output(OutputFile):
         return _Pending(self, overwrite=overwrite)
 
     def store(self, body: bytes, *, overwrite: bool) -> None:
-        """Write it, once it is whole."""
+        """Write the whole content."""
         place = place_of(self.location)
         if overwrite:
             self._store.put(*place, body)
@@ -111,7 +111,7 @@ class _Output(OutputFile):
 
 
 class _Pending(io.BytesIO):
-    """What is written, until it is closed; nothing of it is stored after an error."""
+    """Content being written, stored when it is closed; nothing is stored after an error."""
 
     def __init__(self, target: _Output, *, overwrite: bool) -> None:
         super().__init__()
@@ -136,12 +136,12 @@ class _Pending(io.BytesIO):
         self.close()
 
     def __del__(self) -> None:
-        # What was not closed was never whole.
+        # Content that was not closed is incomplete.
         self._failed = True
 
 
 def place_of(location: str) -> tuple[str, str]:
-    """Bucket and key of a file of a table.
+    """Return bucket and key of a file of a table.
 
     Raises:
         InvalidInput: it is not on S3.

@@ -1,4 +1,4 @@
-"""The catalogs of Iceberg tables, by pyiceberg: Glue's, a REST catalog, or one of this machine."""
+"""Iceberg catalogs, by pyiceberg: Glue, a REST catalog, or a local one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from compactor.table_formats.file_io import properties_of
 
 
 def iceberg_catalog(address: TableAddress, store: ObjectStore) -> Catalog:
-    """The catalog that an address names.
+    """Return the catalog of a table.
 
     Args:
-        address: of a table in it.
-        store: where its tables' files are; it must outlive the catalog.
+        address: of the table.
+        store: the store of the tables' files; it must outlive the catalog.
 
     Raises:
-        InvalidInput: there are no credentials, or they are no good.
+        InvalidInput: there are no credentials, or they are rejected.
         TransientStoreError: the catalog does not answer.
     """
     given = {"type": address.kind, **properties_of(store)}

@@ -23,11 +23,11 @@ from pyiceberg.typedef import Record
 from compactor.errors import IntegrityError
 
 _READERS = 8
-# Fields of the specification (Iceberg, "Manifests" and "Reserved field ids").
+# Field ids of the specification (Iceberg, "Manifests" and "Reserved field ids").
 _FILE_PATH_COLUMN = 2147483546
 _LOWER, _UPPER = 10, 11
 _EQUALITY_DELETES = 2
-# pyiceberg reads with the second version, which knows nothing of deletion vectors.
+# By default pyiceberg reads with version 2, which has no deletion vectors.
 _READ_VERSION = 3
 
 
@@ -35,10 +35,10 @@ class Entry(NamedTuple):
     """One entry of a manifest.
 
     Attributes:
-        sequence: of its data: to what deletes apply.
-        written: sequence of the snapshot that added the file.
-        referenced: the only data file that a delete file is for; None where it is for several.
-        is_vector: it is a deletion vector.
+        sequence: data sequence number, which decides which deletes apply.
+        written: sequence number of the snapshot that added the file.
+        referenced: the only data file that a delete file applies to; None if it may be several.
+        is_vector: whether it is a deletion vector.
     """
 
     status: int
@@ -55,7 +55,7 @@ class Entry(NamedTuple):
 
 
 class Reading:
-    """Reads manifests, several at the same time."""
+    """Reads manifests, several concurrently."""
 
     def __init__(self, name: str, metadata: TableMetadata, io: FileIO) -> None:
         self._name = name
@@ -68,12 +68,12 @@ class Reading:
         content: ManifestContent,
         wanted: Callable[[Entry], bool] = lambda _: True,
     ) -> Iterator[tuple[Entry, PartitionSpec]]:
-        """Entries of all manifests of one kind, each with the division of its file.
+        """Yield the entries of all manifests of one content type, each with its partition spec.
 
         Args:
             manifests: of a snapshot.
-            content: the kind.
-            wanted: others are not kept; called by several threads.
+            content: data or deletes.
+            wanted: entries to keep; called by several threads.
         """
 
         def read(manifest: ManifestFile) -> tuple[list[Entry], PartitionSpec]:
@@ -105,8 +105,8 @@ def _entry(record: Record, manifest: ManifestFile) -> Entry:
     about = _fields(data_file)
     content, path, _, partition, rows, size, *_ = about
     *_, referenced, offset, _ = about
-    # What was added by the manifest's own snapshot inherits from it (specification, "Sequence
-    # Number Inheritance"); version 1 has no such numbers.
+    # Files added by the manifest's own snapshot inherit its number (specification, "Sequence
+    # Number Inheritance"). Version 1 has no sequence numbers.
     inherited = manifest.sequence_number or 0
     if content and referenced is None:
         referenced = _bound(about[_LOWER], about[_UPPER])
@@ -130,7 +130,7 @@ def _fields(record: Record) -> list[Any]:
 
 
 def _bound(lower: Mapping[int, bytes] | None, upper: Mapping[int, bytes] | None) -> str | None:
-    """The only data file that a file of position deletes names, by its bounds."""
+    """Return the only data file that a file of position deletes applies to, by its bounds."""
     first, last = ((one or {}).get(_FILE_PATH_COLUMN) for one in (lower, upper))
     if first is None or first != last:
         return None
@@ -145,7 +145,7 @@ _Key = tuple[int, tuple[Any, ...]]
 
 @dataclass(slots=True)
 class _Sequences:
-    """Sequence numbers of delete files; of which those from one on apply."""
+    """Sequence numbers of delete files, counted from a given one."""
 
     numbers: list[int] = field(default_factory=list)
     is_sorted: bool = True
@@ -162,10 +162,10 @@ class _Sequences:
 
 
 class Deletes:
-    """Which deletes apply to a data file, as DeleteFileIndex of Iceberg 1.11 has it.
+    """Which deletes apply to a data file, by the rules of DeleteFileIndex in Iceberg 1.11.
 
-    It is named by bounds of columns, too, where equality deletes are not for a file; that is left
-    out here.
+    Iceberg also uses column bounds to exclude equality deletes from a file; that is not done
+    here.
     """
 
     def __init__(self) -> None:
@@ -194,16 +194,16 @@ class Deletes:
             self._of_partitions.setdefault(key, _Sequences()).add(entry.sequence)
 
     def of(self, entry: Entry, spec_id: int) -> tuple[int, int]:
-        """How many apply, and how many rows those take that are for this file alone."""
+        """Return how many deletes apply, and how many rows are deleted by those of this file."""
         if not self.count:
             return 0, 0
         key = (spec_id, entry.partition)
-        # Equality deletes apply to what was there before them.
+        # Equality deletes apply to data that was written before them.
         shared = self._everywhere.since(entry.sequence + 1)
         if key in self._equality:
             shared += self._equality[key].since(entry.sequence + 1)
         if entry.path in self._vectors:
-            # It has taken in all deletes by position.
+            # A deletion vector includes all position deletes.
             return shared + 1, self._vectors[entry.path][1]
         named = self._of_files.get(entry.path, ())
         own = [rows for number, rows in named if number >= entry.sequence]
@@ -212,7 +212,7 @@ class Deletes:
         return len(own) + shared, sum(own)
 
     def newest(self, entry: Entry, spec_id: int) -> int:
-        """The highest sequence number of those that apply; 0 where none does."""
+        """Return the highest sequence number of the deletes that apply; 0 if there are none."""
         key = (spec_id, entry.partition)
         shared = (self._everywhere, self._equality.get(key), self._of_partitions.get(key))
         numbers = [max(one.numbers) for one in shared if one is not None and one.numbers]

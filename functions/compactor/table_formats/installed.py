@@ -10,10 +10,10 @@ _MODULES = {"iceberg": "pyiceberg", "delta": "deltalake"}
 
 
 def require_installed(extra: str, table: str) -> None:
-    """Refuse a table whose library is not there.
+    """Refuse a table whose library is not installed.
 
     Args:
-        extra: of the package, that has it.
+        extra: the package's extra that includes the library.
         table: its address.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Published commits, proven again by what is there.
+"""Verifies published commits again from what is stored.
 
-deep       a commit read as the destination's readers read it, beside its sources
+deep       compares a commit, as the destination's readers read it, with its sources
 originals  what one reader saw in all sources of a commit
-adopt      the verb: a log that is gone, rebuilt from outputs and sources
-rehearsal  a store in which outputs are put together and not stored
+adopt      rebuilds a lost log from outputs and sources
+rehearsal  a store that builds outputs without storing them
 """

@@ -1,14 +1,14 @@
-"""Adopt: rebuild a log that is gone, from the outputs that are there and their sources.
+"""Adopt: rebuild a lost log from the existing outputs and their sources.
 
-An output's name has the id of its group: a hash over the sources it was made of and the options
-that shaped its bytes. So for each output the plan of its own time is made again, from the
-sources that had arrived then. Where a group of that plan has its id, the sources are read and
-put together again; and if the bytes are those of the output, what its commit said is proven,
-and written.
+An output's name contains the id of its group: a hash over its sources and the options that affect
+its bytes. So for each output the plan of its time is computed again, from the sources that had
+arrived by then. If a group of that plan has the output's id, its sources are read and the output is
+built again. If the bytes equal the output's, the content of its lost commit is proven, and is
+written.
 
-An output older than every source that is left holds none of them. It is taken into the log
-without a manifest: nothing of it can be compacted twice, and nothing be restored or cleaned up.
-What neither proves stays as it is, and so does its partition.
+An output older than every remaining source holds none of them. It is added to the log without a
+manifest: nothing in it can be compacted twice, and nothing can be restored or cleaned up. An output
+that fits neither case stays as it is, and so does its partition.
 """
 
 from __future__ import annotations
@@ -49,20 +49,20 @@ from compactor.runs.partition_run import PartitionRun
 from compactor.settings.settings import Settings
 from compactor.verification.rehearsal import Rehearsal
 
-# Between the plan of a run and the upload of one of its outputs; and how many moments are tried.
+# Longest time between a run's plan and an output's upload; and how many plan times are tried.
 _BEFORE_SECONDS = 900.0
 _MOST_MOMENTS = 50
 
 
 @dataclass(slots=True)
 class Adoption:
-    """What became, or would become, of one partition.
+    """What was, or would be, adopted in one partition.
 
     Attributes:
-        outputs: how many no entry of its log named.
-        proven: keys of those that were rebuilt and are the same.
-        sources: how many sources are in them.
-        older: keys of those that are older than every source that is left.
+        outputs: number of outputs that no log entry named.
+        proven: keys of those that were rebuilt with the same bytes.
+        sources: number of sources in the proven outputs.
+        older: keys of those that are older than every remaining source.
         left: a line for each of the others.
         error: why nothing could be done; empty otherwise.
     """
@@ -77,7 +77,7 @@ class Adoption:
 
 
 def adopt(run: PartitionRun, *, dry_run: bool) -> Adoption:
-    """Write the entries of one partition's log that can be proven.
+    """Write the provable entries of one partition's log.
 
     Args:
         run: the partition, with the settings that its outputs were made with.
@@ -85,7 +85,7 @@ def adopt(run: PartitionRun, *, dry_run: bool) -> Adoption:
 
     Raises:
         TransientStoreError: the store did not answer.
-        InvalidInput: something may not be read or written.
+        InvalidInput: read or write access to something is denied.
     """
     adoption = Adoption(run.partition.path)
     try:
@@ -103,7 +103,7 @@ class _Partition:
         self._adoption = adoption
         self._state: LogState = self._log.load(lost=True)
         self._signatures: dict[bytes, Signature] = {}
-        # What is proven is not written: later runs pin what they decide.
+        # Decisions are used but not pinned: later runs pin their own.
         self._dialects = Dialects(run.settings, run.store, creates=False)
         self._faults: dict[str, str] = {}
         self._open: dict[str, SourceObject] = {}
@@ -125,26 +125,26 @@ class _Partition:
             self._log.checkpoint(self._state)
 
     def _void_disputed(self) -> None:
-        """Take back what is not the entry that had its number first, and was never published."""
+        """Void unpublished entries that are not the first ones with their number."""
         state, run = self._state, self._run
         for sequence in sorted(state.unwitnessed):
             if self._log.is_disputed(state, sequence):
                 commit = state.unpublished.get(sequence)
                 output = None if commit is None else commit.output
                 if commit is None or output is None or is_published(output, run.store):
-                    # What readers have already is what this number stands for.
+                    # Readers already see this output, so the number belongs to it.
                     state.lost.add(sequence)
                 else:
                     if not self._dry_run:
                         withdraw(commit, run.store)
                     self._write(commit.voided(run.run_id))
-        # What is void now has no commit any more.
+        # Forget the contents seen so far: voided entries no longer have a commit.
         state.foreign = Contents()
         if not self._dry_run:
             self._log.settle_numbers(state)
 
     def _replay(self, output: SourceObject) -> None:
-        """Plan as the run did that made an output, and prove what has the id of one."""
+        """Plan again as the run that made an output did, and prove groups with an output's id."""
         tried: set[str] = set()
         for moment in self._moments(output):
             more = True
@@ -158,10 +158,13 @@ class _Partition:
                 return
 
     def _moments(self, output: SourceObject) -> Iterator[float]:
-        """When the plan may have been made, which left out what arrived or settled after it."""
+        """Yield the times at which the plan may have been made.
+
+        A plan leaves out sources that arrived or settled after it.
+        """
         settle, at = self._run.settings.settle_seconds, output.last_modified
         yield at
-        # The store has whole seconds, and something else may have arrived in this one.
+        # The store has whole seconds, and other objects may have arrived in this one.
         yield at - 1.0
         there = self._sources(at)
         arrived = {one.last_modified for one in there}
@@ -190,12 +193,12 @@ class _Partition:
             yield from window.objects
 
     def _named(self, group: ObjectGroup) -> list[OutputName]:
-        """Stem and group of outputs that have a group's id."""
+        """Return the names of open outputs that have a group's id."""
         names = (output_name(key) for key in self._open)
         return [name for name in names if name is not None and name.group_id == group.id]
 
     def _prove(self, group: ObjectGroup, stem: str) -> bool:
-        """Put a group together again; True when the output of this stem is the same."""
+        """Build a group again; return True if the output with this stem has the same bytes."""
         run, destination = self._run, replace(self._run.destination, stem=stem)
         rehearsal = cast(ObjectStore, Rehearsal(run.store, float("inf")))
         try:
@@ -228,7 +231,7 @@ class _Partition:
         return head
 
     def _write(self, draft: Commit) -> None:
-        """The output is readable already: there is nothing to publish."""
+        """Write the entry as published, because its output is already readable."""
         state = self._state
         if self._dry_run:
             state.add(replace(draft, sequence=state.last + 1, log_id=state.log_id))
@@ -242,7 +245,7 @@ class _Partition:
             self._open.pop(draft.output.key, None)
 
     def _take_older(self) -> None:
-        """Outputs that were there before each of the sources that no entry names."""
+        """Adopt outputs older than each of the sources that no entry names."""
         oldest = min((one.last_modified for one in self._sources(float("inf"))), default=None)
         for key, output in sorted(self._open.items()):
             if oldest is not None and oldest <= output.last_modified:
@@ -275,7 +278,7 @@ def _without_manifest(run: PartitionRun, output: SourceObject, head: ObjectHead)
 
 
 def find_outputs(settings: Settings, store: ObjectStore) -> dict[str, list[SourceObject]]:
-    """Every output in a destination, of whatever stem, by the path it lies in.
+    """Return every output in a destination, whatever its stem, by its partition's path.
 
     Raises:
         InvalidInput: as :func:`compactor.log.completeness.outputs_among`.
@@ -293,16 +296,16 @@ def find_outputs(settings: Settings, store: ObjectStore) -> dict[str, list[Sourc
 
 
 def begin(settings: Settings, store: ObjectStore, found: Mapping[str, list[SourceObject]]) -> None:
-    """Give a state back its marker and its scheme, where it lost them.
+    """Restore a state's marker and scheme if they were lost.
 
     Args:
-        settings: what its outputs were made with.
-        store: where it is.
+        settings: the settings that its outputs were made with.
+        store: the store that holds the state.
         found: its outputs, by path.
 
     Raises:
-        InvalidInput: the outputs were made of other partitions.
-        IntegrityError: they name several logs.
+        InvalidInput: the outputs were made with other partitions.
+        IntegrityError: the outputs name several logs.
     """
     outputs = [one for ones in found.values() for one in ones]
     restore_identity(settings, store, outputs)

@@ -1,9 +1,9 @@
-"""A published commit, read as the destination's readers read it, beside its sources.
+"""Compares a published commit, as the destination's readers read it, with its sources.
 
-``verify`` proves that every source can be given back from its output. That says nothing of what
-a reader sees: a row that was taken for a header, and dropped, comes back from the manifest. Here
-the records of the output are compared with those of the originals, as the manifest gives them
-back, and of the sources themselves while they stand, by the readers of ``second_reading``.
+``verify`` proves that every source can be restored from its output. That does not prove what a
+reader sees: a row that was mistaken for a header, and dropped, is restored from the manifest. Here
+the records of the output are compared with those of the originals, as restored from the manifest,
+and of the sources themselves while they exist, with the readers of ``second_reading``.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ _BOM = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An output in which a reader does not see what is in its sources.
+    """An output in which a reader does not see the records of its sources.
 
     Attributes:
-        sequence: of the commit, in the log of its partition.
-        output_key: of the output.
-        kind: ``rows_dropped`` (first rows were left out as headers that are not certain to be
-            any), ``records_glued`` (records of two sources, or of two values, run into each
-            other) or ``records_differ``.
+        sequence: the commit's sequence in the log of its partition.
+        output_key: the output's key.
+        kind: ``rows_dropped`` (first rows were left out as headers, but are not certain to be
+            headers), ``records_glued`` (records of two sources, or two values, run into each other)
+            or ``records_differ``.
         sources: keys of the sources concerned.
-        records_in: records of all sources of the commit.
-        records_out: records that a reader of the output sees.
+        records_in: number of records in all sources of the commit.
+        records_out: number of records that a reader of the output sees.
         detail: how it was read and what is wrong, in words.
     """
 
@@ -72,16 +72,16 @@ class Finding:
 def examine(
     commit: Commit, store: ObjectStore, settings: Settings, *, sources: bool = True
 ) -> tuple[Finding, ...]:
-    """What readers of a commit's output see otherwise than readers of its sources.
+    """Return where readers of a commit's output see something other than readers of its sources.
 
-    The output is read twice, once for each kind of reader more. Memory: a digest and two counts
-    for each source, beside the largest record; what is read as a whole, whole.
+    The output is read twice, plus once for each additional kind of reader. Memory: a digest and two
+    counts for each source, plus the largest record; formats read as a whole are held whole.
 
     Args:
-        commit: what to look at. Outputs of rows and copies of one source give no finding.
-        store: where output and sources are.
-        settings: what they declare of formats is believed.
-        sources: also read the sources that still stand.
+        commit: the commit to examine. Outputs of rows and copies of one source give no finding.
+        store: the store that holds output and sources.
+        settings: formats that these declare are trusted.
+        sources: also read the sources that still exist.
 
     Raises:
         IntegrityError: the output is gone, or cannot be read: as ``check_commit`` says.
@@ -112,7 +112,7 @@ class _Examination:
         unchanged = not any(
             one.appended or one.edits or one.newlines_stand_for is not None for one in facts
         )
-        # How its run wrote it is seen in what was done to its sources.
+        # How the run wrote records shows in the changes it made to the sources.
         self._declared = replace(
             declared,
             document_lines=output.format in _DOCUMENTS and any(one.appended for one in facts),
@@ -130,7 +130,7 @@ class _Examination:
                 yield from self._compare_sources(reading, found)
 
     def _judge_all(self) -> tuple[list[Reading], dict[Reading, Originals]]:
-        """The readings of all sources; and, where it is known, what each saw in its own."""
+        """Return the readings of all sources and, if known, what each saw in its own sources."""
         found: dict[Reading, Originals] = {}
         for number, row, pieces in self._originals():
             head = head_of(pieces)
@@ -141,7 +141,7 @@ class _Examination:
             seen = read(reading, chain((head,), pieces))
             found.setdefault(reading, Originals()).add(number, seen)
             if reading.kind is Kind.TRAIL and seen.fault and not complete:
-                # What stands after the records is not in the head.
+                # The head does not include what follows the records.
                 reading = replace(reading, kind=Kind.LIST)
             self._judged[number] = reading
         readings = list(dict.fromkeys(self._judged.values()))
@@ -156,7 +156,7 @@ class _Examination:
         return found
 
     def _read_lone(self, reading: Reading) -> Seen:
-        """The originals one after the other, of which one holds anything, and a newline."""
+        """Read the concatenated originals, of which only one has content, and a newline."""
         pieces = (piece for _, _, pieces in self._originals() for piece in pieces)
         return read(reading, chain(pieces, (b"\n",)))
 
@@ -177,12 +177,13 @@ class _Examination:
         seen = self._read_output(strict)
         alone = len(originals.tallies) == 1
         if alone and not seen.glued and strict.kind is Kind.STRICT_JSON_LINES:
-            # A reader sees no less in it than in its one source.
+            # One source without glued lines: read the output like the source, so that no less is
+            # seen.
             seen = self._read_output(reading)
         records = seen.without(header)
         what = f"read as {reading.kind.value}"
         if alone and records != expected and reading.kind is not Kind.BINARY:
-            # Its missing last newline may stand in a field that is open.
+            # The source's missing last newline may lie in an open field.
             expected = self._read_lone(reading).without(header)
         if records != expected or (seen.fault and not alone):
             fault = f", {seen.fault}" if seen.fault else ""
@@ -200,14 +201,14 @@ class _Examination:
         header: tuple[str, ...] | None,
         more: int,
     ) -> tuple[str, tuple[str, ...]]:
-        """What kind of fault it is, and the keys of the sources concerned."""
+        """Return the kind of fault, and the keys of the sources concerned."""
         dropped = [
             row.source.key
             for row in self._rows
             if row.facts is not None and row.facts.dropped_prefix.removeprefix(_BOM)
         ]
         if reading.kind in HEADED and header is None and dropped and more < 0:
-            # The first of them stands at the head of the output.
+            # The first one's row stands at the start of the output.
             return ROWS_DROPPED, tuple(dropped[1:] or dropped)
         if reading.kind in WHOLE or reading.kind is Kind.JSON_STREAM or more < 0:
             return RECORDS_GLUED, self._keys(originals.unfinished) or self._all_keys()
@@ -228,7 +229,7 @@ class _Examination:
             yield self._finding(RECORDS_GLUED, self._keys(followed), counts, detail)
 
     def _compare_sources(self, reading: Reading, originals: Originals) -> Iterator[Finding]:
-        """The sources that still stand, decompressed again, beside what was given back."""
+        """Compare the sources that still exist, decompressed again, with the restored originals."""
         numbers = {row.source.identity: number for number, row in enumerate(self._rows)}
         wanted = [self._rows[number].source for number in originals.tallies]
         for body in self._store.read_sources(wanted):

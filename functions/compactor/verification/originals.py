@@ -1,4 +1,4 @@
-"""What one reader saw in all sources of a commit, added up."""
+"""What one reader saw in all sources of a commit, summed up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from compactor.second_reading import (
     tally,
 )
 
-#: So much of a source decides which reader fits it.
+#: How much of a source is used to choose its reader.
 JUDGED_BYTES = 1 << 20
 
 
@@ -28,10 +28,11 @@ class Originals:
     """What one reader saw in all sources of a commit.
 
     Attributes:
-        tallies: of each source that holds anything, by its number: its records but the first
-            row, and that row.
-        firsts: how often each first row comes.
-        unfinished: sources that end within something, or cannot be read so, and how.
+        tallies: for each source with content, by number: its records without the first row, and
+            that row.
+        firsts: how often each first row occurs.
+        unfinished: by number, how a source ends within something, or why it cannot be read this
+            way.
     """
 
     tallies: dict[int, tuple[Tally, tuple[str, ...] | None]] = field(default_factory=dict)
@@ -39,7 +40,7 @@ class Originals:
     unfinished: dict[int, str] = field(default_factory=dict)
 
     def add(self, number: int, seen: Seen) -> None:
-        """Take what was seen in one more source."""
+        """Add what was seen in another source."""
         first = seen.first
         if first is not None:
             self.firsts[first] += 1
@@ -49,12 +50,12 @@ class Originals:
 
     @property
     def seen(self) -> list[Seen]:
-        """One for each first row, twice where it comes more than once."""
+        """One for each first row, or two if the row occurs more than once."""
         repeated = chain.from_iterable((one,) * min(n, 2) for one, n in self.firsts.items())
         return [Seen(first=one) for one in repeated]
 
     def total(self, header: tuple[str, ...] | None) -> Tally:
-        """The records of all of them, where this row is a header and no record."""
+        """Return the tally of all records, leaving out first rows equal to this header."""
         total = Tally()
         for records, _ in self.tallies.values():
             total = total.plus(records)
@@ -65,7 +66,7 @@ class Originals:
 
 
 def head_of(pieces: Iterator[bytes]) -> bytes:
-    """The first megabyte, or all there is; consumed."""
+    """Consume and return at least the first megabyte, or all there is."""
     held: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -77,7 +78,7 @@ def head_of(pieces: Iterator[bytes]) -> bytes:
 
 
 def seen_in(body: SourceBody, reading: Reading) -> Seen | None:
-    """None for a source that changed, or went, or cannot be read any more."""
+    """Return what a reader sees in a source; None if it changed, is gone or cannot be read."""
     if body.content is not None:
         stored = iter((body.content,))
     elif body.chunks is not None and body.error is None:

@@ -1,4 +1,4 @@
-"""What queries of Athena answered."""
+"""Results of Athena queries."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ class AthenaResults:
             [one.get("VarCharValue", "") for one in row.get("Data", [])]
             for row in answer["ResultSet"].get("Rows", [])
         ]
-        # The first row of a SELECT has the names of the columns.
+        # The first row of a SELECT's result is the header.
         return rows[1:]

@@ -1,4 +1,4 @@
-"""What databases and tables there are in the Glue Data Catalog."""
+"""Lists databases and Iceberg tables of the Glue Data Catalog."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class GlueCatalog:
     """Implements :class:`compactor_tables.table_discovery.IcebergTables`.
 
     Args:
-        client: of Glue; by default one that is made when something is asked.
+        client: of Glue; by default one is made at the first request.
     """
 
     def __init__(self, client: Any = None) -> None:
@@ -35,7 +35,7 @@ class GlueCatalog:
     def tables(self, database: str) -> Iterator[str]:
         for page in self._pages("get_tables", database, DatabaseName=database):
             for one in page["TableList"]:
-                # As every engine that makes a table of Iceberg in Glue notes it.
+                # The parameter that every engine sets on an Iceberg table in Glue.
                 kind = str((one.get("Parameters") or {}).get("table_type", ""))
                 if kind.upper() == _ICEBERG:
                     yield str(one["Name"])

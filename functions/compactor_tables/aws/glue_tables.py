@@ -1,4 +1,4 @@
-"""Iceberg tables in Glue's catalog: where their metadata lies, and their optimizers."""
+"""Iceberg tables in Glue's catalog: the location of their metadata, and their optimizers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ _PAGE = 100
 
 
 class GlueTables:
-    """Implements :class:`compactor_tables.service_ports.Catalog` and ``Optimizers`` there.
+    """Implements ``Catalog`` and ``Optimizers`` of :mod:`compactor_tables.service_ports`.
 
     Args:
         client: of Glue.
-        account: id of the catalog, which optimizers are asked for by; asked for once if needed.
-        identity: of STS, which names it.
+        account: id of the catalog, which requests for optimizers name; by default the caller's
+            account, looked up once if needed.
+        identity: STS client for that look-up.
     """
 
     def __init__(self, client: Any = None, account: str = "", identity: Any = None) -> None:

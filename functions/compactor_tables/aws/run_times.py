@@ -1,8 +1,8 @@
-"""How long jobs and queries took, by the services that ran them.
+"""Run times of jobs and queries, by the services that ran them.
 
 Glue keeps a job's runs, EMR a cluster's steps (GetJobRuns and ListSteps return the newest first),
-EMR Serverless a job's runs, Athena a workgroup's queries of 45 days. Of each only what came to its
-end counts: what failed early would make a table look fast.
+EMR Serverless a job's runs, and Athena a workgroup's queries of the last 45 days. Only successful
+runs count, because an early failure would make a table look fast.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from compactor.aws.services import Thing, answers_of, service_client
 from compactor.ports import RunTime, RunTimes
 from compactor.settings.tables import DELTA, TableAddress
 
-#: Runs that are looked at, at most, for each question.
+#: Maximum number of runs in one answer.
 MOST_RUNS = 200
-# Of EMR Serverless each run is a request of its own.
+# EMR Serverless needs a request for each run.
 _MOST_ASKED = 50
 _MOST_PAGES = 20
 _ATHENA_BATCH = 50
-# What reads a table; maintenance of ours, and of others, does not count.
+# Statements that read; maintenance, ours or others', does not count.
 _READS = re.compile(
     r"\s*(?:--[^\n]*\n\s*|/\*.*?\*/\s*)*(?:SELECT|WITH)\b", re.IGNORECASE | re.DOTALL
 )
 
 
 def open_run_times(kind: str, place: str, name: str, table: TableAddress) -> RunTimes:
-    """What knows the run times of a source of latency.
+    """Return the run times of a latency source.
 
     Args:
         kind: ``glue_job``, ``emr_serverless``, ``emr_step`` or ``athena``.
         place: application, cluster or workgroup.
         name: of the job or step.
-        table: whose queries count, in Athena.
+        table: for Athena, the table whose queries count.
 
     Raises:
-        InvalidInput: there is no region.
+        InvalidInput: no AWS region is configured.
     """
     if kind == "glue_job":
         return GlueJob(name)
@@ -53,7 +53,7 @@ def open_run_times(kind: str, place: str, name: str, table: TableAddress) -> Run
 
 
 class _Asked:
-    """What the four have in common: a thing that is asked about, newest runs first."""
+    """Base of the four sources, whose runs come newest first."""
 
     service = ""
 
@@ -69,14 +69,14 @@ class _Asked:
 
     @abstractmethod
     def _runs(self, start: float) -> Iterator[RunTime]:
-        """Runs that came to their end; those before ``start`` may be among them."""
+        """Return successful runs; some may have begun before ``start``."""
 
     def _answers(self) -> AbstractContextManager[None]:
         return answers_of(f"run times of {self._thing.value}", self._thing)
 
 
 class GlueJob(_Asked):
-    """The runs of a job of Glue, by ``glue:GetJobRuns``."""
+    """The runs of a Glue job, by ``glue:GetJobRuns``."""
 
     service = "glue"
 
@@ -90,14 +90,14 @@ class GlueJob(_Asked):
             runs = page["JobRuns"]
             for one in runs:
                 if one["JobRunState"] == "SUCCEEDED":
-                    # Without the wait for capacity, which no table is to blame for.
+                    # ExecutionTime excludes the wait for capacity, which does not depend on tables.
                     yield RunTime(_seconds(one["StartedOn"]), float(one["ExecutionTime"]))
             if _all_before(start, (one["StartedOn"] for one in runs)):
                 return
 
 
 class ServerlessJob(_Asked):
-    """The runs with a name of an application of EMR Serverless."""
+    """The runs of an EMR Serverless application that have a given name."""
 
     service = "emr-serverless"
 
@@ -127,7 +127,7 @@ class ServerlessJob(_Asked):
 
 
 class ClusterStep(_Asked):
-    """The steps with a name of a cluster of EMR, by ``elasticmapreduce:ListSteps``."""
+    """The steps of an EMR cluster that have a given name, by ``elasticmapreduce:ListSteps``."""
 
     service = "emr"
 
@@ -152,8 +152,8 @@ class ClusterStep(_Asked):
 class AthenaQueries(_Asked):
     """The queries of a workgroup that read a table.
 
-    By ``athena:ListQueryExecutions`` and ``athena:BatchGetQueryExecution``; a query reads the table
-    when its text names it, with its database or in it.
+    By ``athena:ListQueryExecutions`` and ``athena:BatchGetQueryExecution``. A query counts if its
+    text names the table, either qualified by its database or run in it.
     """
 
     service = "athena"
@@ -183,7 +183,7 @@ class AthenaQueries(_Asked):
         reused = query.get("Statistics", {}).get("ResultReuseInformation", {})
         return (
             query["Status"]["State"] == "SUCCEEDED"
-            # From an earlier answer: nothing was read.
+            # A reused result: nothing was read.
             and not reused.get("ReusedPreviousResult")
             and _READS.match(query["Query"]) is not None
             and self._named.is_in(
@@ -197,7 +197,7 @@ class _Named:
 
     def __init__(self, table: TableAddress) -> None:
         if table.kind == DELTA:
-            # Registered under the name of its directory, in whatever database.
+            # Assumed to be registered under the name of its directory, in any database.
             name, self._database = table.uri.rstrip("/").rpartition("/")[2], ""
         else:
             name, self._database = table.name[-1], table.name[-2]
@@ -208,14 +208,14 @@ class _Named:
         self._alone = re.compile(rf'(?<![\w".])"?{re.escape(name)}"?(?![\w".])', re.IGNORECASE)
 
     def is_in(self, sql: str, database: str) -> bool:
-        """Whether a query that is run in a database reads the table."""
+        """Return whether a query that runs in a database names the table."""
         if self._whole.search(sql):
             return True
         return database.lower() == self._database.lower() and self._alone.search(sql) is not None
 
 
 def _pages(ask: Any, asked: dict[str, Any], token: str) -> Iterator[Mapping[str, Any]]:
-    """Answers, page by page, of a service that names the next page by one field."""
+    """Return the pages of a service's answer; ``token`` is the field that names the next page."""
     for _ in range(_MOST_PAGES):
         answer = ask(**asked)
         yield answer
@@ -225,7 +225,7 @@ def _pages(ask: Any, asked: dict[str, Any], token: str) -> Iterator[Mapping[str,
 
 
 def _all_before(start: float, moments: Iterable[datetime]) -> bool:
-    """All that follows is older still. An empty page says nothing."""
+    """Return whether a page is older than ``start``, and so all later pages; no if it is empty."""
     found = [_seconds(one) for one in moments]
     return bool(found) and max(found) <= start
 

@@ -1,4 +1,4 @@
-"""Lambda: note what a query of Athena came to, and say which is next."""
+"""Lambda: record the result of an Athena query, and return the next query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compactor_tables.maintenance_receipts import Position
 from compactor_tables.metadata.iceberg_writes import IcebergWrites
 from compactor_tables.touched_partitions import Touched
 
-# Of snapshots, which never change: warm calls for one table read each once.
+# Snapshots never change, so warm calls read each one once.
 _written: dict[str, tuple[Touched, ...]] = {}
 
 
@@ -27,11 +27,11 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request", "plan", "work"?, "answer"?}``; return the next query.
 
     ``status`` is ``query`` with ``sql``, ``token`` and ``database``, or ``done``. The state machine
-    gives back ``work``, and as ``answer`` the query's result or what it caught.
+    passes ``work`` back, and as ``answer`` the query's result or the error that it caught.
 
     Raises:
-        LeaseLost: the table is another run's now.
-        InvalidInput: Athena knows no such table.
+        LeaseLost: this run no longer holds the table.
+        InvalidInput: the table is not in Glue, or there is no order.
     """
     run, table = RunOfTables.of(event, context), table_of(event)
     Leases(run.store, run.state, CLOCK).require(table, run.run_id)

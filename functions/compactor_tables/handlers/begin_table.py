@@ -1,4 +1,4 @@
-"""Lambda: take a table for its engine, or leave it to its owner."""
+"""Lambda: take the lease on a table for its engine, or leave the table to its owner."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _decode_request = decoder(StoredRequest)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request", "plan"}``; return the plan as it is carried out.
 
-    ``plan`` is what plan_table answered. The answer is the plan with ``lease``; or with the engine
-    ``none`` and a ``reason`` where nothing is to be done, and where another run, or Glue, owns the
-    table. A call that is made twice has the lease already, and answers the same.
+    ``plan`` is plan_table's answer. The answer is the plan with ``lease``, or with the engine
+    ``none`` and a ``reason`` if there is nothing to do, or another run or Glue owns the table. A
+    repeated call finds that it holds the lease already, and returns the same.
     """
     plan, run = event["plan"], RunOfTables.of(event, context)
     reason = _left(event, run)
@@ -43,7 +43,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
 
 def _left(event: Event, run: RunOfTables) -> str:
-    """Why nothing is begun; empty where something is."""
+    """Return why the table is left as it is; empty if its engine shall run."""
     plan = event["plan"]
     if plan["engine"] == NONE:
         return plan.get("reason") or "nothing to do"

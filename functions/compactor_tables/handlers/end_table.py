@@ -1,4 +1,4 @@
-"""Lambda: what became of a table; whatever it is, the table is given back."""
+"""Lambda: record the outcome of a table, and release its lease whatever the outcome."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _FIGURES = (
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request", "plan"?, "failure"?}``; return ``status`` and ``line``.
 
-    ``plan`` is what begin_table answered, or plan_table where it did not come so far; ``failure``
-    what was caught.
+    ``plan`` is the answer of begin_table, or of plan_table if begin_table did not succeed.
+    ``failure`` is the error that the state machine caught.
     """
     run, table = RunOfTables.of(event, context), table_of(event)
     plan = event.get("plan") or _NOTHING_FORETOLD
@@ -57,7 +57,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
 
 
 def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
-    """Tag what a run has replaced; a table whose files keep their class is no failed one."""
+    """Tag the files that a run has replaced. Errors are logged, and do not fail the table."""
     if table_of(event).kind != DELTA:
         return
     where = event["request"]
@@ -66,7 +66,7 @@ def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
         rule = request.policies.of(receipt.table).rule
         if not rule.tag_superseded:
             return
-        # What reads the log comes with other libraries, which are there where some rule wants tags.
+        # Reading the log needs libraries that are only deployed if some rule asks for tags.
         from compactor_tables.metadata.delta_files import mark_superseded  # noqa: PLC0415 - see above
 
         marked = mark_superseded(run.state, receipt, rule, run.store)
@@ -82,7 +82,7 @@ def _tag(run: RunOfTables, event: Event, receipt: MaintenanceReceipt) -> None:
 def _failed(
     event: Event, engine: str, failure: dict[str, Any], receipt: MaintenanceReceipt | None
 ) -> MaintenanceReceipt:
-    """The receipt with what was caught; an engine's own words are nearer to the cause."""
+    """Return the receipt with the error that was caught, unless the engine recorded its own."""
     found = receipt or MaintenanceReceipt(
         table=event["table"], run_id=event["run_id"], engine=engine
     )

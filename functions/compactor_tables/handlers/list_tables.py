@@ -1,4 +1,4 @@
-"""Lambda: find the tables of a maintenance run, and write the list of them."""
+"""Lambda: find the tables of a maintenance run, and store the list of them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from compactor_tables.worklist import write_worklist
 @traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"run_id", **request}``; return where the tables and the request lie.
+    """Take ``{"run_id", **request}``; return the locations of the list and the request.
 
     Raises:
-        InvalidInput: the request is at fault; the state machine ends.
+        InvalidInput: the request is invalid; the state machine ends.
     """
     given = {name: value for name, value in event.items() if name != "run_id"}
     request = read_request(given)

@@ -1,4 +1,4 @@
-"""Lambda: set up Glue's optimizers of a table, and report what they did."""
+"""Lambda: set up a table's optimizers in Glue, and record their runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROLE_VARIABLE = "OPTIMIZER_ROLE_ARN"
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "table", "request", "plan", "looks"}``; return ``status`` and ``looks``.
 
-    ``status`` is ``more`` while a run of an optimizer goes on: look again in a minute.
+    ``status`` is ``more`` while an optimizer is running: look again in a minute.
 
     Raises:
         InvalidInput: the table is not in Glue, or there is no role for its optimizers.

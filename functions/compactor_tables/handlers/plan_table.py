@@ -1,4 +1,4 @@
-"""Lambda: measure one table by its metadata, and decide what is done to it, and by whom."""
+"""Lambda: measure one table by its metadata, and plan the work on it and its engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compactor_tables.orders import Order, find_order, write_order
 from compactor_tables.table_planning import TablePlan, foretold_by, plan_table
 from compactor_tables.worklist import read_stored_request
 
-# Which engines there are: a JSON list of their names.
+# Environment variable with the engines of the deployment, as a JSON list of names.
 ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
 
 
@@ -30,15 +30,15 @@ ENGINES_HERE = "COMPACTOR_TABLE_ENGINES"
 @traced
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
-    """Take ``{"run_id", "table", "request": {"bucket", "key"}}``; return the plan, in short.
+    """Take ``{"run_id", "table", "request": {"bucket", "key"}}``; return a summary of the plan.
 
-    The order is stored in any case: where the engine is ``none`` it says why. A run that is begun
-    again keeps what it ordered before: queries and commits are known by that.
+    The order is stored in any case; if its engine is ``none``, it has the reason. A run that is
+    started again keeps its earlier order, because queries and commits are identified by it.
 
     Raises:
         InvalidInput: there is no such table, or it may not be read.
         IntegrityError: its metadata contradicts itself.
-        TransientStoreError: it moved on while it was read, or something did not answer.
+        TransientStoreError: the table changed while it was read, or a service did not answer.
     """
     store = table_store(context)
     request = read_stored_request(event["request"]["bucket"], event["request"]["key"], store)
@@ -52,7 +52,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     available = json.loads(os.environ.get(ENGINES_HERE, json.dumps(ENGINES)))
     matched = request.policies.of(address.text)
     plan = plan_table(measure, matched, now, available, prices=prices())
-    # Each run looks, whether or not it goes by what it sees: so there is a curve to go by.
+    # Every run adds a look, even if it does not use it, so that the history has no gaps.
     due = watch(
         Watched(request.state, address, store),
         measure,
@@ -82,7 +82,7 @@ def _answer(order: Order, foretold: dict[str, Any], bucket: str, key: str) -> di
 
 
 def _left(plan: TablePlan, reason: str) -> TablePlan:
-    """A plan that is not carried out now; its order says so as well."""
+    """Return the plan, and its order, with the engine ``none`` and a reason."""
     order = msgspec.structs.replace(plan.template, engine=NONE, reason=reason)
     return msgspec.structs.replace(plan, engine=NONE, reason=reason, template=order)
 

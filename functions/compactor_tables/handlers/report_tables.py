@@ -1,4 +1,4 @@
-"""Lambda: one account of a whole maintenance run."""
+"""Lambda: write the report of a maintenance run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from compactor_tables.maintenance_report import report_on
 def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     """Take ``{"run_id", "request", "started_at"?, "failure"?}``; return the verdict.
 
-    ``failure`` is of the Map over the tables itself.
+    ``failure`` is the error of the Map over the tables itself.
     """
     run = RunOfTables.of(event, context)
     report = report_on(

@@ -1,4 +1,4 @@
-"""What the handlers of maintenance share: a run's place and store, and AWS's services."""
+"""Shared by the maintenance handlers: state and store of a run, AWS services, and metrics."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _READS, _READ_AHEAD_BYTES = 32, 64 * MIB
 
 @dataclass(frozen=True, slots=True)
 class RunOfTables:
-    """A maintenance run, as an event names it.
+    """The maintenance run that an event names.
 
     Attributes:
-        state: where its documents lie.
+        state: prefix of its documents.
     """
 
     run_id: str
@@ -48,52 +48,52 @@ class RunOfTables:
 
     @classmethod
     def of(cls, event: Event, context: LambdaContext) -> RunOfTables:
-        """The run of ``{"run_id", "request": {"bucket", "key"}}``.
+        """Return the run of ``{"run_id", "request": {"bucket", "key"}}``.
 
         Raises:
-            InvalidInput: the request is not of this run.
+            InvalidInput: the request belongs to another run.
         """
         where = event["request"]
         state = places.state_around(where["bucket"], where["key"], event["run_id"])
         return cls(event["run_id"], state, table_store(context))
 
     def order(self, plan: Mapping[str, Any]) -> Order | None:
-        """What a plan ordered; None where it ordered nothing."""
+        """Read the order of a plan; return None if the plan has no order."""
         where = plan.get("order")
         return read_order(where["bucket"], where["key"], self.store) if where else None
 
 
 class StoredRequest(msgspec.Struct):
-    """What of a run's request the work on a table needs."""
+    """The part of a run's request that the work on a table needs."""
 
     dry_run: bool = False
 
 
 @cache
 def glue() -> GlueTables:
-    """Glue, for this process."""
+    """Return the process's client of Glue."""
     return GlueTables()
 
 
 @cache
 def prices() -> Prices:
-    """Prices of the function's region."""
+    """Return the prices of the function's region."""
     return prices_for(os.environ.get("AWS_REGION"))
 
 
 @cache
 def athena() -> AthenaResults:
-    """Athena's answers, for this process."""
+    """Return the process's client of Athena's results."""
     return AthenaResults()
 
 
 def table_store(context: LambdaContext) -> S3Store:
-    """The store for the metadata of tables, within the invocation's time."""
+    """Return the store, which waits for nothing beyond the end of the invocation."""
     return kept_store(_READS, _READ_AHEAD_BYTES).within(LambdaDeadline(context))
 
 
 def table_of(event: Event) -> TableAddress:
-    """The table of an event."""
+    """Return the table of an event."""
     return parse_table(event["table"])
 
 
@@ -101,12 +101,12 @@ CLOCK = SystemClock()
 
 
 def table_metric(table: str, name: str, value: float) -> None:
-    """A number of one table, in CloudWatch's embedded metric format.
+    """Add a metric of one table, in CloudWatch's embedded metric format.
 
     Args:
         table: its address, a dimension of the metric.
         name: of the metric.
-        value: of now.
+        value: of the metric.
     """
     with single_metric(name=name, unit=MetricUnit.NoUnit, value=value, namespace=NAMESPACE) as one:
         one.add_dimension(name="service", value=SERVICE)

@@ -1,4 +1,4 @@
-"""Which objects a Delta table is made of."""
+"""The objects of a Delta table, and the tagging of superseded ones."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ABSOLUTE = re.compile(r"s3[an]?://([^/]+)/(.*)", re.DOTALL)
 
 
 def superseded_files(state: S3Uri, table: TableAddress, store: TaggedStore) -> SupersededFiles:
-    """The superseded files of a Delta table.
+    """Return the superseded files of a Delta table.
 
     Args:
         state: of the maintenance runs.
         table: its address.
-        store: where both are.
+        store: where both lie.
     """
     return SupersededFiles(state, table, store, DeltaFiles(table, store))
 
@@ -34,20 +34,22 @@ def superseded_files(state: S3Uri, table: TableAddress, store: TaggedStore) -> S
 def mark_superseded(
     state: S3Uri, receipt: MaintenanceReceipt, rule: Rule, store: TaggedStore
 ) -> Tagging | None:
-    """Tag what a run's rewrite of a table replaced, where its rule wants that; safe to repeat.
+    """Tag the files that a run's rewrite of a table replaced, if its rule asks for it.
+
+    Safe to repeat.
 
     Args:
         state: of the run.
         receipt: of the run, for the table.
         rule: for the table.
-        store: where both are.
+        store: where state and table lie.
 
     Returns:
-        What became of the tags; None where there is nothing to tag.
+        The result; None if the table is not of Delta, or its rule asks for no tags.
 
     Raises:
-        IntegrityError: what earlier runs wrote down, or the table's log, is damaged.
-        TransientStoreError: something did not answer.
+        IntegrityError: a list of earlier runs, or the table's log, is damaged.
+        TransientStoreError: the store did not answer.
     """
     table = parse_table(receipt.table)
     if table.kind != DELTA or not rule.tag_superseded:
@@ -62,7 +64,7 @@ def mark_superseded(
 class DeltaFiles:
     """Implements :class:`compactor_tables.superseded.TableFiles`.
 
-    The log is replayed where it has another newest version than before, and listed each time.
+    The log is listed each time, and replayed only if its newest entry has changed.
 
     Args:
         table: its address.
@@ -80,7 +82,7 @@ class DeltaFiles:
 
     def current(self) -> Live:
         newest = self._newest()
-        # By its ETag as well: a table may be made again in the same place.
+        # Compared with its ETag, because a table may be dropped and created again in one location.
         if newest is None or newest != self._seen:
             state = DeltaLog(self._location, self._store).load()
             self._live = Live(state.version, frozenset(self._keys(one for one, _ in state.files)))
@@ -97,7 +99,10 @@ class DeltaFiles:
         return found
 
     def _keys(self, paths: Iterable[str]) -> Iterator[str]:
-        """Paths of the log are URIs, by its protocol; a plain key is accepted as well."""
+        """Return the keys of paths in the log, both as percent-encoded URIs and as plain keys.
+
+        The protocol prescribes URIs; files in other buckets are left out.
+        """
         place = self._location
         for path in paths:
             for text in {path, unquote(path)}:

@@ -1,4 +1,4 @@
-"""What a snapshot of an Iceberg table wrote, by the manifests that it added (pyiceberg 0.12)."""
+"""Finds what a snapshot of an Iceberg table wrote, by its own manifests (pyiceberg 0.12)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class IcebergWrites:
     """Implements :class:`compactor_tables.service_ports.Writes`.
 
     Args:
-        store: where the tables' files are.
-        known: what was read before, which never changes.
+        store: where the tables' files lie.
+        known: cache of earlier results, which never change.
     """
 
     def __init__(
         self, store: ObjectStore, known: MutableMapping[str, tuple[Touched, ...]] | None = None
     ) -> None:
-        # The file IO knows it by a weak reference alone.
+        # Keeps the store alive: the file IO has only a weak reference to it.
         self._store = store
         self._known = {} if known is None else known
 
     def touched(self, metadata_uri: str, snapshot_id: str) -> tuple[Touched, ...]:
-        # Ids are random; those of one table have its directory in common.
+        # Snapshot ids are random; with the metadata directory they are unique to a table.
         name = f"{metadata_uri.rpartition('/')[0]} {snapshot_id}"
         if name not in self._known:
             if len(self._known) >= _MOST_KNOWN:
@@ -64,6 +64,6 @@ def _touched(metadata: TableMetadata, name: str, snapshot_id: int, io: FileIO) -
     return [
         Touched(spec.spec_id, *names.partition(spec, entry.partition))
         for entry, spec in entries
-        # A rewrite of a manifest takes over the files of others.
+        # A rewritten manifest includes entries of earlier snapshots.
         if entry.snapshot_id == snapshot_id and entry.status != ManifestEntryStatus.EXISTING
     ]

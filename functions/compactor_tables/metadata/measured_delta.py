@@ -1,4 +1,4 @@
-"""What a Delta table's log says of its files."""
+"""Measures a Delta table by its log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TARGET = "delta.targetFileSize"
 # spark.databricks.delta.optimize.maxFileSize of Delta 4.2.
 _USUAL_TARGET = GIB
 _UNITS = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30}
-# What Spark, as Hive, calls null in a path, and what it escapes there.
+# Null in a path of Spark, as of Hive, and the characters that are escaped there.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _ESCAPED = re.compile(r"""[\x01-\x1f"#%'*/:=?\\\x7f{\[\]^]""")
 
@@ -52,9 +52,9 @@ def measure_delta(address: TableAddress, store: ObjectStore, now: float) -> Tabl
         now: UNIX seconds.
 
     Raises:
-        InvalidInput: there is no such table, or its log is not all here.
+        InvalidInput: there is no such table, or its log is incomplete.
         IntegrityError: its log is damaged.
-        TransientStoreError: something did not answer, or the log moved on while it was read.
+        TransientStoreError: the store did not answer, or the log changed while it was read.
     """
     location = address.location
     assert location is not None  # noqa: S101 - such are the addresses of Delta tables
@@ -101,7 +101,7 @@ def _partitions(state: DeltaState, metadata: Metadata) -> Iterator[PartitionMeas
     found: dict[tuple[str | None, ...], _Gathered] = {}
 
     def of(values: Mapping[str, str | None]) -> _Gathered:
-        # Empty text is null, whatever the type (protocol, "Partition Value Serialization").
+        # An empty text is null for every type (protocol, "Partition Value Serialization").
         texts = tuple(values.get(physical[one]) or None for one in metadata.partition_columns)
         if texts not in found:
             named = zip(metadata.partition_columns, texts, strict=True)
@@ -125,7 +125,7 @@ def _partitions(state: DeltaState, metadata: Metadata) -> Iterator[PartitionMeas
 
 
 def _physical_names(metadata: Metadata) -> dict[str, str]:
-    """What files call each column, where the table maps columns."""
+    """Return the physical name of each partition column, which column mapping may change."""
     fields = _decode_schema(metadata.schema_string.encode()).fields
     names = {one.name: one.metadata.get("delta.columnMapping.physicalName") for one in fields}
     return {name: str(names.get(name) or name) for name in metadata.partition_columns}

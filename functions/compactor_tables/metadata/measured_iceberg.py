@@ -1,7 +1,8 @@
-"""What an Iceberg table's metadata says of its files, by pyiceberg (0.12).
+"""Measures an Iceberg table by its metadata, with pyiceberg (0.12).
 
-Read are the table's metadata, the list of manifests of its current snapshot, and each manifest
-once. pyiceberg's own reading of an entry leaves out which data file a deletion vector is for.
+Reads the table's metadata, the manifest list of its current snapshot, and each manifest once.
+Manifest entries are not read by pyiceberg's own reader, which omits the data file that a deletion
+vector applies to.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def measure_iceberg(address: TableAddress, store: ObjectStore, now: float) -> Ta
 
     Raises:
         InvalidInput: there is no such table, or it may not be read.
-        TransientStoreError: the catalog does not answer, or the table moved on while it was read.
+        TransientStoreError: the catalog did not answer, or the table changed while it was read.
     """
     catalog = iceberg_catalog(address, store)
     try:
@@ -73,15 +74,15 @@ def measure_iceberg(address: TableAddress, store: ObjectStore, now: float) -> Ta
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError):
         raise InvalidInput("table", address.text, "an Iceberg table that is there") from None
     except FileNotFoundError as error:
-        # A snapshot that was expired since the catalog named it.
+        # The snapshot has expired since the catalog named it.
         raise TransientStoreError(f"{address.text}: {error} is gone: measure again") from error
 
 
 def measured(table: Table, name: str, now: float) -> TableMeasure:
-    """Measure a table that is loaded.
+    """Measure a loaded table.
 
     Args:
-        table: as pyiceberg loads it.
+        table: as loaded by pyiceberg.
         name: its address.
         now: UNIX seconds.
     """
@@ -120,7 +121,7 @@ def _target(properties: Mapping[str, str]) -> int:
 
 
 def _superseded(metadata: TableMetadata) -> list[float]:
-    """When the snapshots were made that neither a branch nor a tag names."""
+    """Return the creation times of snapshots that no branch or tag names, UNIX seconds, sorted."""
     named = {one.snapshot_id for one in metadata.refs.values()} | {metadata.current_snapshot_id}
     return sorted(
         one.timestamp_ms / 1_000 for one in metadata.snapshots if one.snapshot_id not in named
@@ -128,7 +129,7 @@ def _superseded(metadata: TableMetadata) -> list[float]:
 
 
 class _Moments:
-    """When snapshots were made, those that are expired by what came next."""
+    """Creation times of snapshots; an expired one has the time of its oldest known successor."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._known = {one.snapshot_id: one.timestamp_ms / 1_000 for one in metadata.snapshots}
@@ -137,7 +138,7 @@ class _Moments:
         )
 
     def of(self, entry: Entry) -> float | None:
-        """UNIX seconds at which the file came, or went, at the latest."""
+        """Return the latest possible time of a file's entry, UNIX seconds; None if unknown."""
         if entry.snapshot_id in self._known:
             return self._known[entry.snapshot_id]
         later = bisect_left(self._by_sequence, (entry.written, 0.0))
@@ -153,7 +154,7 @@ class _Partition:
 
 
 class _Partitions:
-    """Gathers files by partition."""
+    """Collects files by partition."""
 
     def __init__(self, metadata: TableMetadata, deletes: Deletes) -> None:
         self._names = Names(metadata)
@@ -178,7 +179,7 @@ class _Partitions:
             partition.files.append(DataFile(entry.size, entry.rows, deleted, count))
 
     def measures(self) -> tuple[PartitionMeasure, ...]:
-        """Measures of the partitions that have files."""
+        """Return the measures of the partitions that have files."""
         made = [self._measure(one) for one in self._found.values() if one.files]
         return tuple(sorted(made, key=lambda one: (one.name, one.spec)))
 
@@ -189,30 +190,30 @@ class _Partitions:
 
 
 class Names:
-    """Columns and values of partitions, for a person and for an engine."""
+    """Names of partitions for people, and their columns and values for engines."""
 
     def __init__(self, metadata: TableMetadata) -> None:
         self._columns: dict[int, tuple[str, IcebergType]] = {}
         current = metadata.current_schema_id
-        # The current names win; what was dropped since has those of an older schema.
+        # Sorted so that names of the current schema win; dropped columns keep older names.
         for schema in sorted(metadata.schemas, key=lambda one: one.schema_id == current):
             for number in schema.field_ids:
                 named = schema.find_column_name(number)
                 if named is not None:
                     self._columns[number] = named, schema.find_type(number)
-        # The name of a column that was dropped may be another's today.
+        # Another column may have the name of a dropped one today.
         for number in self._columns.keys() - {*metadata.schema().field_ids}:
             named, kind = self._columns[number]
             if named in metadata.schema().column_names:
                 self._columns[number] = f"{named}#{number}", kind
 
     def refusal(self, spec: PartitionSpec, present: PartitionSpec) -> str:
-        """Why values of a partition are no condition for a rewrite; empty where they are."""
+        """Return why a spec's partitions cannot be selected by their values; empty if they can."""
         if spec.spec_id == present.spec_id:
             return ""
         if spec.is_unpartitioned():
             return f"{_OLDER}, without partitions"
-        # Of the present spec, so that what is written lies inside as well.
+        # The current spec must have the same fields, so that rewritten files lie inside as well.
         kept = {(one.source_id, one.transform) for one in present.fields}
         for one in spec.fields:
             column, kind = self._columns.get(one.source_id, (one.name, None))
@@ -227,11 +228,11 @@ class Names:
     def partition(
         self, spec: PartitionSpec, values: tuple[Any, ...]
     ) -> tuple[str, tuple[PartitionValue, ...]]:
-        """Name of a partition, and what its rows have in common.
+        """Return the name of a partition, and the partition values that its rows share.
 
         Args:
-            spec: its division of the table.
-            values: of the division's fields, as a manifest has them.
+            spec: its partition spec.
+            values: of the spec's fields, as in a manifest.
         """
         where = tuple(self._of(spec, values))
         names = (field.name for field in spec.fields)
@@ -243,11 +244,11 @@ class Names:
 
     def _of(self, spec: PartitionSpec, values: tuple[Any, ...]) -> Iterator[PartitionValue]:
         for one, value in zip(spec.fields, values, strict=True):
-            # A column may be gone, and with it the last schema that had it.
+            # The column may be dropped, and all schemas that had it removed.
             column, kind = self._columns.get(one.source_id, (one.name, None))
             text = None if value is None else str(value)
             if text is not None and kind is not None:
-                # Of a transform's result, so that a day is a day, whatever its column is.
+                # By the type of the transform's result: a day is a date, whatever the column is.
                 result = one.transform.result_type(kind)
                 text = text_of(one.transform, result, value)
             yield PartitionValue(column, str(one.transform), text)

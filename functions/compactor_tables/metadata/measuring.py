@@ -1,4 +1,4 @@
-"""Measures a table by its metadata, whatever it is made of; no data file is opened for it."""
+"""Measures an Iceberg or Delta table by its metadata; no data file is opened."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ def measure_table(address: TableAddress, store: ObjectStore, now: float) -> Tabl
 
     Args:
         address: of the table.
-        store: where its files are.
+        store: where its files lie.
         now: UNIX seconds.
 
     Raises:
-        InvalidInput: there is no such table, it may not be read, or what reads it is not installed.
+        InvalidInput: there is no such table, it may not be read, or the libraries that read it are
+            not installed.
         IntegrityError: its metadata contradicts itself.
-        TransientStoreError: something did not answer, or the table moved on while it was read.
+        TransientStoreError: a service did not answer, or the table changed while it was read.
     """
-    # pyarrow, which reads the checkpoints of a Delta log, comes with it.
+    # This extra includes pyarrow, which reads the checkpoints of a Delta log.
     require_installed("iceberg", address.text)
     if address.kind == DELTA:
         from compactor_tables.metadata.measured_delta import measure_delta  # noqa: PLC0415 - one of two

@@ -1,4 +1,4 @@
-"""Blocks of records as a frame, and what each source contributed to it."""
+"""Blocks of records as a frame, and the result for each source."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.pin import given_schema
 from compactor_spark.columnar.records import BLOCK_SCHEMA, JSON, RecordReader
 
-#: What sorts records as their sources have them; the last is the place in the whole source, from 0.
+#: Columns that sort records in source order; the last is the position in the source, from 0.
 ORDER = ("__source", "__block", "__place")
 _IN_BLOCK = "__in_block"
-#: A record's bytes.
+#: The bytes of a record.
 RAW = "__raw"
-#: Why a record is no row; null for one that is.
+#: Why a record is rejected; null if it is not.
 REASON = "__reason"
-# A task reads up to 128 sources at a time (MAX_THREADS of tasks.py, in runs of eight neighbours):
-# with few of them it waits for one answer after the other, and a task costs as much as tens.
+# A task reads up to 128 sources concurrently (MAX_THREADS of tasks.py, in runs of eight
+# neighbours). With few sources it mostly waits, and starting a task costs as much as reading tens.
 _MOST_SLICES = 256
 _FEWEST_SOURCES = 64
 _SLICES_TO_A_CORE = 2
-# What a task that is tried again reads again, at most.
+# Limit per task, as a retried task reads all its sources again.
 _MOST_SOURCES = 4_096
 _SLICE_BYTES = 16 * MIB
 _COLUMNS = ("source", "block", "kind", "header", "error", "reason", "detail")
@@ -45,13 +45,13 @@ class Kind:
 
 @dataclass(slots=True)
 class Accounts:
-    """What became of each source, by its number.
+    """The result for each source, by its number in the group.
 
     Attributes:
-        records: how many records it has.
-        quarantined: why it was left alone.
-        changed: the sources that are not what was listed.
-        kinds: what kinds of records there are.
+        records: number of records in the source.
+        quarantined: sources that are quarantined, with the reason.
+        changed: sources that differ from the listing.
+        kinds: the kinds of records in all sources.
     """
 
     records: dict[int, int] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Accounts:
 def read_blocks(
     session: SparkSession, sources: Sequence[SourceObject], context: ColumnarContext
 ) -> DataFrame:
-    """The records of these sources, as :data:`.records.BLOCK_SCHEMA` has them."""
+    """Return the records of these sources as a frame of :data:`.records.BLOCK_SCHEMA`."""
     numbered = list(enumerate(sources))
     slices = slices_for(sources, session.sparkContext.defaultParallelism)
     text = context.settings.parquet_schema
@@ -74,10 +74,10 @@ def read_blocks(
 
 
 def slices_for(sources: Sequence[SourceObject], cores: int) -> int:
-    """How many tasks read these sources.
+    """Return the number of tasks to read these sources with.
 
-    As many as keep all cores busy, where each still has enough sources to read many at a time; more
-    where a task would have too many bytes, or sources.
+    Enough to keep all cores busy, while each task still has enough sources to read many
+    concurrently; more if a task would have too many bytes or sources.
     """
     count = len(sources)
     busy = min(_SLICES_TO_A_CORE * cores, -(-count // _FEWEST_SOURCES))
@@ -87,12 +87,12 @@ def slices_for(sources: Sequence[SourceObject], cores: int) -> int:
 
 
 def accounts_of(blocks: DataFrame, sources: Sequence[SourceObject]) -> Accounts:
-    """Count what each source has; reads every source.
+    """Count the records of each source; reads every source.
 
     Raises:
         TransientStoreError: the store did not answer.
     """
-    # Neither grouped nor sorted there: a shuffle takes Spark longer than its driver this loop.
+    # Summed and sorted here: a shuffle would take Spark longer than this loop takes the driver.
     counted = F.coalesce(F.size("records"), F.lit(0)).alias("counted")
     rows = blocks.select(*_COLUMNS, counted).collect()
     accounts = Accounts()
@@ -104,7 +104,7 @@ def accounts_of(blocks: DataFrame, sources: Sequence[SourceObject]) -> Accounts:
 
 
 def _add(accounts: Accounts, row: Row, source: SourceObject) -> None:
-    """Take one block into account."""
+    """Add the result of one block."""
     if row.error == UnreadableSource.__name__:
         reason = QuarantineReason(row.reason)
         accounts.quarantined[row.source] = Quarantined(source, reason, row.detail)
@@ -122,20 +122,20 @@ def _add(accounts: Accounts, row: Row, source: SourceObject) -> None:
 
 
 def _forget_unread(accounts: Accounts) -> None:
-    """Take out what came of sources before their damage."""
+    """Remove the records counted in sources before they turned out to be unreadable."""
     gone = {*accounts.quarantined, *accounts.changed}
     for number in gone:
         accounts.records.pop(number, None)
 
 
 def readable(blocks: DataFrame, accounts: Accounts) -> DataFrame:
-    """The blocks of the sources that were read to their ends."""
+    """Return the blocks of sources that were read completely."""
     left_out = sorted({*accounts.quarantined, *accounts.changed})
     return blocks.where(~F.col("source").isin(left_out)) if left_out else blocks
 
 
 def records_of(blocks: DataFrame, kind: Kind) -> DataFrame:
-    """The records of one kind, one a row: ``ORDER``, ``RAW`` (binary) and known faults."""
+    """Return the records of one kind, one per row: ``ORDER``, ``RAW`` (binary) and ``REASON``."""
     chosen = blocks.where(F.col("kind") == kind.kind)
     if kind.kind != JSON:
         header = F.array(*[F.lit(name) for name in kind.header])
@@ -153,6 +153,6 @@ def records_of(blocks: DataFrame, kind: Kind) -> DataFrame:
 
 
 def texts_of(blocks: DataFrame, kind: Kind) -> DataFrame:
-    """The faultless records of one kind as strings, in one column ``value``."""
+    """Return the faultless records of one kind as strings, in one column ``value``."""
     records = records_of(blocks, kind).where(F.col(REASON).isNull())
     return records.select(F.col(RAW).cast("string").alias("value"))

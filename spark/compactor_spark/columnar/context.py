@@ -1,4 +1,4 @@
-"""What columnar work on one group needs to know beside the group itself."""
+"""Context for columnar work on one group: settings, stores and destination."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from compactor.model import Partition
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
-#: Codec of outputs whose sources have none of Parquet's, or one that few readers know.
+#: Codec of outputs whose sources have no Parquet codec, or one that few readers support.
 USUAL_CODEC = "zstd"
-#: Codecs that every reader of Parquet knows.
+#: Codecs that every Parquet reader supports.
 KNOWN_CODECS = frozenset({"none", "snappy", "gzip", "zstd"})
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnarContext:
-    """One partition's part in a run.
+    """Context for the groups of one partition.
 
     Attributes:
         settings: of the run.
         store: used on the driver, by several threads concurrently.
-        destination: where the partition's outputs go.
+        destination: of the partition's outputs.
         run_id: of the run.
-        open_store: makes a store in a task; it travels there pickled.
-        requests: takes what tasks ask of their stores; None where it is not counted.
+        open_store: opens a store in a task; pickled and sent there.
+        requests: counts the tasks' requests to their stores; None if they are not counted.
     """
 
     settings: Settings
@@ -41,13 +41,13 @@ class ColumnarContext:
 
     @property
     def partition(self) -> Partition:
-        """The partition whose outputs these are."""
+        """The partition that the outputs belong to."""
         path = self.destination.prefix.removeprefix(self.settings.destination.prefix)
         root = self.settings.source.root
         return Partition(root.bucket, root.prefix + path, path)
 
     def codec(self, found: str = USUAL_CODEC) -> str:
-        """Compression inside an output; ``found`` is that of its sources."""
+        """Return the compression inside an output; ``found`` is that of its sources."""
         if self.settings.compression != "same":
             return self.settings.compression
         return found if found in KNOWN_CODECS else USUAL_CODEC

@@ -1,4 +1,4 @@
-"""Convert: JSON records, CSV and TSV become rows of one Parquet output."""
+"""Convert: turns JSON, CSV and TSV records into the rows of one Parquet output."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from compactor_spark.columnar.staging import Workspace
 def convert(
     session: SparkSession, group: ObjectGroup, context: ColumnarContext, workspace: Workspace
 ) -> PendingOutput:
-    """Read a group's sources, make rows of their records, and store those for publication.
+    """Read a group's sources, convert their records to rows, and store these for publication.
 
-    Every record becomes a row or is stored among the rejects; sources that are damaged, or of
+    Every record becomes a row or is stored among the rejects. Sources that are damaged, or of
     a format without named fields, are quarantined.
 
     Raises:
         InvalidInput: the schema is invalid, or no record fits it.
-        SourceChanged: a source is not what was listed.
-        IntegrityError: rows and rejects are not as many as the records of the sources.
+        SourceChanged: a source differs from the listing.
+        IntegrityError: rows and rejects do not add up to the records of the sources.
     """
     blocks = read_blocks(session, group.sources, context).persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -68,7 +68,7 @@ def convert(
 def rows_of(
     session: SparkSession, records: Records, group: ObjectGroup, context: ColumnarContext
 ) -> Rows:
-    """The rows of records that fit the columns of this run; the others are to be rejects.
+    """Return the rows of records that fit the columns of this run; the others become rejects.
 
     Raises:
         InvalidInput: the schema is invalid.

@@ -1,4 +1,4 @@
-"""Columnar work on one group: many small Parquet objects into one, or records into Parquet."""
+"""Compacts one group into a columnar output, by merge, convert or replay."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ def compact_columnar(
     context: ColumnarContext,
     replays: Sequence[Waiting] = (),
 ) -> PendingOutput:
-    """Steps 1 to 3 of the write order for one group whose output holds rows.
+    """Do steps 1 to 3 of the write order for one group whose output holds rows.
 
-    Where another reader counts other records in the sources, these are quarantined.
+    Sources in which a second reader counts a different number of records are quarantined.
 
     Safe to call from several threads with one session.
 
     Args:
         session: Spark's.
-        group: which.
+        group: to be compacted.
         context: of its partition.
-        replays: its sources, where these are rejects of earlier entries.
+        replays: the group's sources, if these are rejects of earlier entries.
 
     Raises:
-        InvalidInput: the sources have no columns in common, or the given schema is invalid.
-        SourceChanged: a source is not what was listed; nothing was written.
-        IntegrityError: rows out are not rows in; what was stored is dropped.
+        InvalidInput: the sources have no common schema, or the given schema is invalid.
+        SourceChanged: a source differs from the listing; nothing was written.
+        IntegrityError: the rows written are not the rows read; what was stored is dropped.
     """
     if group.copy:
         return _copied(group, context)
@@ -79,7 +79,7 @@ def _workspace(session: SparkSession, group: ObjectGroup, context: ColumnarConte
 
 
 def _copied(group: ObjectGroup, context: ColumnarContext) -> PendingOutput:
-    """A Parquet object that is large already keeps its bytes, and can be restored."""
+    """Copy a Parquet object that is already large byte for byte, so that it can be restored."""
     (source,) = group.sources
 
     def read_range(start: int, length: int) -> bytes:

@@ -1,7 +1,7 @@
-"""A hash over rows that does not depend on their order.
+"""An order-independent hash over rows.
 
-Each row is hashed by ``xxhash64``, and the hashes are added up modulo 2**64. Spark's hash passes
-over nulls and does not take maps, so every value is brought into a form first in which a null, an
+Each row is hashed with ``xxhash64``, and the hashes are added up modulo 2**64. Spark's hash skips
+nulls and does not accept maps, so every value is first converted to a form in which a null, an
 empty array and a missing value differ, and a map is the sorted array of its entries.
 """
 
@@ -16,33 +16,33 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from compactor_spark.columnar.session import quoted
 
 MODULUS = 1 << 64
-# Of the second hash: what is hashed before a row.
+# Hashed before each row for the second hash.
 _SALT = "s3-compactor"
 
 
 @dataclass(frozen=True, slots=True)
 class RowSums:
-    """How many rows there are, and the sum of their hashes as 16 hex digits."""
+    """The number of rows, and the sum of their hashes as 16 hex digits."""
 
     rows: int
     hash: str
 
     @classmethod
     def of(cls, aggregated: Row | dict[str, object]) -> RowSums:
-        """From the values of :func:`row_sums`."""
+        """Return the sums from the aggregates of :func:`row_sums`."""
         total = aggregated["hash"]
         return cls(int(str(aggregated["rows"])), f"{int(str(total or 0)) % MODULUS:016x}")
 
 
 def row_sums(schema: StructType) -> tuple[Column, Column]:
-    """Aggregates ``rows`` and ``hash`` over rows of this schema."""
+    """Return the aggregates ``rows`` and ``hash`` over rows of this schema."""
     values = _values(schema)
     total = _added(*values) if values else F.lit(0)
     return F.count(F.lit(1)).alias("rows"), total.alias("hash")
 
 
 def hash_sums(schema: StructType) -> tuple[Column, Column, Column]:
-    """Aggregates ``rows``, ``first`` and ``second``: two hashes that know nothing of each other."""
+    """Return the aggregates ``rows``, ``first`` and ``second``, the latter independent hashes."""
     values = _values(schema)
     return (
         F.count(F.lit(1)).alias("rows"),
@@ -56,12 +56,12 @@ def _values(schema: StructType) -> list[Column]:
 
 
 def _added(*values: Column) -> Column:
-    # Added up as decimals, for a sum of bigints would overflow; 38 digits hold 10**18 rows.
+    # Summed as decimals, as a sum of bigints would overflow; 38 digits suffice for 10**18 rows.
     return F.sum(F.xxhash64(*values).cast("decimal(38,0)"))
 
 
 def _marked(value: Column, kind: DataType) -> Column:
-    """A value beside whether it is there."""
+    """Return a struct of a value and whether it is null."""
     return F.struct(value.isNull().alias("none"), _plain(value, kind).alias("value"))
 
 

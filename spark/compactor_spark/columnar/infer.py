@@ -1,7 +1,7 @@
-"""Find out the columns of records without a schema.
+"""Infers the columns of records without a schema.
 
-JSON has types. CSV has none: a column becomes a number only when every value in it is written
-as that number would be written, so that 007 stays the text it is. Nothing becomes a date.
+JSON has types. CSV has no types: a column becomes a number only if every value in it is written
+exactly as that number would be, so that 007 remains text. Nothing becomes a date.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from compactor_spark.columnar.schema import SchemaClash, beyond, near, nullable,
 from compactor_spark.columnar.session import quoted
 
 _CORRUPT = "__corrupt"
-# 18 digits fit a bigint, 15 a double, whatever they are.
+# Any 18 digits fit a bigint, and any 15 a double.
 _SHAPES: tuple[tuple[str, DataType], ...] = (
     (r"^(0|-?[1-9][0-9]{0,17})$", LongType()),
     (r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$", DoubleType()),
@@ -37,7 +37,7 @@ _SHAPES: tuple[tuple[str, DataType], ...] = (
 
 
 def csv_options(kind: str, corrupt: str) -> dict[str, str]:
-    """How Spark reads one CSV or TSV record; no quotes in TSV, as everywhere here."""
+    """Return Spark's options for one CSV or TSV record; TSV has no quotes, as in the core."""
     return {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": corrupt,
@@ -51,12 +51,12 @@ def csv_options(kind: str, corrupt: str) -> dict[str, str]:
 
 
 def ddl(schema: StructType) -> str:
-    """Columns without nested ones, as ``from_csv`` takes them."""
+    """Return flat columns as the DDL string that ``from_csv`` takes."""
     return ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in schema.fields)
 
 
 def json_fields(session: SparkSession, blocks: DataFrame, kinds: Sequence[Kind]) -> StructType:
-    """Every field of the JSON records, at any depth; none where there are no such records."""
+    """Return every field of the JSON records, at any depth; empty if there are no such records."""
     if Kind(JSON) not in kinds:
         return StructType()
     return nullable(infer_json(session, texts_of(blocks, Kind(JSON))))
@@ -70,15 +70,15 @@ def with_columns_of(
     *,
     known: StructType,
 ) -> StructType:
-    """Known columns, and after them those that records have beside them.
+    """Return the known columns, followed by other columns of the records.
 
     Args:
         session: Spark's.
         blocks: with the records.
-        kinds: what kinds of records there are.
+        kinds: the kinds of records in them.
         seen: every field of the JSON records.
-        known: empty where no columns are known; else what has no value yet adds none, for
-            its type is unknown, as are names that differ from a known one in case alone.
+        known: empty if no columns are known. Otherwise a field without any value adds no column,
+            as its type is unknown, nor does a name that differs from a known one only in case.
     """
     if not known.fields:
         return columns_of(blocks, kinds, seen)
@@ -94,10 +94,10 @@ def with_columns_of(
 
 
 def columns_of(blocks: DataFrame, kinds: Sequence[Kind], seen: StructType) -> StructType:
-    """Columns for all records: the fields seen in JSON, and those that CSV and TSV name.
+    """Return columns for all records: the fields seen in JSON, and those of CSV and TSV headers.
 
-    Where no type takes the values of two kinds without loss, their column is text. Of names that
-    differ in case alone there is one column: records with the others are rejects.
+    If no type holds the values of two kinds without loss, their column is text. Names that differ
+    only in case get one column: records with the other names are rejects.
     """
     if Kind(JSON) in kinds:
         seen = apart(texts_of(blocks, Kind(JSON)), seen)
@@ -122,14 +122,14 @@ def _common(known: DataType, other: StructField) -> DataType:
 
 
 def infer_json(session: SparkSession, texts: DataFrame, **options: str) -> StructType:
-    """Every field that these JSON objects have, at any depth, with the type that takes them all.
+    """Return every field of these JSON objects, at any depth, with the type that holds its values.
 
     Args:
         session: Spark's.
         texts: one column of strings.
         options: of Spark's reader.
     """
-    # PySpark takes an RDD here, which would send every record through Python.
+    # PySpark's own method takes an RDD, which would pass every record through Python.
     jvm: Any = session.sparkContext._jvm
     encoder = jvm.org.apache.spark.sql.Encoders.STRING()
     dataset = getattr(texts._jdf, "as")(encoder)
@@ -140,11 +140,11 @@ def infer_json(session: SparkSession, texts: DataFrame, **options: str) -> Struc
 
 
 def apart(texts: DataFrame, seen: StructType) -> StructType:
-    """Keep, of names that differ in case alone, the one that most objects have; else the first.
+    """Keep, of names that differ only in case, the one that most objects have; on a tie the first.
 
     Args:
         texts: one column of strings, ``value``: JSON objects.
-        seen: every field that they have, at any depth.
+        seen: every field of the objects, at any depth.
     """
     alone: StructType = _chosen(seen, "", None)
     if alone == seen:
@@ -159,12 +159,13 @@ def apart(texts: DataFrame, seen: StructType) -> StructType:
 
 
 def _chosen(kind: Any, path: str, counted: Mapping[str, int] | None) -> Any:
-    """A type without names that differ in case alone: without any of them, or with the usual one.
+    """Return a type in which no names differ only in case.
 
     Args:
-        kind: of a value.
-        path: of it.
-        counted: how many objects have a value at a path; None to leave all such names out.
+        kind: the type of a value.
+        path: of the value.
+        counted: number of objects with a value at a path, to keep the most frequent name; None to
+            leave all such names out.
     """
     if isinstance(kind, ArrayType):
         return ArrayType(_chosen(kind.elementType, path, counted))
@@ -184,7 +185,7 @@ def _chosen(kind: Any, path: str, counted: Mapping[str, int] | None) -> Any:
 
 
 def infer_csv(texts: DataFrame, kind: str, header: Sequence[str]) -> StructType:
-    """The columns of records under one header.
+    """Infer the columns of records under one header.
 
     Args:
         texts: one column of strings, ``value``.
@@ -205,7 +206,7 @@ def infer_csv(texts: DataFrame, kind: str, header: Sequence[str]) -> StructType:
 
 
 def _shape(value: Column) -> Column:
-    """Number of the first shape that all values have; null for no shape, or no value."""
+    """Return the number of the first shape that all values match; null if none, or no values."""
     every = [F.bool_and(value.rlike(pattern)) for pattern, _ in _SHAPES]
     chosen = F.when(every[0], F.lit(0))
     for number, fits in enumerate(every[1:], start=1):

@@ -1,4 +1,4 @@
-"""The staged way: through the store into a directory that driver and executors share."""
+"""Staged access: copies sources through the store to a directory shared with the executors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE_BYTES = 4 * 1024 * 1024
 class LocalWorkspace:
     """A temporary directory; see :class:`compactor_spark.columnar.staging.Workspace`."""
 
-    # Sources are numbered in key order, and lie in one directory for each schema.
+    # Files are numbered in key order, in one directory per schema.
     order = "file_name"
 
     def __init__(self, store: ObjectStore) -> None:
@@ -46,7 +46,7 @@ class LocalWorkspace:
         return staged
 
     def check(self, group: ObjectGroup) -> None:
-        """Every read carried the ETag that was listed."""
+        """Do nothing: every read was conditional on the listed ETag."""
 
     def output(self) -> Iterator[bytes]:
         """See the protocol."""

@@ -1,4 +1,4 @@
-"""Merge: the rows of many small Parquet objects in one large one."""
+"""Merge: rewrites the rows of many small Parquet objects into one large one."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _ORDER = ("__source", "__block", "__row")
 def merge(
     session: SparkSession, group: ObjectGroup, context: ColumnarContext, workspace: Workspace
 ) -> PendingOutput:
-    """Read a group's sources, write their rows once, and store that for publication.
+    """Read a group's sources, write their rows to one output, and store it for publication.
 
-    Sources that are no Parquet are quarantined. What is merged is the rows as Spark reads them.
+    Sources that are not Parquet are quarantined. Rows are merged as Spark reads them.
 
     Raises:
         InvalidInput: no type holds a column of two sources without loss; names the column,
             both types and a source of each.
-        SourceChanged: a source is not what was listed.
+        SourceChanged: a source differs from the listing.
         IntegrityError: the rows read back are not those of the sources.
     """
     staged = workspace.stage(group.sources)
@@ -54,7 +54,7 @@ def merge(
         codec = context.codec(_commonest_codec(staged))
         columnar = stage_rows(session, rows, workspace, codec)
     except Exception:
-        # What Spark says of a source that changed under it is no help to anybody.
+        # Spark's error about a source that changed while being read does not explain the cause.
         workspace.check(group)
         raise
     workspace.check(group)
@@ -114,7 +114,7 @@ def _superset(schemas: dict[str, StructType], staged: StagedSources) -> StructTy
 def _first_with(
     kind: str, schema: StructType, earlier: Sequence[tuple[str, StructType]]
 ) -> str | None:
-    """The first schema that clashes with this one by itself."""
+    """Return the digest of the first schema that by itself clashes with this one."""
     for digest, other in earlier:
         try:
             merged(other, schema)
@@ -130,7 +130,7 @@ def _refusal(clash: SchemaClash, one: str, two: str) -> InvalidInput:
 
 
 def _frame(frame: DataFrame, superset: StructType, order: str, *, keyed: bool) -> DataFrame:
-    """One schema's rows as rows of the superset, with what sorts them."""
+    """Return one schema's rows as rows of the superset, with the columns that sort them."""
     found = {field.name: field.dataType for field in frame.schema.fields}
     columns = [
         (
@@ -143,7 +143,7 @@ def _frame(frame: DataFrame, superset: StructType, order: str, *, keyed: bool) -
     places = (
         F.col(f"_metadata.{order}"),
         F.col("_metadata.file_block_start"),
-        # Rows of one block are read one after the other, by one task.
+        # One task reads the rows of a block, sequentially.
         F.col("_metadata.row_index") if keyed else F.monotonically_increasing_id(),
     )
     return frame.select(*columns, *(p.alias(n) for p, n in zip(places, _ORDER, strict=True)))

@@ -1,4 +1,4 @@
-"""The native way: Spark reads and writes S3 itself."""
+"""Native access: Spark reads and writes S3 itself."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from compactor.model import ObjectGroup, Quarantined, QuarantineReason, SourceOb
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.staging import StagedSources
 
-# Hadoop takes other characters for patterns, folds // and .., and passes over names that start
-# with _ or a dot: such sources are copied to where their names are plain.
+# Hadoop treats other characters as patterns, normalises // and .., and skips names that start
+# with _ or a dot. Such sources are copied to plain names.
 _PLAIN_KEY = re.compile(r"(?:[A-Za-z0-9_=.+@~ -]+/)*[A-Za-z0-9][A-Za-z0-9_=.+@~ -]*")
 _DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
 _CONCURRENT_FOOTERS = 32
@@ -27,8 +27,8 @@ class NativeWorkspace:
 
     Args:
         scheme: ``s3`` or ``s3a``.
-        group: whose room it is.
-        context: the store, and where the run's records are.
+        group: that the workspace is for.
+        context: has the store, and the settings that locate the run's records.
     """
 
     order = "file_path"
@@ -36,7 +36,7 @@ class NativeWorkspace:
     def __init__(self, scheme: str, group: ObjectGroup, context: ColumnarContext) -> None:
         self._scheme = scheme
         self._store = context.store
-        # Two attempts at one group must not meet.
+        # Two attempts at one group must not share a prefix.
         name = f"{group.id}-{uuid.uuid4().hex[:8]}"
         self._bucket, self._prefix = layout.staging_prefix(context.settings, context.run_id, name)
 
@@ -49,7 +49,7 @@ class NativeWorkspace:
         """See the protocol."""
         staged = StagedSources()
         with ThreadPoolExecutor(_CONCURRENT_FOOTERS, thread_name_prefix="footer") as pool:
-            # Each range carries If-Match, so the footer is that of the listed object.
+            # Each range read has If-Match, so the footer is that of the listed object.
             found = pool.map(self._footer, sources)
             for number, (source, footer) in enumerate(zip(sources, found, strict=True)):
                 if isinstance(footer, UnreadableSource):
@@ -61,7 +61,7 @@ class NativeWorkspace:
         return staged
 
     def check(self, group: ObjectGroup) -> None:
-        """One listing over the keys of the group: each still has its ETag and its age."""
+        """List the group's keys, and check that each still has its ETag and modification time."""
         left = {source.key: source for source in group.sources}
         first, last = min(left), max(left)
         bucket = group.sources[0].bucket
@@ -102,7 +102,7 @@ class NativeWorkspace:
             yield from page
 
     def _listed(self, bucket: str, first: str, last: str) -> Iterator[SourceObject]:
-        """The objects from one key to another, both included."""
+        """List the objects from one key to another, both inclusive."""
         shared = next(
             (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None
         )
@@ -118,6 +118,6 @@ class NativeWorkspace:
 
 
 def _same(listed: SourceObject, found: SourceObject) -> bool:
-    # A manifest does not keep the age of a source: 0.0 stands for any.
+    # Manifests do not keep a source's modification time: 0.0 matches any.
     same_age = listed.last_modified in {0.0, found.last_modified}
     return listed.etag == found.etag and same_age

@@ -1,8 +1,8 @@
-"""Where each row of an output comes from, as columns of it, where a table's rows have a key.
+"""Columns that name each output row's source and position, if a table's rows have a key.
 
-Of two records of a key the later one counts; what the columns of ``order_by`` leave open, these two
-decide. They depend on nothing but the source: another try, another group and another version of
-this program give a record the same.
+Of two records of a key the later one wins. These two columns break ties in the ``order_by``
+columns. They depend only on the source: a retry, another group or another version of this program
+gives a record the same values.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _KNOWN_AS = "__known_as"
 
 
 def with_origins(session: SparkSession, rows: Rows, keys: Mapping[object, str]) -> Rows:
-    """The same rows, each with its source's key and its place in there, from 0.
+    """Return the same rows, each with its source's key and its position in the source, from 0.
 
     Args:
-        session: what the rows are of.
-        rows: their first column of ``order`` names the source, the last is the place.
-        keys: of the sources, by what that first column has.
+        session: of the rows.
+        rows: the first column of ``order`` names the source, the last is the position.
+        keys: of the sources, by the values of that first column.
 
     Raises:
-        InvalidInput: the rows have a column of such a name already.
+        InvalidInput: the rows already have a column of one of these names.
     """
     own = {one.name for one in _FIELDS}
     taken = [name for name in rows.schema.names if name.lower() in own]
@@ -52,12 +52,12 @@ def with_origins(session: SparkSession, rows: Rows, keys: Mapping[object, str]) 
 
 
 def with_origin_columns(schema: StructType) -> StructType:
-    """The columns of outputs whose rows say where they come from."""
+    """Return the columns of a schema, and after them those that name each row's origin."""
     return StructType([*schema.fields, *_FIELDS])
 
 
 def as_spark_names(session: SparkSession, keys: Mapping[str, str]) -> dict[object, str]:
-    """The same keys by the names of files both as they are, and as in a URI."""
+    """Return the same keys by file name, both as given and as encoded in a URI."""
     jvm: Any = session._jvm
     found: dict[object, str] = {}
     for name, key in keys.items():

@@ -1,4 +1,4 @@
-"""Rows become one Parquet output: written by Spark, read back, and stored as multipart parts."""
+"""Writes rows to one Parquet output with Spark, reads it back, and stores it as multipart parts."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from compactor_spark.columnar.hash import RowSums, row_sums
 from compactor_spark.columnar.schema import nullable
 from compactor_spark.columnar.staging import Workspace
 
-#: Rows of an output up to this size, in memory, are one row group.
+#: Size of a row group of an output, in memory.
 ROW_GROUP_BYTES = 128 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What one output shall hold.
+    """The rows for one output.
 
     Attributes:
-        frame: its columns, and those of ``order``.
-        schema: its columns alone.
-        order: columns that sort the rows as their sources have them; not part of the output.
+        frame: the output's columns, and those of ``order``.
+        schema: the output's columns only.
+        order: columns that sort the rows in source order; not part of the output.
         counted: rows counted in the sources, before Spark read them.
-        left_out: stores the records that the frame leaves out, if any; asked only where fewer rows
-            were written than counted, for it reads all records again.
+        left_out: stores the records that the frame leaves out, if any. Called only if fewer rows
+            were written than counted, as it reads all records again.
     """
 
     frame: DataFrame
@@ -47,13 +47,13 @@ class Rows:
 
 
 def stage_rows(session: SparkSession, rows: Rows, workspace: Workspace, codec: str) -> Columnar:
-    """Write the rows where no query engine looks, and read them back.
+    """Write the rows to a location that query engines do not read, and read them back.
 
-    The rows are read by many tasks and written by one: an output is one object with row groups
-    of full size, and its rows stand in the order of their sources.
+    Many tasks read the rows, and one task writes them: an output is one object with full-size
+    row groups, and its rows are in the order of their sources.
 
     Raises:
-        IntegrityError: what was read back is not what was written.
+        IntegrityError: the rows read back are not those written.
     """
     before = _write(rows, workspace.output_path, codec)
     rejects = rows.left_out() if before.rows < rows.counted else None
@@ -79,7 +79,7 @@ def stage_rows(session: SparkSession, rows: Rows, workspace: Workspace, codec: s
 
 
 def _write(rows: Rows, path: str, codec: str) -> RowSums:
-    # One task sees every row on its way out; a task that is repeated is counted once.
+    # The sums are computed as rows are written; a retried task is counted once.
     observation = Observation(f"rows-{uuid.uuid4().hex}")
     ordered = rows.frame.repartition(1).sortWithinPartitions(*rows.order).drop(*rows.order)
     watched = ordered.observe(observation, *row_sums(rows.schema))
@@ -97,8 +97,8 @@ def store_output(
 ) -> Output:
     """Store staged bytes as parts of an upload at the final key; no reader sees them yet.
 
-    Two runs of Spark need not write the same bytes. So what is committed is the checksum of
-    these very bytes, taken while they pass.
+    Two Spark jobs may write different bytes for the same rows. So the committed checksum is
+    computed from these bytes while they are uploaded.
     """
     destination = context.destination
     key = destination.key(group, ".parquet")

@@ -1,9 +1,9 @@
-"""Records into columns of a schema, and for each that does not fit, why.
+"""Parses records into columns of a schema, and finds the reason for each that does not fit.
 
-Spark parses in its PERMISSIVE mode, which keeps what it cannot take in a column of its own. Spark
-passes over fields that the schema does not name; here such a record does not fit, because its
-output would have lost them. It rounds whole numbers for columns of floating-point numbers; here a
-record whose number would come out as another one does not fit.
+Spark parses in PERMISSIVE mode, which keeps records that it cannot parse in a separate column.
+Spark is laxer than this module in two ways. It ignores fields that the schema does not name; here
+such a record does not fit, as the output would lose them. It rounds whole numbers in floating-point
+columns; here a record whose number would change does not fit.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from compactor_spark.columnar.schema import beyond, conformed, near, textual
 
 #: A record as a struct of the columns.
 DATA = "__data"
-#: Which of the kinds a record is of, by its number.
+#: The number of a record's kind.
 KIND = "__kind"
-#: What ``reason`` says when Spark could not take a value; the message says more.
+#: Reason for a record that Spark could not parse; rejects.py replaces it by a more specific one.
 MISFIT = "does not fit the schema"
 _CORRUPT = "__corrupt"
-# A float holds every whole number of 7 digits, a double of 15.
+# A float holds every whole number of up to 7 digits, a double of up to 15.
 _MANY_DIGITS = "[0-9]{8}"
 JSON_OPTIONS: Mapping[str, str] = MappingProxyType(
     {
         "mode": "PERMISSIVE",
         "columnNameOfCorruptRecord": _CORRUPT,
-        # By default the time of day would be cut off from what becomes a DATE.
+        # By default Spark would drop the time of day from values of a DATE column.
         "dateFormat": "yyyy-MM-dd",
     }
 )
@@ -53,13 +53,13 @@ def parse(
     schema: StructType,
     seen: StructType,
 ) -> DataFrame:
-    """All records: ``ORDER``, ``RAW``, ``REASON``, as one struct ``DATA``, and ``KIND``.
+    """Return all records with ``ORDER``, ``RAW``, ``REASON``, the struct ``DATA``, and ``KIND``.
 
     Args:
-        blocks: as :data:`compactor_spark.columnar.records.BLOCK_SCHEMA` has them.
-        kinds: what kinds of records there are.
+        blocks: a frame of :data:`compactor_spark.columnar.records.BLOCK_SCHEMA`.
+        kinds: the kinds of records in it.
         schema: columns of the output.
-        seen: fields found in the JSON records, whatever the schema says.
+        seen: all fields of the JSON records, including those not in the schema.
     """
     frames = [
         (
@@ -76,7 +76,7 @@ def parse(
 def _json(records: DataFrame, schema: StructType, seen: StructType) -> DataFrame:
     wide = _widened_by(schema, seen)
     asked = StructType([*wide.fields, StructField(_CORRUPT, StringType())])
-    # What is known to be no JSON object is not shown to the parser.
+    # Records known not to be JSON objects are not passed to the parser.
     text = F.when(F.col(REASON).isNull(), F.col(RAW).cast("string"))
     parsed = records.withColumn("parsed", F.from_json(text, asked, dict(JSON_OPTIONS)))
     value = F.col("parsed")
@@ -92,7 +92,7 @@ def _json(records: DataFrame, schema: StructType, seen: StructType) -> DataFrame
 
 
 def _widened_by(schema: StructType, seen: StructType) -> StructType:
-    """The schema, with the fields it does not name added as strings, at any depth."""
+    """Return the schema with the seen fields that it lacks added as strings, at any depth."""
     named = {field.name: field for field in schema.fields}
     fields = []
     for field in seen.fields:
@@ -111,7 +111,7 @@ def _widened(kind: DataType, seen: DataType) -> DataType:
     if isinstance(kind, ArrayType) and isinstance(seen, ArrayType):
         return ArrayType(_widened(kind.elementType, seen.elementType))
     if isinstance(kind, MapType) and isinstance(seen, StructType):
-        # An object whose members are the entries of a map: any of them may hold any field.
+        # The object's members are the map's entries: any of them may have any of the fields.
         value = reduce(_widened, (f.dataType for f in seen.fields), kind.valueType)
         return MapType(kind.keyType, value)
     return kind
@@ -146,9 +146,9 @@ def _without_rounding(
     schema: StructType,
     read: Callable[[Column, StructType], Column],
 ) -> tuple[DataFrame, Column]:
-    """One reason more: a whole number that its column of type float or double does not hold.
+    """Add a reason: a whole number that its float or double column cannot hold exactly.
 
-    Few records have as many digits; these are parsed again, with such numbers as they are written.
+    Records with that many digits are few. They are parsed again, with such numbers as text.
     """
     written = textual(schema)
     if written == schema:
@@ -163,7 +163,7 @@ def _without_rounding(
 
 
 def _header_faults(header: Sequence[str], named: Mapping[str, DataType]) -> dict[str, str]:
-    """Columns of a header that no value could be taken from, each with the reason."""
+    """Return the columns of a header whose values cannot be used, each with the reason."""
     faults = {}
     for name in header:
         kind = named.get(name)

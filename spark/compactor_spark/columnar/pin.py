@@ -1,8 +1,9 @@
-"""The columns of converted outputs: given, or found out once, and kept for every later run.
+"""The columns of converted outputs: given, or inferred once and pinned for every later run.
 
-They are kept beside the commit logs for the whole destination, not in one partition's log: outputs
-of all partitions are one table to their readers. Each commit names the columns it has, too.
-Entries are numbered and created only if absent, so of two first runs one takes the other's.
+The pin is stored next to the commit logs and covers the whole destination, not one partition:
+readers see the outputs of all partitions as one table. Each commit also names its columns.
+Entries are numbered and created only if absent: of two concurrent first runs, one adopts the
+other's pin.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from compactor.settings.settings import Settings
 from compactor_spark.columnar.schema import SUPERSET_ACCEPTED, SchemaClash, merged, nullable
 
 _VERSION = 1
-# Each lost race brings a schema of another run, and few runs of a destination bring one.
+# A race is lost only when another run adds a schema, which few runs of a destination do.
 _MOST_RACES = 100
 
 
@@ -32,22 +33,23 @@ def pinned_schema(
     store: ObjectStore,
     infer: Callable[[StructType], StructType],
 ) -> StructType:
-    """The columns that outputs of this run have; pinned from now on.
+    """Return the columns for outputs of this run, and pin them if they are not pinned yet.
 
-    With ``schema_evolution: "add_columns"`` a pin grows by the columns that records have beside it,
+    With ``schema_evolution: "add_columns"`` the pin is extended by further columns of the records,
     unless the columns are given.
 
     Args:
-        session: Spark's; reads a given schema.
+        session: Spark's; parses a given schema.
         settings: of the run.
-        store: where the pin is.
-        infer: finds out the columns, and returns those that it is given with the others after
-            them; asked only where there is neither pin nor given schema, or the pin may grow.
+        store: holds the pin.
+        infer: returns the columns passed to it, followed by others that it finds in the records.
+            Called only if there is neither a pin nor a given schema, or the pin may be extended.
 
     Raises:
-        InvalidInput: the given schema is invalid, or no safe superset of the pinned one; or none
-            was given and none can be inferred.
-        TransientStoreError: the store says that there is a pin, and shows none.
+        InvalidInput: the given schema is invalid, or is not a safe superset of the pinned one; or
+            none was given and none can be inferred.
+        TransientStoreError: the next entry already existed in 100 attempts: other runs won each
+            race, or the store's listing lacks an entry that it has.
     """
     given = (
         None if settings.parquet_schema is None else given_schema(session, settings.parquet_schema)
@@ -74,7 +76,7 @@ def _wanted(
     settings: Settings,
     infer: Callable[[StructType], StructType],
 ) -> StructType:
-    """The columns that are to be pinned, as far as they are not."""
+    """Return the columns that the pin should have."""
     if given is not None:
         if pinned is not None and given != pinned:
             _require_superset(pinned, given, settings)
@@ -87,7 +89,7 @@ def _wanted(
 def known_schema(
     session: SparkSession, settings: Settings, store: ObjectStore
 ) -> StructType | None:
-    """The columns that are given or pinned; None where they are still to be found out.
+    """Return the given or pinned columns; None if they are yet to be inferred.
 
     Raises:
         InvalidInput: the given schema is invalid.
@@ -98,14 +100,14 @@ def known_schema(
 
 
 def given_schema(session: SparkSession, text: str) -> StructType:
-    """What a DDL string says.
+    """Parse a DDL string.
 
     Raises:
-        InvalidInput: it is no schema.
+        InvalidInput: the string is not a valid schema.
     """
     try:
         schema = nullable(session.createDataFrame([], text).schema)
-        # One output may not have names that differ in case alone.
+        # Rejects names that differ only in case, which one output must not have.
         schema = merged(schema, StructType())
     except (PySparkException, SchemaClash) as error:
         first = next(line.strip() for line in str(error).splitlines() if line.strip())
@@ -144,7 +146,7 @@ def _require_superset(pinned: StructType, given: StructType, settings: Settings)
 
 
 def _load(settings: Settings, store: ObjectStore) -> tuple[int, StructType | None]:
-    """The latest pin and its number; 0 when there is none."""
+    """Return the number of the latest pin and its columns; 0 and None if there is no pin."""
     bucket, prefix = parquet_schemas_prefix(settings)
     keys = [entry.key for page in store.list_objects(bucket, prefix) for entry in page]
     if not keys:

@@ -1,7 +1,7 @@
-"""On the executors: sources into records, each checked to be one whole record.
+"""Runs on the executors: splits sources into records, each checked to be one whole record.
 
-The bytes come through the store with If-Match, and are decompressed, recognised and cut as the
-core does it, so that Spark sees nothing but single JSON objects and single CSV records.
+The store reads the bytes with If-Match. They are decompressed, detected and split by the core's
+code, so that Spark sees only single JSON objects and single CSV records.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from compactor.settings.settings import Settings
 if TYPE_CHECKING:
     from pyspark import Accumulator
 
-# Records handed to Spark in one row: few enough for a task's memory.
+# Most bytes of records passed to Spark in one row, to limit a task's memory.
 BLOCK_BYTES = 4 * 1024 * 1024
 JSON, CSV, TSV = "json", "csv", "tsv"
 _KINDS = {spec.format: spec.rows for spec in SPECS if spec.rows in {JSON, CSV, TSV}}
-# A record whose quoted fields are all closed; a quote opens a field only at its start.
+# Matches a record whose quoted fields are all closed; a quote opens a field only at its start.
 _CLOSED = {
     one: re.compile(
         rb'(?:"(?:[^"]++|"")*+"[^%b]*+|[^"%b][^%b]*+|)(?:%b(?:"(?:[^"]++|"")*+"[^%b]*+|[^"%b][^%b]*+|))*+'
@@ -52,15 +52,15 @@ class Block(NamedTuple):
     Attributes:
         source: number of the source in its group.
         block: number of the block in its source.
-        kind: ``json``, ``tsv`` or ``csv``, this one with a delimiter after it that is not the
+        kind: ``json``, ``tsv`` or ``csv``, the last followed by the delimiter if it is not the
             usual one; empty for a source without content.
         header: names of the columns, for CSV and TSV.
         records: bytes of the records, without line ends.
-        faults: why a record can be no row, by its place in ``records``.
-        error: class name of what ended the source; empty when nothing did.
-        reason: why a source was left alone, or what was found in its place.
-        detail: what the error says.
-        first: how many records of the source come before those of this block.
+        faults: why a record cannot become a row, by its index in ``records``.
+        error: class name of the error that ended the source; empty on success.
+        reason: why a source is quarantined, or what was found in place of a changed one.
+        detail: the error's message.
+        first: number of records of the source before this block.
     """
 
     source: int
@@ -84,7 +84,7 @@ BLOCK_SCHEMA = (
 
 
 class _Object(msgspec.Struct, gc=False):
-    """Any JSON object, checked and not kept."""
+    """Any JSON object; its content is checked and discarded."""
 
 
 _objects = msgspec.json.Decoder(_Object)
@@ -92,10 +92,10 @@ _objects = msgspec.json.Decoder(_Object)
 
 @dataclass(frozen=True)
 class RecordReader:
-    """What the executors call with numbered sources; it travels there pickled.
+    """Reads numbered sources on an executor; pickled and sent there.
 
     Attributes:
-        columns: those that ``parquet_schema`` gives, in their order; None where it gives none.
+        columns: the columns of ``parquet_schema``, in order; None if it is not set.
     """
 
     settings: Settings
@@ -104,7 +104,7 @@ class RecordReader:
     columns: tuple[str, ...] | None = None
 
     def __call__(self, numbered: Iterable[tuple[int, SourceObject]]) -> Iterator[Block]:
-        """Blocks of all these sources, in order; errors are returned, not raised."""
+        """Yield the blocks of all these sources, in order; errors are returned, not raised."""
         given = list(numbered)
         sources = [source for _, source in given]
         store = self.open_store()
@@ -125,7 +125,7 @@ class RecordReader:
                 yield found
                 block = found.block + 1
         except UnreadableSource as error:
-            # Spark's unpickler takes no enumerations, not even those of strings.
+            # Spark's unpickler does not accept enums, not even those of strings.
             reason = QuarantineReason(error.reason).value
             name = type(error).__name__
             yield Block(number, block, error=name, reason=reason, detail=error.detail)
@@ -142,18 +142,18 @@ def blocks_of(
     detect: Detector,
     columns: tuple[str, ...] | None = None,
 ) -> Iterator[Block]:
-    """The records of one source; at least one block, so that every source is accounted for.
+    """Yield the records of one source in blocks, at least one, so that each source is counted.
 
     Args:
         number: of the source in its group.
         body: its content.
         settings: of the run.
-        detect: finds its format.
-        columns: those that ``parquet_schema`` gives, in their order.
+        detect: detects its format.
+        columns: the columns of ``parquet_schema``, in order.
 
     Raises:
-        UnreadableSource: the content is damaged, or of a format that has no named fields;
-            perhaps after some blocks.
+        UnreadableSource: the content is damaged, or of a format that has no named fields.
+            Some blocks may have been yielded before.
     """
     content = plain.read(body, settings)
     found = detect(content.head, body.source.key, content.complete)
@@ -179,12 +179,16 @@ def blocks_of(
 
 
 def delimiter_of(kind: str) -> bytes:
-    """What separates the fields of records of a kind."""
+    """Return the field delimiter of records of a kind."""
     return kind[len(CSV) :].encode() or (b"\t" if kind == TSV else b",")
 
 
 def _delimiter(content: plain.PlainContent, found: Detected) -> bytes:
-    """What was found out, or the most frequent one in what a setting calls a row."""
+    """Return the detected delimiter.
+
+    If ``csv_header`` declares the first record a row, nothing was detected: then it is the
+    delimiter that is most frequent in the first line.
+    """
     begin = Begin.of(found.header, found.dialect)
     if begin.header or begin.columns:
         return begin.delimiter
@@ -198,7 +202,7 @@ def _named_by_place(
     settings: Settings,
     columns: tuple[str, ...] | None,
 ) -> tuple[Iterator[bytes], list[str]]:
-    """Names for the columns of records that have none: the given ones, or Spark's."""
+    """Name the columns of records without a header: by ``parquet_schema``, or as Spark does."""
     first = next(records, b"")
     width = len(fields_pattern(delimiter).findall(first))
     everything = itertools.chain([first] if first else [], records)
@@ -214,7 +218,7 @@ def _named_by_place(
 
 
 def _blocks(shape: Block, header: bytes, records: Iterator[bytes]) -> Iterator[Block]:
-    """Blocks of a shape.
+    """Yield records in blocks of a shape.
 
     Raises:
         UnreadableSource: the header occurs again among the records.
@@ -255,7 +259,7 @@ def _records(content: plain.PlainContent, found: Detected, settings: Settings) -
 
 
 def _lines(chunks: Iterable[bytes | memoryview], longest: int) -> Iterator[bytes]:
-    """Lines without their newline, and without a BOM before the first."""
+    """Yield lines without newlines, and without a BOM before the first."""
     held: bytes | None = None
     for chunk in chunks:
         joined = bytes(chunk).removeprefix(BOM) if held is None else held + chunk
@@ -269,14 +273,14 @@ def _lines(chunks: Iterable[bytes | memoryview], longest: int) -> Iterator[bytes
 
 
 def _single(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Each line that is not blank is a record."""
+    """Yield each line that is not blank as a record."""
     for line in lines:
         if line and not line.isspace():
             yield line.removesuffix(b"\r")
 
 
 def _unquoted(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Records of TSV, where a quote is a character like others; some readers think otherwise."""
+    """Yield TSV records, where a quote is an ordinary character, though not to every reader."""
     for line in lines:
         if b'"' in line and ends_within_quotes(line, b"\t"):
             detail = f"a quoted field would go on after the line {line[:40]!r}"
@@ -285,7 +289,7 @@ def _unquoted(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _quoted(lines: Iterator[bytes], delimiter: bytes, longest: int) -> Iterator[bytes]:
-    """Records whose quoted fields may hold line breaks."""
+    """Yield records whose quoted fields may contain line breaks."""
     closed = _CLOSED[delimiter]
     held: list[bytes] = []
     size = 0
@@ -294,7 +298,7 @@ def _quoted(lines: Iterator[bytes], delimiter: bytes, longest: int) -> Iterator[
             continue
         held.append(line)
         size += len(line) + 1
-        # Only a line with a quote in it can close a field that is open.
+        # Only a line that contains a quote can close an open field.
         if b'"' in line or len(held) == 1:
             record = b"\n".join(held)
             if b'"' not in record or closed.fullmatch(record):
@@ -324,7 +328,7 @@ def _names(header: bytes, delimiter: bytes) -> list[str]:
 
 
 def fault_of(kind: str, record: bytes) -> str:
-    """Why a record of a kind can be no row of any schema; empty where it may be one."""
+    """Return why a record cannot be a row of any schema; empty if it may be one."""
     return _json_fault(record) if kind == JSON else _text_fault(record)
 
 

@@ -1,4 +1,4 @@
-"""Records that fit no row: kept whole, with the reason, where no query engine looks."""
+"""Stores records that cannot become rows, whole and with a reason, where no query engine reads."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.parse import KIND, MISFIT
 from compactor_spark.columnar.records import JSON, delimiter_of
 
-# They are held on the driver and stored by one PUT. More of them is a wrong schema, not a few
-# records that are odd.
+# Rejects are held on the driver and stored by one PUT. More than this means a wrong schema rather
+# than a few odd records.
 MAX_BYTES = 64 * 1024 * 1024
 _SHOWN_CHARACTERS = 40
 _TAKEN: Mapping[type[DataType], tuple[type, ...]] = MappingProxyType(
@@ -53,11 +53,11 @@ class Records:
     """The records of one group.
 
     Attributes:
-        blocks: with the records.
-        kinds: of them.
-        counted: how many there are.
-        sources: which they are of, by the numbers that the blocks have.
-        most_rejected: bytes of rejects that are stored at most.
+        blocks: contain the records.
+        kinds: the kinds of records.
+        counted: the number of records.
+        sources: the sources that the blocks refer to by number.
+        most_rejected: maximum bytes of rejects to store.
     """
 
     blocks: DataFrame
@@ -74,14 +74,14 @@ def store_rejects(
     group: ObjectGroup,
     context: ColumnarContext,
 ) -> Rejects | None:
-    """Store the records that have a reason, one JSON object a line; None when there are none.
+    """Store the records that have a reason, one JSON object a line; return None if there are none.
 
-    Each line has all that it takes to read the record again: ``source`` (URI) and ``position`` in
-    there, ``record``, ``kind`` and ``header``; and ``reason``. Bytes that are not UTF-8 stand in
-    ``record`` as the lone surrogates U+DC80 to U+DCFF, as Python's surrogateescape has them.
+    Each line has all that is needed to replay the record: ``source`` (URI), ``position`` in the
+    source, ``record``, ``kind`` and ``header``; and ``reason``. Bytes that are not UTF-8 appear in
+    ``record`` as the lone surrogates U+DC80 to U+DCFF, as by Python's surrogateescape.
 
     Raises:
-        InvalidInput: there are too many for a schema that fits.
+        InvalidInput: there are so many rejects that the schema must be wrong.
     """
     chosen = parsed.where(f"{REASON} is not null").select(*ORDER, RAW, REASON, KIND)
     lines: list[bytes] = []
@@ -95,7 +95,7 @@ def store_rejects(
     if not lines:
         return None
     body = b"".join(lines)
-    # Named by content: two runs that reject the same write the same object.
+    # Named by content: two runs that reject the same records write the same object.
     digest = hashlib.blake2b(body, digest_size=8).hexdigest()
     name = f"{group.id}-{digest}.json"
     bucket, key = layout.rejects_key(context.settings, context.partition, name)
@@ -104,7 +104,7 @@ def store_rejects(
 
 
 def refuse_all(rejects: Rejects, context: ColumnarContext) -> InvalidInput:
-    """What is said of a schema that not one record of a group fits."""
+    """Return the error for a schema that no record of a group fits."""
     line = context.store.get(rejects.bucket, rejects.key).partition(b"\n")[0]
     return _too_many(f"all {rejects.records:,} records", line, context)
 
@@ -136,7 +136,7 @@ def _line(row: Row, records: Records, schema: StructType) -> bytes:
 
 
 def _why(record: str, kind: Kind, schema: StructType) -> str:
-    """The first column that does not take its value, as far as that is known here."""
+    """Return a reason that names the first column whose value does not fit, if it can be found."""
     if kind.kind != JSON:
         return _why_not_csv(record, kind)
     values = json.loads(record)

@@ -1,4 +1,4 @@
-"""Replay: rejects of earlier entries become rows, as far as they fit the columns of today."""
+"""Replay: turns rejects of earlier entries into rows, if they fit the current columns."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ def replay(
     context: ColumnarContext,
     workspace: Workspace,
 ) -> PendingOutput:
-    """Make rows of the records that fit by now, and rejects of the group of the others.
+    """Convert the records that fit by now to rows; the others become rejects of this group.
 
     Args:
         session: Spark's.
         group: its sources are the rejects.
-        waiting: the same.
+        waiting: the same rejects, with their log entries.
         context: of the partition.
         workspace: of the group.
 
     Returns:
-        Without an output where nothing fits that did not before: then the rejects wait on.
+        The output; without one if still no record fits, in which case the rejects keep waiting.
 
     Raises:
         InvalidInput: the schema is invalid.
-        IntegrityError: an object is not what its entry says, or rows and rejects are not as many
-            as its records.
+        IntegrityError: an object differs from its entry, or rows and rejects do not add up to its
+            records.
     """
     nothing = PendingOutput(group=group, output=None, rows=(), later=group.sources)
     if _is_rejected_by_the_same(session, waiting, context):
@@ -65,7 +65,7 @@ def replay(
     kinds = [*dict.fromkeys(_kind_of(one) for one in lines)]
     sources = [_source_of(uri) for uri in uris]
     try:
-        # With other reasons they may become longer.
+        # With other reasons the rejects may become longer.
         records = Records(blocks, kinds, len(lines), sources, most_rejected=2 * group.size)
         rows = rows_of(session, records, group, context)
         if rows.frame.isEmpty():
@@ -84,7 +84,7 @@ def replay(
 def _is_rejected_by_the_same(
     session: SparkSession, waiting: Sequence[Waiting], context: ColumnarContext
 ) -> bool:
-    """True where the columns are those that all of it did not fit, and nothing adds to them."""
+    """Return True if the columns are unchanged since all rejects were written, and cannot grow."""
     settings = context.settings
     known = known_schema(session, settings, context.store)
     if known is None or settings.schema_evolution == "add_columns":
@@ -103,7 +103,7 @@ def _lines(rejects: Rejects, store: ObjectStore) -> list[dict[str, Any]]:
 
 
 def _blocks(lines: Sequence[dict[str, Any]], numbers: dict[str, int]) -> Iterator[Block]:
-    """A block for each record, which says where in its source it is."""
+    """Yield a block for each record, with the record's position in its source."""
     for number, one in enumerate(lines):
         kind, record = _kind_of(one), one["record"].encode("utf-8", "surrogateescape")
         fault = fault_of(kind.kind, record)

@@ -1,4 +1,4 @@
-"""One round of columnar groups: a few concurrently, each a Spark job over all executors."""
+"""One round of columnar groups: runs a few concurrently, each as a job over all executors."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ from compactor_spark.tasks import OF_AWS, OpenStore, answer_for
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-# One task writes the rows of a group, so several groups keep the executors busy.
+# A single task writes the rows of a group, so it takes several groups to keep executors busy.
 _MOST_CONCURRENT_GROUPS = 8
 
 
 class SparkFailed(Exception):
-    """What Spark could not do, in one line; of its own words only the first."""
+    """A Spark job failed; has the first line of Spark's message."""
 
 
 class RequestsParam(AccumulatorParam[Counter[str]]):
-    """Requests by kind, added up over tasks."""
+    """Adds up requests by kind over tasks."""
 
     def zero(self, value: Counter[str]) -> Counter[str]:
-        """What a task starts from."""
+        """Return the initial value in a task."""
         return Counter()
 
     def addInPlace(  # noqa: N802 - Spark's name for it
         self, value1: Counter[str], value2: Counter[str]
     ) -> Counter[str]:
-        """Both together."""
+        """Add the second counter to the first, and return the first."""
         value1.update(value2)
         return value1
 
 
 class ParquetRounds:
-    """Runs groups whose outputs hold rows; what :class:`spark.rounds.Rounds` is to the others.
+    """Runs groups with columnar outputs; the counterpart of :class:`compactor_spark.rounds.Rounds`.
 
     Args:
-        session: Spark, ready to run.
+        session: a running Spark session.
         settings: of the run.
         run_id: of the run.
         client: serves the driver's own requests.
-        traits: the ways that are safe at the store.
+        traits: store features that are safe to rely on.
     """
 
     def __init__(
@@ -83,7 +83,10 @@ class ParquetRounds:
         self._concurrent = concurrent
 
     def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Answers as groups end, one for each task; often none, so that the caller may log."""
+        """Yield answers as groups end, one for each task.
+
+        Often yields an empty batch, so that the caller can log.
+        """
         self._pin_columns(tasks)
         with ThreadPoolExecutor(self._concurrent, thread_name_prefix="columnar") as pool:
             running: set[Future[Answer]] = {pool.submit(self._answer, task) for task in tasks}
@@ -97,18 +100,18 @@ class ParquetRounds:
     def _pin_columns(self, tasks: Sequence[GroupTask]) -> None:
         if self._settings.format == "parquet" or not tasks:
             return
-        # Its requests belong to no partition.
+        # A separate store, as these requests belong to no partition.
         context = self._context(tasks[0], self._new_store())
         session = columnar_session(self._session)
         groups = [task.group for task in tasks if not task.replays]
         if not groups:
             return
         with suppress(Exception):
-            # Whatever is wrong, every group finds it again, and reports it as its own failure.
+            # Every group runs into the same error, and reports it as its own failure.
             pin_by_sample(session, groups, context)
 
     def _answer(self, task: GroupTask) -> Answer:
-        # A store of its own, so that its requests are counted apart.
+        # A separate store, so that the group's requests are counted separately.
         store = self._new_store()
         nothing: Counter[str] = Counter()
         elsewhere = self._session.sparkContext.accumulator(nothing, RequestsParam())

@@ -1,7 +1,7 @@
-"""Find out the columns of a run's outputs before its first group is done.
+"""Infers the columns of a run's outputs before its first group is compacted.
 
-Groups are done side by side. If each pinned what it found alone, the columns would depend on which
-came first, and would lack what other partitions have.
+Groups run concurrently. If each pinned the columns of its own records, the pin would depend on
+which group came first, and would lack columns of other partitions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.infer import json_fields, with_columns_of
 from compactor_spark.columnar.pin import pinned_schema
 
-#: Sources looked at: some of each group, spread over its keys.
+#: Most sources in a sample: some of each group, spread over its keys.
 SAMPLE_SOURCES = 2_000
 SAMPLE_BYTES = 512 * 1024 * 1024
 
@@ -26,10 +26,10 @@ SAMPLE_BYTES = 512 * 1024 * 1024
 def pin_by_sample(
     session: SparkSession, groups: Sequence[ObjectGroup], context: ColumnarContext
 ) -> None:
-    """Pin the columns found in a sample of all groups, unless they are given or pinned for good.
+    """Pin the columns inferred from a sample of all groups, unless given, or pinned for good.
 
     Raises:
-        InvalidInput: no columns can be found out, or the given schema is invalid.
+        InvalidInput: no columns can be inferred, or the given schema is invalid.
     """
     sources = list(sample(groups))
 
@@ -47,7 +47,7 @@ def pin_by_sample(
 
 
 def sample(groups: Sequence[ObjectGroup]) -> Iterator[SourceObject]:
-    """Sources of each group, evenly spread, within the limits; at least one source in all."""
+    """Yield evenly spread sources of each group, within the limits; at least one in total."""
     share = max(1, SAMPLE_SOURCES // max(1, len(groups)))
     size = taken = 0
     for group in groups:

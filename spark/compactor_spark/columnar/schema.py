@@ -1,8 +1,8 @@
-"""Which columns sources of different schemas have in common, and how values get there.
+"""Safe supersets of different schemas, and the conversion of values to them.
 
-A safe superset loses nothing: columns are added (null where a source lacks them), whole numbers
-become wider ones, ``float`` becomes ``double``, decimals get more digits. Anything else, such as a
-date that would become a timestamp of some time zone, is refused.
+A safe superset loses nothing: columns are added (null where a source lacks them), integers are
+widened, ``float`` becomes ``double``, decimals get more digits. Anything else, such as a date that
+would become a timestamp in some time zone, is rejected.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-#: What is accepted where columns of one name differ.
+#: Accepted types of columns with the same name, for error messages.
 SUPERSET_ACCEPTED = (
     "one type, or types of which one holds the other without loss (tinyint, smallint, int,"
     " bigint; float, double; decimals of up to 38 digits)"
@@ -45,7 +45,7 @@ class SchemaClash(Exception):
     """Two types of one column that no type holds without loss.
 
     Attributes:
-        column: its path, fields of structs after dots.
+        column: its path, with dots before fields of structs.
         one, two: the types, as Spark writes them.
     """
 
@@ -57,10 +57,10 @@ class SchemaClash(Exception):
 
 
 def merged(one: StructType, two: StructType, path: str = "") -> StructType:
-    """The safe superset of two schemas, in the order of the first, every column nullable.
+    """Return the safe superset of two schemas, in the order of the first, all columns nullable.
 
     Raises:
-        SchemaClash: there is none.
+        SchemaClash: there is no safe superset.
     """
     fields = {field.name: field for field in one.fields}
     by_lower = {name.lower(): field for name, field in fields.items()}
@@ -95,10 +95,10 @@ def _clash_within(schema: StructType, path: str) -> SchemaClash:
 
 
 def widened(one: DataType, two: DataType, column: str) -> DataType:
-    """The type that holds the values of both without loss.
+    """Return the type that holds the values of both types without loss.
 
     Raises:
-        SchemaClash: there is none.
+        SchemaClash: there is no such type.
     """
     if one == two:
         return one
@@ -110,7 +110,7 @@ def widened(one: DataType, two: DataType, column: str) -> DataType:
         key = widened(one.keyType, two.keyType, f"{column}.key")
         return MapType(key, widened(one.valueType, two.valueType, f"{column}.value"))
     if isinstance(one, NullType) or isinstance(two, NullType):
-        # A column of nothing but nulls, as writers without a schema leave it.
+        # A column of only nulls, as written by writers without a schema.
         return two if isinstance(one, NullType) else one
     wider = _wider_number(one, two)
     if wider is None:
@@ -130,7 +130,7 @@ def _wider_number(one: DataType, two: DataType) -> DataType | None:
 
 
 def nullable(schema: StructType) -> StructType:
-    """The same columns, none of them required at any depth."""
+    """Return the same columns, nullable at every depth."""
     return StructType(
         [StructField(f.name, _nullable(f.dataType), True, f.metadata) for f in schema.fields]
     )
@@ -147,13 +147,13 @@ def _nullable(kind: DataType) -> DataType:
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """A name; with the one of these that differs from it in case alone, where there is one."""
+    """Return a name, followed by the one of these that differs from it only in case, if any."""
     found = next((one for one in names if one != name and one.lower() == name.lower()), None)
     return name if found is None else f"{name} (beside {found})"
 
 
 def textual(kind: DataType) -> Any:
-    """The same type, with text in place of each floating-point number."""
+    """Return the same type, with text in place of each floating-point number."""
     if isinstance(kind, StructType):
         return StructType([StructField(f.name, textual(f.dataType), True) for f in kind.fields])
     if isinstance(kind, ArrayType):
@@ -166,13 +166,13 @@ def textual(kind: DataType) -> Any:
 def beyond(
     value: Column, wide: DataType, schema: DataType, path: str = ""
 ) -> list[tuple[str, Column]]:
-    """Paths at which a value may be more than a schema holds, each with whether it is.
+    """Return the paths at which a value may exceed a schema, each with a condition that it does.
 
     Args:
         value: of the type ``wide``.
         wide: the schema with more fields at any depth, or with text in place of a floating-point
             number.
-        schema: what is to hold the value.
+        schema: the schema for the value.
         path: of the value; ends in a dot unless it is empty.
     """
     if wide == schema:
@@ -200,7 +200,7 @@ def beyond(
 def _beyond_within(
     values: Column, wide: DataType, schema: DataType, path: str
 ) -> list[tuple[str, Column]]:
-    """As above, for the elements of an array."""
+    """Return the result of :func:`beyond` for the elements of an array."""
     paths = [name for name, _ in beyond(F.lit(None).cast(wide), wide, schema, path)]
 
     def condition(number: int) -> Column:
@@ -210,13 +210,15 @@ def _beyond_within(
 
 
 def _is_rounded(text: Column, kind: DataType) -> Column:
-    """Whether a whole number, written in digits, is another one once it is of this type."""
+    """Return whether a whole number, given as text, changes when cast to a floating-point type."""
     held = text.cast(kind).cast("double")
-    # Spark casts a double to a decimal by its text, which may round: so in two halves, as integers.
+    # Spark casts a double to a decimal by way of its text, which may round. So the value is split
+    # into two halves, which are exact as integers.
     high = F.floor(held / 2.0**32)
     low = (held - high * 2.0**32).cast("bigint")
     exact = high.cast("decimal(19,0)") * F.lit(2**32).cast("decimal(10,0)") + low
-    # Each half of a number of 25 digits fits a bigint; of longer ones hardly any is held.
+    # Each half of a number of 25 digits fits a bigint. Hardly any longer number is held exactly, so
+    # these count as rounded.
     return (
         F.when(text.rlike("^-?[0-9]{1,25}$"), text.cast("decimal(25,0)") != exact)
         .when(text.rlike("^-?[0-9]+$"), F.lit(True))
@@ -225,7 +227,7 @@ def _is_rounded(text: Column, kind: DataType) -> Column:
 
 
 def conformed(value: Column, found: DataType, wanted: DataType) -> Column:
-    """A value of one type as one of its superset; fields that ``wanted`` lacks are left out."""
+    """Convert a value to the superset of its type; fields that ``wanted`` lacks are left out."""
     if found == wanted:
         return value
     if isinstance(found, StructType) and isinstance(wanted, StructType):

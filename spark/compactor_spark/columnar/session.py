@@ -1,4 +1,4 @@
-"""How Spark reads and writes columns here: the same on every release and every machine."""
+"""Session settings that make Spark read and write columns alike on every release and machine."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
-#: Where defaults differ between Spark 3.5 and 4.1, or depend on the cluster, they are set.
+#: Settings whose defaults differ between Spark 3.5 and 4.1, depend on the cluster, or do not suit.
 SETTINGS: Mapping[str, str] = MappingProxyType(
     {
         "spark.sql.ansi.enabled": "true",
-        # Names that differ in case alone are refused by us, not joined by Spark.
+        # Our own code rejects names that differ only in case; Spark must not merge them.
         "spark.sql.caseSensitive": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
         "spark.sql.parquet.mergeSchema": "false",
         "spark.sql.parquet.inferTimestampNTZ.enabled": "true",
-        # INT96, the default, is deprecated and known to few readers as what it is.
+        # INT96, the default, is deprecated, and few readers recognise it as a timestamp.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
         "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
         "spark.sql.legacy.parquet.nanosAsLong": "false",
-        # Parsing only the columns that are asked for would miss what is wrong in the others.
+        # Parsing only the requested columns would miss errors in the others.
         "spark.sql.optimizer.enableJsonExpressionOptimization": "false",
         "spark.sql.optimizer.enableCsvExpressionOptimization": "false",
         "spark.sql.csv.parser.columnPruning.enabled": "false",
-        # One output is one object.
+        # An output must be a single object.
         "spark.sql.files.maxRecordsPerFile": "0",
     }
 )
 
 
 def columnar_session(session: SparkSession) -> SparkSession:
-    """A session of its own over the same Spark, with :data:`SETTINGS`."""
+    """Return a new session of the same Spark application, with :data:`SETTINGS`."""
     own = session.newSession()
     for name, value in SETTINGS.items():
         own.conf.set(name, value)
@@ -44,5 +44,5 @@ def columnar_session(session: SparkSession) -> SparkSession:
 
 
 def quoted(name: str) -> str:
-    """A column's name as an expression that means this very column, dots and all."""
+    """Return a column's name quoted as an expression, so that dots in it are part of the name."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,12 +1,12 @@
-"""Where Spark finds the sources of one group, and where it leaves the output for the upload.
+"""Access to the sources of one group, and to the output that Spark writes before the upload.
 
-Two ways, which give the same rows:
+There are two kinds of access, which give the same rows:
 
 - **staged** through the store: sources are read with If-Match into a temporary directory that
   driver and executors share. It works with any S3 endpoint, on one machine.
 - **native**: Spark reads ``s3://`` (on EMR) or ``s3a://`` itself, and writes below the run's own
-  records, where no query engine looks. Such reads are not pinned, so the sources are listed again
-  afterwards.
+  records, which query engines do not read. Such reads are not conditional on the listed ETag, so
+  the sources are listed again afterwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from compactor.encoding.parquet_footer import ParquetFooter
 from compactor.errors import InvalidInput
 from compactor.model import ObjectGroup, Quarantined, SourceObject
 
-#: Spark's own setting that says which way to take; read from the job's configuration.
+#: Setting in the job's Spark configuration that selects the access.
 ACCESS_CONF = "spark.compactor.access"
 STAGED = "staged"
 _SCHEMES = ("s3", "s3a")
@@ -34,9 +34,9 @@ class StagedSources:
     Attributes:
         footers: of each readable source, in key order.
         paths: what to read for the sources of one schema, by the schema's digest.
-        examples: one source of each schema.
-        keys: of the sources, by what ``Workspace.order`` says of their rows.
-        quarantined: sources that are no whole Parquet object.
+        examples: one source of each schema, by the schema's digest.
+        keys: of the sources, by the value of ``Workspace.order`` in their rows.
+        quarantined: sources that are not complete Parquet objects.
     """
 
     footers: list[tuple[SourceObject, ParquetFooter]] = field(default_factory=list)
@@ -46,13 +46,13 @@ class StagedSources:
     quarantined: list[Quarantined] = field(default_factory=list)
 
     def add(self, source: SourceObject, footer: ParquetFooter, path: str, name: str) -> None:
-        """One more readable source.
+        """Add a readable source.
 
         Args:
             source: that is readable.
-            footer: of it.
-            path: what to read; it may be one that several share.
-            name: what ``Workspace.order`` says of its rows.
+            footer: of the source.
+            path: what to read; several sources may share it.
+            name: the value of ``Workspace.order`` in its rows.
         """
         self.keys[name] = source.key
         self.footers.append((source, footer))
@@ -63,12 +63,12 @@ class StagedSources:
 
     @property
     def rows(self) -> int:
-        """What all footers say."""
+        """Number of rows in all sources, by their footers."""
         return sum(footer.rows for _, footer in self.footers)
 
 
 class Workspace(Protocol):
-    """Room for one group; made for it, and closed after its output was uploaded."""
+    """Temporary storage for one group; closed after its output was uploaded."""
 
     @property
     def order(self) -> str:
@@ -77,49 +77,49 @@ class Workspace(Protocol):
 
     @property
     def output_path(self) -> str:
-        """Where Spark writes the output; nothing is there yet."""
+        """Where Spark writes the output; does not exist yet."""
         ...
 
     def stage(self, sources: Sequence[SourceObject]) -> StagedSources:
         """Make the sources readable for Spark.
 
         Raises:
-            SourceChanged: one is not what was listed.
+            SourceChanged: a source differs from the listing.
         """
         ...
 
     def check(self, group: ObjectGroup) -> None:
-        """Make sure that what Spark read is what was listed.
+        """Check that Spark read the sources as they were listed.
 
         Raises:
-            SourceChanged: a source is not what was listed.
+            SourceChanged: a source differs from the listing.
         """
         ...
 
     def output(self) -> Iterator[bytes]:
-        """The bytes of the one Parquet file that Spark wrote.
+        """Yield the bytes of the one Parquet file that Spark wrote.
 
         Raises:
-            IntegrityError: there is none, or more than one.
+            IntegrityError: there is no such file, or more than one.
         """
         ...
 
     def close(self) -> None:
-        """Remove everything; it is not read any more."""
+        """Remove everything."""
         ...
 
 
 def access(asked: str, master: str, schemes: frozenset[str]) -> str:
-    """Which way to take: ``staged``, ``s3`` or ``s3a``.
+    """Return the access to use: ``staged``, ``s3`` or ``s3a``.
 
     Args:
-        asked: ``auto``, or the way that the job's configuration asks for.
-        master: Spark's, such as ``local[2]`` or ``yarn``. Executors of a local one share the
+        asked: ``auto``, or the access that the job's configuration asks for.
+        master: Spark's, such as ``local[2]`` or ``yarn``. With a local master, executors share the
             driver's disk.
-        schemes: those for which Hadoop has a file system here.
+        schemes: those for which Hadoop has a file system.
 
     Raises:
-        InvalidInput: there is no such way here.
+        InvalidInput: no such access is possible here.
     """
     if asked not in {"auto", STAGED, *_SCHEMES}:
         raise InvalidInput(ACCESS_CONF, asked, "auto, staged, s3 or s3a")
@@ -140,10 +140,10 @@ def access(asked: str, master: str, schemes: frozenset[str]) -> str:
 
 
 def access_of(session: SparkSession) -> str:
-    """The way this job takes.
+    """Return the access that this job uses.
 
     Raises:
-        InvalidInput: there is none.
+        InvalidInput: no access is possible.
     """
     context = session.sparkContext
     asked: str = context.getConf().get(ACCESS_CONF) or "auto"
@@ -151,7 +151,7 @@ def access_of(session: SparkSession) -> str:
 
 
 class _Known:
-    """Asks Hadoop whether it has a file system for a scheme."""
+    """Callable that asks Hadoop whether it has a file system for a scheme."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session

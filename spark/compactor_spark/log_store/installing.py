@@ -1,4 +1,4 @@
-"""The log store, compiled for the Spark that runs, and made the one of S3."""
+"""Compiles the log store for the running Spark, and registers it for S3."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ _CONDITIONAL = "FS_OPTION_CREATE_CONDITIONAL_OVERWRITE"
 
 
 def use_conditional_commits(session: SparkSession) -> None:
-    """Let no commit of this driver to a Delta table on S3 take the place of another's.
+    """Make this driver's commits to Delta tables on S3 conditional.
 
-    Counts for all sessions of the driver, and tables that were not opened yet. Only the driver
-    commits, so executors need not have it. A log store that spark-submit names stands, and
-    where S3A cannot create conditionally all stays as it is: :func:`one_driver_only` says so.
+    Applies to all sessions of the driver, and to tables that have not been opened yet. Only the
+    driver commits, so executors do not need the class. A log store set by spark-submit is kept.
+    Nothing changes if S3A cannot create objects conditionally: :func:`one_driver_only` then
+    returns a warning.
 
     Args:
         session: with the jars of Delta.
@@ -37,7 +38,7 @@ def use_conditional_commits(session: SparkSession) -> None:
         return
     if not _knows(loader, _CLASS):
         _compile(session, loader)
-    # The running context's own: a session's own settings do not count here.
+    # Set in the running context's configuration, as Delta ignores a session's settings here.
     context: Any = session.sparkContext
     conf = context._jsc.sc().conf()
     for scheme in _SCHEMES:
@@ -45,7 +46,7 @@ def use_conditional_commits(session: SparkSession) -> None:
 
 
 def one_driver_only(session: SparkSession) -> str:
-    """The warning where two drivers could overwrite each other's commits; else empty."""
+    """Return a warning if two drivers could overwrite each other's commits; else empty."""
     if _is_configured(session):
         return ""
     jvm: Any = session._jvm
@@ -57,7 +58,7 @@ def _is_configured(session: SparkSession) -> bool:
 
 
 def _loader(session: SparkSession) -> Any:
-    """The one in which Spark, and so Delta, looks for classes by their name."""
+    """Return the class loader in which Spark, and so Delta, looks for classes by name."""
     jvm: Any = session._jvm
     return jvm.java.lang.Thread.currentThread().getContextClassLoader()
 
@@ -79,7 +80,7 @@ def _knows(loader: Any, name: str) -> bool:
 
 
 def _compile(session: SparkSession, loader: Any) -> None:
-    """By Janino, which every Spark brings along for its own code: there may be no JDK."""
+    """Compile with Janino, which Spark ships for its own code, as there may be no JDK."""
     jvm: Any = session._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(loader)
@@ -91,5 +92,5 @@ def _compile(session: SparkSession, loader: Any) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(bytes(found.get(name)))
         loader.addURL(jvm.java.io.File(f"{directory}/").toURI().toURL())
-        # Loaded here: the directory goes.
+        # Loaded now, as the directory is deleted.
         loader.loadClass(_CLASS)

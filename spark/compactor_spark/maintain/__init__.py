@@ -1,17 +1,17 @@
-"""Maintenance of one table by Spark, as an order says it.
+"""Maintenance of one table by Spark, as specified by an order.
 
-    job           the order of work: mark, rewrite and compare each partition, then the other steps
-    opening       the table of an order: catalogs and extensions of the session
-    engines       what is asked of Iceberg and of Delta
-      iceberg     the actions of Iceberg's Spark module, one commit a partition
+    job           sequence: mark, rewrite and compare each partition, then the other steps
+    opening       opens the table of an order: catalogs and extensions of the session
+    engines       protocol for Iceberg and Delta
+      iceberg     the actions of Iceberg's Spark module, one commit per partition
       delta       OPTIMIZE, REORG and VACUUM
-        delta_number  a partition as so many files
-        delta_log     what the log says of its commits
-    where         a partition as each of them names it
-    rows          how many rows there are, and two hashes over them
-    java          what py4j does not do by itself
+        delta_number  rewrites a partition as a given number of files
+        delta_log     reads commits from the log
+    where         a partition as a filter of each format
+    rows          row count and two hashes over rows
+    java          helpers that py4j lacks
 
-Tables belong to their writers: a partition that was written lately is left, who commits first has
-right of way, nothing is let go of before the rows of what replaced it were compared, and what was
-before stays until it can no longer be undone. ``maintain_tables.py`` beside this package starts it.
+Other writers have priority: recently written partitions are left alone, and a rewrite gives way to
+any commit made first. Nothing is deleted before its replacement's rows were compared with it, and
+old versions are kept for as long as an undo is possible. ``maintain_tables.py`` starts the work.
 """

@@ -1,6 +1,6 @@
-"""A Delta table: OPTIMIZE, REORG and VACUUM, and each partition as a number of files.
+"""Maintenance of a Delta table: OPTIMIZE, REORG, VACUUM, and rewrites to a number of files.
 
-Which run made a commit, and for what, stands in the commit itself (``userMetadata``).
+Each commit records which run made it, and for what, in its ``userMetadata``.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from compactor_tables.orders import (
 _CONF = "spark.databricks.delta"
 _MESSAGE = f"{_CONF}.commitInfo.userMetadata"
 _OURS = f"{PREFIX}.maintenance:"
-# By default Delta 4.2 heeds no RETAIN but that of 0 hours, and takes the table's own retention.
+# By default Delta 4.2 ignores RETAIN, except of 0 hours, and uses the table's own retention.
 _RETAIN_COUNTS = f"{_CONF}.vacuum.retentionWindowIgnore.enabled"
 _RETAIN_CHECKED = f"{_CONF}.retentionDurationCheck.enabled"
-# Else a version older than the table's retention is neither read nor restored, though its files are
-# there: the last one before a rewrite may be as old as it likes.
+# Otherwise Delta neither reads nor restores a version older than the table's retention, even if its
+# files exist. The version that a rewrite started from may be of any age.
 _OLD_REFUSED = f"{_CONF}.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-# By itself Delta writes no VACUUM into the log of a table on S3. Then how much went is unknown,
+# By default Delta does not log VACUUM for tables on S3. Then it is unknown how much was deleted,
 # and the next plan does not see that it was done.
 _LOGGED = f"{_CONF}.vacuum.logging.enabled"
 _COUNTED = ("numDeletedFiles", "numFilesToDelete", "sizeOfDataToDelete")
@@ -77,7 +77,7 @@ class DeltaTable:
         return self.session._jvm
 
     def _look(self) -> tuple[Any, Any]:
-        """The log, and the snapshot of now."""
+        """Return the log and the current snapshot."""
         activate(self.session)
         delta = self._jvm.org.apache.spark.sql.delta.DeltaLog
         found = delta.forTableWithSnapshot(self.session._jsparkSession, self.uri)
@@ -97,7 +97,7 @@ class DeltaTable:
         return delta_predicate(self._schema, partition.where)
 
     def _values(self, partition: PartitionOrder) -> dict[str, str | None]:
-        """As the log has them: by the names that columns have in files."""
+        """Return a partition's values as in the log: by the names of columns in data files."""
         schema = self._schema
         return {
             schema[one.column].metadata.get(_PHYSICAL, one.column): one.value
@@ -117,7 +117,7 @@ class DeltaTable:
         return str(self._now)
 
     def mark(self, order: Order, now: float) -> Mark:
-        """See the protocol: the version's number; Delta keeps its files for a while by itself."""
+        """See the protocol; the mark is a version number, whose files Delta itself keeps."""
         log, snapshot = self._look()
         metadata = snapshot.metadata()
         kept = (
@@ -131,7 +131,7 @@ class DeltaTable:
         """See the protocol."""
 
     def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """See the protocol; commits that say that they change no rows do not count."""
+        """See the protocol; commits marked as changing no data do not count."""
         values = self._values(partition)
         for entry in self._entries.back_from(self._now):
             if entry is None:
@@ -214,7 +214,7 @@ class DeltaTable:
         rewrite_as_number(self.session, (log, snapshot), self._values(partition), order.num_files)
 
     def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
-        """See the protocol; a whole partition, as it was and as it is with the rewrite."""
+        """See the protocol; compares the whole partition before and after the rewrite."""
         before, after = rewritten.before, rewritten.after
         return compared(
             lambda: self.rows_at(partition, before), lambda: self.rows_at(partition, after)
@@ -239,10 +239,10 @@ class DeltaTable:
         return True
 
     def _restore(self, wanted: int, latest: int, said: str) -> None:
-        """Back to a version, where ``latest`` is the last one.
+        """Restore a version, where ``latest`` is expected to be the current one.
 
-        RESTORE takes the table as it finds it. So what came between is looked for afterwards, and
-        given back.
+        RESTORE applies to whatever version is current. So commits made in between are looked for
+        afterwards, and restored.
 
         Raises:
             IntegrityError: another writer committed in between; the table is as they left it.
@@ -258,7 +258,7 @@ class DeltaTable:
                 )
 
     def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:
-        """See the protocol: files with deletion vectors are rewritten without their rows."""
+        """See the protocol; files with deletion vectors are rewritten without the deleted rows."""
         began, where = self._now, self._predicate(partition)
         with self._signed(order, what):
             self.session.sql(
@@ -275,39 +275,39 @@ class DeltaTable:
         return StepDone("Delta has none")
 
     def checkpoint(self, order: Order) -> StepDone:
-        """See the protocol; Delta deletes then what is older than its log's retention."""
+        """See the protocol; Delta also deletes log entries older than the log's retention."""
         log, snapshot = self._look()
         version = int(snapshot.version())
         if _checkpointed(log) < version:
-            # Delta only warns where it fails, and also where there is one of this version.
+            # Delta only logs a warning if this fails, or if this version already has a checkpoint.
             log.checkpoint()
         if _checkpointed(log) < version:
             return StepDone("Delta wrote none; what Spark has logged says why")
         return StepDone(f"of version {version}")
 
     def expire(self, order: Order, now: float) -> StepDone:
-        """See the protocol: files that the log says are replaced."""
+        """See the protocol; deletes files that the log records as replaced."""
         hours = self._hours(order, order.keep_seconds)
         if ORPHANS in order.steps and hours == self._hours(order, _orphan_seconds(order)):
             return StepDone(f"left to the step {ORPHANS}, which takes them, too")
         return self._vacuum(order, hours, "LITE")
 
     def orphans(self, order: Order, now: float) -> StepDone:
-        """See the protocol; VACUUM deletes replaced files as well as those that nothing named."""
+        """See the protocol; VACUUM deletes replaced files as well as orphans."""
         return self._vacuum(order, self._hours(order, _orphan_seconds(order)), "")
 
     def _hours(self, order: Order, seconds: float) -> int:
-        """How old files must be to go."""
+        """Return the age in hours from which files are deleted."""
         _, snapshot = self._look()
         delta = self._jvm.org.apache.spark.sql.delta.DeltaLog
         own = int(delta.tombstoneRetentionMillis(snapshot.metadata())) / 1000
-        # What the table asks for itself counts, too, unless the order says twice that it does not.
+        # The table's own retention is a lower limit, too, unless the order has below_floor.
         least = max(seconds, order.undo_seconds, 0 if order.below_floor else own)
         return math.ceil(least / _HOUR)
 
     def _vacuum(self, order: Order, hours: int, how: str) -> StepDone:
         began = self._now
-        # Read in the session of the statement, and so never seen by anybody else's.
+        # Set in the session of the statement, so it affects no other session.
         self.session.conf.set(_RETAIN_CHECKED, "false" if order.below_floor else "true")
         try:
             with self._signed(order, _VACUUM):
@@ -325,7 +325,10 @@ class DeltaTable:
         return StepDone(line, deleted_files=files, deleted_bytes=size)
 
     def _vacuumed(self, said: str, after: int) -> tuple[int | None, int]:
-        """What a VACUUM after a version took: files, and their bytes where all of them went."""
+        """Return the files deleted by a VACUUM after a version, and their bytes.
+
+        The number of files is None if unknown; the bytes are 0 unless all files due were deleted.
+        """
         counts: dict[str, int] = {}
         for entry in self._entries.back_from(self._now):
             if entry is None or entry.number <= after:
@@ -366,7 +369,11 @@ class DeltaTable:
 
     @contextmanager
     def _saying(self, said: str) -> Iterator[None]:
-        """What commits say of themselves; a conflict is raised as one."""
+        """Set the ``userMetadata`` of commits, and translate conflicts.
+
+        Raises:
+            TableConflict: another writer committed first.
+        """
         self._look()
         self.session.conf.set(_MESSAGE, said)
         try:
@@ -380,7 +387,7 @@ class DeltaTable:
 
 
 def _checkpointed(log: Any) -> int:
-    """The version of the last checkpoint; -1 where there is none."""
+    """Return the version of the last checkpoint; -1 if there is no checkpoint."""
     found = log.readLastCheckpointFile()
     return int(found.get().version()) if found.isDefined() else -1
 

@@ -1,4 +1,4 @@
-"""What the log of a Delta table says of its commits, read as it is written."""
+"""Reads the commits of a Delta table from the files of its log."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Entry:
 
     Attributes:
         number: its version.
-        info: what its writer said of it.
-        adds, removes: data files that came, and that went.
+        info: its ``commitInfo``.
+        adds, removes: data files that were added, and that were removed.
     """
 
     number: int
@@ -32,37 +32,37 @@ class Entry:
 
     @property
     def at(self) -> float | None:
-        """When it was made, UNIX seconds; None where its writer did not say."""
+        """Time of the commit in UNIX seconds; None if its writer did not record it."""
         given = self.info.get("inCommitTimestamp", self.info.get("timestamp"))
         return None if given is None else float(given) / 1000
 
     @property
     def says(self) -> str:
-        """What its writer wrote there for itself."""
+        """The ``userMetadata`` that its writer recorded."""
         return str(self.info.get("userMetadata") or "")
 
     def metric(self, name: str) -> int | None:
-        """What its writer counted; None where it did not."""
+        """Return an operation metric of the commit; None if its writer did not record it."""
         given = (self.info.get("operationMetrics") or {}).get(name)
         return None if given is None else int(given)
 
     @property
     def gone(self) -> Sequence[Action]:
-        """Files that went; one that only has another deletion vector did not."""
+        """Removed files, without those that only got another deletion vector."""
         here = {one["path"] for one in self.adds}
         return [one for one in self.removes if one["path"] not in here]
 
     def touches(self, values: Mapping[str, str | None]) -> bool:
-        """Whether it changed rows of the partition with these values.
+        """Return whether the commit changed rows of the partition with these values.
 
         Args:
-            values: by the names of columns in data files; none for a whole table.
+            values: by the names of columns in data files; empty for a whole table.
         """
         for one in (*self.adds, *self.removes):
             if not one.get("dataChange", True):
                 continue
             found = one.get("partitionValues")
-            # Old writers do not say of which partition a removed file was.
+            # Old writers do not record the partition of a removed file.
             if found is None or all(found.get(name) == value for name, value in values.items()):
                 return True
         return False
@@ -70,7 +70,7 @@ class Entry:
 
 @dataclass(slots=True)
 class DeltaEntries:
-    """The commits of one table; each is read once, unless :meth:`again` is asked for it.
+    """The commits of one table; each is read once, except by :meth:`again`.
 
     Args:
         log: the ``DeltaLog``.
@@ -82,7 +82,7 @@ class DeltaEntries:
     _read: dict[int, Entry | None] = field(default_factory=dict, init=False)
 
     def back_from(self, number: int) -> Iterator[Entry | None]:
-        """From this one back to the first; ends with None where one is not there any more."""
+        """Yield commits from this one back to the first; None, at the end, for a deleted one."""
         while number >= 0:
             entry = self.entry(number)
             yield entry
@@ -91,13 +91,13 @@ class DeltaEntries:
             number -= 1
 
     def entry(self, number: int) -> Entry | None:
-        """A commit; None where the log has it no more."""
+        """Return a commit; None if the log no longer has it."""
         if number not in self._read:
             self._read[number] = self._fetch(number)
         return self._read[number]
 
     def again(self, number: int) -> Entry | None:
-        """As it stands now: a driver whose commits are plain PUTs can write over one."""
+        """Re-read a commit: a driver that commits by plain PUTs can overwrite it."""
         self._read.pop(number, None)
         return self.entry(number)
 
@@ -115,7 +115,7 @@ class DeltaEntries:
 def _entry(number: int, lines: str) -> Entry:
     info: Action = {}
     files: dict[str, list[Action]] = {"add": [], "remove": []}
-    # Other characters that end lines are part of what JSON holds.
+    # Not splitlines(): JSON strings may contain other line separators.
     for line in lines.split("\n"):
         if not line.strip():
             continue
@@ -128,5 +128,5 @@ def _entry(number: int, lines: str) -> Entry:
 
 
 def uri_of(table: str, path: str) -> str:
-    """Where a file of the log lies; the log has its path as a URI has it, escaped."""
+    """Return the location of a file that the log names; the log has paths URI-encoded."""
     return unquote(path) if "://" in path else f"{table.rstrip('/')}/{unquote(path)}"

@@ -1,10 +1,10 @@
-"""A partition of a Delta table as so many files, without a change of its data.
+"""Rewrites a partition of a Delta table as a given number of files, without a change of data.
 
-Nothing in Delta checks that a commit which says so changes no data, and an overwrite takes away
-what others wrote since it was read. So here one transaction knows the files of one version: it
-reads just these, with their deletion vectors, and takes away just these. Files that came since
-stay; where one of them went, or has another deletion vector, Delta refuses the commit. And before
-it, the rows of the new files are counted and hashed beside those of the old.
+Delta does not verify a commit's claim that it changes no data, and an overwrite removes what others
+wrote since the read. So one transaction works on the files of one version: it reads only these,
+with their deletion vectors, and removes only these. Files added since are kept. If one of the files
+was removed, or got another deletion vector, Delta rejects the commit. Before the commit, the rows
+of the new files are counted and hashed, and compared with those of the old.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def rewrite_as_number(
 
     Args:
         session: with Delta's catalog and extensions, and active.
-        pinned: the ``DeltaLog``, and the snapshot that is read.
+        pinned: the ``DeltaLog``, and the snapshot to read.
         values: of the partition, by the names of columns in data files.
-        number: of files.
+        number: of files to write.
 
     Raises:
-        IntegrityError: the new files have not the rows of the old ones; nothing is committed.
-        Py4JJavaError: whatever Delta says; a conflict among it.
+        IntegrityError: the new files do not have the old files' rows; nothing is committed.
+        Py4JJavaError: an error of Delta, such as a conflict.
     """
     log, snapshot = pinned
     jvm: Any = session._jvm
@@ -59,7 +59,7 @@ def rewrite_as_number(
 
 
 def repartitioned(rows: DataFrame, number: int) -> DataFrame:
-    """The rows in so many tasks, each of which writes one file."""
+    """Return the rows in this many partitions; each is written as one file."""
     return rows.repartition(number)
 
 
@@ -72,7 +72,7 @@ def _one_partition(scala: Any, values: Mapping[str, str | None]) -> Any:
 
 
 def _without_change(jvm: Any, written: Any) -> Any:
-    """The same actions, of a commit that changes no data."""
+    """Return the same actions, marked as changing no data."""
     actions = singleton(jvm.scala.collection.immutable, "Nil")
     read = singleton(jvm.org.apache.spark.sql.delta.actions, "Action").fromJson
     for one in walked(written):

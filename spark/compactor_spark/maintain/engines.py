@@ -1,4 +1,4 @@
-"""What maintenance asks of a table, whatever it is made of."""
+"""The protocol for tables that maintenance needs, for every table format."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ PREFIX = "s3-compactor"
 
 
 class Mark(NamedTuple):
-    """What an undo returns to.
+    """The version that an undo returns to.
 
     Attributes:
         version: of the table, before anything was rewritten.
-        until: UNIX seconds; it is kept until then.
+        until: UNIX seconds until which the version is kept.
     """
 
     version: str
@@ -24,13 +24,13 @@ class Mark(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """A rewrite that is in the table.
+    """A committed rewrite.
 
     Attributes:
-        before, after: version right before its commit, and with it.
-        files, bytes: data files that went, and their bytes.
-        into, into_bytes: data files that came.
-        superseded: URIs of those that went, where the table does not let go of them itself.
+        before, after: version right before its commit, and that of its commit.
+        files, bytes: data files that were removed, and their bytes.
+        into, into_bytes: data files that were added, and their bytes.
+        superseded: URIs of removed files that the table itself does not delete.
     """
 
     before: str
@@ -43,13 +43,14 @@ class Rewritten(NamedTuple):
 
 
 class StepDone(NamedTuple):
-    """What a step says of itself.
+    """The result of a step.
 
     Attributes:
-        line: for a person.
-        expired: snapshots that went.
-        deleted_files, deleted_bytes: files that went, and their bytes; 0 where that is unknown.
-        before, after: versions between which it changed what readers read; empty where it did not.
+        line: the result as text.
+        expired: number of expired snapshots.
+        deleted_files, deleted_bytes: deleted files, and their bytes; 0 if unknown.
+        before, after: the versions between which the step changed what readers read; empty if it
+            changed nothing for them.
     """
 
     line: str
@@ -61,30 +62,30 @@ class StepDone(NamedTuple):
 
 
 class Tables(Protocol):
-    """One table; each commit of ours says which run made it, and for what."""
+    """One table; each commit of ours records which run made it, and for what."""
 
     def require_rows(self) -> None:
-        """See that rows can be hashed.
+        """Check that the table's rows can be hashed.
 
         Raises:
-            InvalidInput: the table has a column of which Spark makes no hash.
+            InvalidInput: the table has a column that Spark cannot hash.
         """
         ...
 
     def version(self) -> str:
-        """The present version of the table."""
+        """Return the current version of the table."""
         ...
 
     def mark(self, order: Order, now: float) -> Mark:
-        """Keep the version of now for an undo; again, where this run did so before."""
+        """Keep the current version for an undo, or return the mark that this run already set."""
         ...
 
     def unmark(self, order: Order) -> None:
-        """Forget the mark to undo to, as nothing was rewritten."""
+        """Remove the mark, as nothing was rewritten."""
         ...
 
     def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """Why a partition is not closed; empty where no writer changed it since.
+        """Return why a partition is not closed; empty if no writer has changed it since.
 
         Args:
             partition: of an order.
@@ -93,63 +94,62 @@ class Tables(Protocol):
         ...
 
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
-        """Why this engine leaves a partition of the table as it is; empty where it does not."""
+        """Return why this engine does not rewrite a partition; empty if it does."""
         ...
 
     def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
-        """The rewrite that this run committed for this, since the mark; None where it did not."""
+        """Return this run's rewrite with this purpose since the mark; None if there is none."""
         ...
 
     def rewrite(self, partition: PartitionOrder, order: Order, what: str) -> Rewritten | None:
-        """Rewrite a partition's data files in one commit; None where there is nothing to do.
+        """Rewrite a partition's data files in one commit; None if there is nothing to do.
 
         Raises:
-            TableConflict: another writer changed these files first; nothing of ours is in the
-                table.
-            IntegrityError: the new files have not the rows of the old ones; nothing is committed.
+            TableConflict: another writer changed these files first; nothing was committed.
+            IntegrityError: the new files do not have the old files' rows; nothing was committed.
         """
         ...
 
     def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
-        """The rows that a rewrite replaced, and those that it put there."""
+        """Compare the rows that a rewrite replaced with those that it added."""
         ...
 
     def rows_at(self, partition: PartitionOrder, version: str) -> RowSums:
-        """All rows of a partition, at a version."""
+        """Return the sums of all rows of a partition, at a version."""
         ...
 
     def take_back(self, before: str, after: str, what: str) -> bool:
-        """Make the table what it was; False, and no change, if another writer committed since."""
+        """Roll back to ``before``; False, with no change, if another writer committed since."""
         ...
 
     def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:
-        """Let the deletes of a partition have their effect on its data files, or pack them.
+        """Apply the deletes of a partition to its data files, or compact the delete files.
 
         Raises:
-            TableConflict: as :meth:`rewrite`.
+            TableConflict: as in :meth:`rewrite`.
         """
         ...
 
     def manifests(self, order: Order) -> StepDone:
-        """Fewer and larger files of metadata."""
+        """Rewrite manifests into fewer and larger ones."""
         ...
 
     def checkpoint(self, order: Order) -> StepDone:
-        """A log that is read quickly."""
+        """Write a checkpoint of the log, so that it is read quickly."""
         ...
 
     def expire(self, order: Order, now: float) -> StepDone:
-        """Let go of old versions, and of files that only these name; not of what is marked."""
+        """Expire old versions, and delete files that only these use; the mark is kept."""
         ...
 
     def orphans(self, order: Order, now: float) -> StepDone:
-        """Delete old files that nothing names."""
+        """Delete old files that nothing refers to."""
         ...
 
     def undo(self, version: str, order: Order) -> str:
-        """Return to a version; says for a person what was done.
+        """Restore a version, and return a line that describes what was done.
 
         Raises:
-            InvalidInput: it is not there any more, or others committed since.
+            InvalidInput: the version no longer exists, or others committed since.
         """
         ...

@@ -1,8 +1,8 @@
-"""An Iceberg table: the actions of its Spark module, one commit a partition.
+"""Maintenance of an Iceberg table: the actions of its Spark module, one commit per partition.
 
-Which run made a commit, and for what, stands in the summary of its snapshot. What Iceberg's own
-rollback would try again on whatever it finds, and so drop another writer's commit, is done here by
-one compare-and-swap of the table's metadata, only where no other writer committed since.
+Each snapshot's summary records which run made it, and for what. Iceberg's own rollback retries on
+top of any other commit, and so could drop it. Here a rollback is a single compare-and-swap of the
+table's metadata, made only if no other writer committed since.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _CONFLICTS = (
     "org.apache.iceberg.exceptions.CommitFailedException",
     "org.apache.iceberg.exceptions.ValidationException",
 )
-# Below a day a file may be one that a running job has written and not committed, ours or another's;
-# Iceberg's own procedure refuses less.
+# A file younger than a day may have been written by a running job, ours or another's, that has not
+# committed yet. Iceberg's own procedure rejects less, too.
 _LEAST_ORPHAN_SECONDS = 86_400.0
 
 
@@ -73,7 +73,7 @@ class IcebergTable:
         name = ".".join(quoted(part) for part in self.name.split("."))
         loader = self._jvm.org.apache.iceberg.spark.Spark3Util
         table = loader.loadIcebergTable(self.session._jsparkSession, name)
-        # The session's catalog may keep tables.
+        # The session's catalog may have cached the table.
         table.refresh()
         return table
 
@@ -95,14 +95,14 @@ class IcebergTable:
         return "" if current is None else str(current.snapshotId())
 
     def mark(self, order: Order, now: float) -> Mark:
-        """See the protocol: a tag."""
+        """See the protocol; the mark is a tag."""
         table, tag = self._table(), tag_of(order.run_id)
         ref = table.refs().get(tag)
         if ref is None:
             current = table.currentSnapshot()
             if current is None:
                 raise InvalidInput("table", order.table, "a table that has a snapshot")
-            # Iceberg counts a tag's age from its snapshot, not from when the tag was made.
+            # Iceberg counts a tag's age from its snapshot, not from the creation of the tag.
             age = max(0.0, now - current.timestampMillis() / 1000)
             kept = int((age + order.undo_seconds) * 1000) + 1
             made = table.manageSnapshots().createTag(tag, current.snapshotId())
@@ -118,7 +118,7 @@ class IcebergTable:
             table.manageSnapshots().removeTag(tag).commit()
 
     def written_since(self, partition: PartitionOrder, since: float) -> str:
-        """See the protocol; commits that only rewrite do not count."""
+        """See the protocol; commits that only rewrite files do not count."""
         table = self._table()
         wanted = self._filter(table, partition)
         evaluators: dict[int, Any] = {}
@@ -137,14 +137,14 @@ class IcebergTable:
         return ""
 
     def _partitions_of(self, table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
-        """Partitions that a snapshot added files to, or took files from."""
+        """Return the partitions in which a snapshot added or removed files; cached."""
         number = int(snapshot.snapshotId())
         if number not in self._touched:
             self._touched[number] = touched(table, snapshot)
         return self._touched[number]
 
     def unfit(self, partition: PartitionOrder, order: Order) -> str:
-        """See the protocol: of an older spec, all that its condition selects is rewritten."""
+        """See the protocol; for an older spec, all files that its filter selects are rewritten."""
         if order.how not in {BINPACK, SORT, ZORDER}:
             return f"Iceberg has no way {order.how!r} to rewrite"
         table = self._table()
@@ -161,17 +161,17 @@ class IcebergTable:
         return ""
 
     def _no_condition(self, table: Any, partition: PartitionOrder) -> str:
-        """Why the values of a partition are no condition for a rewrite; empty where they are."""
+        """Return why a partition's values cannot be a rewrite's condition; empty if they can."""
         if _is_present(table, partition):
             return "" if partition.where or not table.spec().isPartitioned() else _OLDER
         if unfit := unfit_for_older(table.schema(), partition.where):
             return unfit
-        # What is written lies inside as well.
+        # The new files must lie in the partition, too.
         wanted = self._filter(table, partition)
         return "" if certainly(self._jvm, table, table.spec().specId(), wanted) else _OLDER
 
     def _are_inside(self, table: Any, partition: PartitionOrder, tasks: list[Any]) -> bool:
-        """Whether all rows of these files are of the partition, by Iceberg's own projection."""
+        """Return whether all rows of these files are in the partition, by Iceberg's projection."""
         numbers = {int(one.file().specId()) for one in tasks}
         if _is_present(table, partition):
             return numbers <= {partition.spec}
@@ -186,7 +186,7 @@ class IcebergTable:
     def _tasks(
         self, table: Any, version: int, partition: PartitionOrder, only: Set[str] | None = None
     ) -> list[Any]:
-        """Data files of a partition with the deletes that apply to them, at a snapshot."""
+        """Return a partition's data files at a snapshot, with the deletes that apply to them."""
         scan = table.newScan().useSnapshot(version).filter(self._filter(table, partition))
         files = scan.ignoreResiduals().planFiles()
         try:
@@ -206,7 +206,7 @@ class IcebergTable:
         return None if snapshot is None else rewritten_by(snapshot)
 
     def _since(self, table: Any, order: Order, mark: str) -> Iterator[tuple[str, Any]]:
-        """What this run committed since the mark, the newest first."""
+        """Yield this run's commits since the mark, as purpose and snapshot, the newest first."""
         snapshot = table.currentSnapshot()
         while snapshot is not None and str(snapshot.snapshotId()) != mark:
             summary = snapshot.summary()
@@ -220,10 +220,11 @@ class IcebergTable:
         table = self._table()
         base = str(table.currentSnapshot().snapshotId())
         action = in_order(self.session, self._actions().rewriteDataFiles(table), table, order)
-        # Commits of partial progress conflict with one another.
+        # Commits made by partial progress would conflict with one another.
         action = action.option("partial-progress.enabled", "false")
-        # Equality deletes apply to files of their own spec alone: of an older one, files that come
-        # in place of others are younger than all of them, and a new one makes the commit fail.
+        # Equality deletes apply only to files of their own spec. For an older spec, replacement
+        # files get a newer sequence number than all deletes, and a concurrent delete makes the
+        # commit fail.
         numbered = "true" if _is_present(table, partition) else "false"
         action = action.option("use-starting-sequence-number", numbered)
         if order.target_bytes:
@@ -232,7 +233,7 @@ class IcebergTable:
         try:
             action.execute()
         except Py4JJavaError as error:
-            # A commit whose answer was lost has been reported as failed, too.
+            # A commit whose response was lost is reported as failed, too.
             found = dict(self._since(self._table(), order, base)).get(what)
             if found is None:
                 raise _conflict(error) from error
@@ -244,7 +245,7 @@ class IcebergTable:
         return action.snapshotProperty(RUN, order.run_id).snapshotProperty(WHAT, what)
 
     def rows_of(self, partition: PartitionOrder, rewritten: Rewritten) -> Compared:
-        """See the protocol: with their deletes, in the table's present columns."""
+        """See the protocol; reads rows with deletes applied, in the table's current columns."""
         table = self._table()
         before, after = int(rewritten.before), int(rewritten.after)
         commit, io = table.snapshot(after), table.io()
@@ -264,7 +265,7 @@ class IcebergTable:
         return self._sums(table, self._tasks(table, int(version), partition))
 
     def _sums(self, table: Any, tasks: list[Any]) -> RowSums:
-        """Sums over the rows of these files, read as a rewrite reads them."""
+        """Return the sums over the rows of these files, read as a rewrite reads them."""
         if not tasks:
             return RowSums(0, 0, 0)
         spark, staged = self._jvm.org.apache.iceberg.spark, self._jvm.java.util.ArrayList()
@@ -287,7 +288,7 @@ class IcebergTable:
         return self._move(int(after), int(before), "")
 
     def _move(self, found: int, wanted: int, tag: str) -> bool:
-        """Main from one snapshot to another, by the compare-and-swap of the catalog, once."""
+        """Move main from one snapshot to another by one compare-and-swap, without retries."""
         operations = self._table().operations()
         base = operations.refresh()
         if int(base.ref(_MAIN).snapshotId()) != found or base.snapshot(wanted) is None:
@@ -303,7 +304,7 @@ class IcebergTable:
         return True
 
     def deletes(self, partition: PartitionOrder, order: Order, what: str) -> StepDone:
-        """See the protocol: position deletes are packed, and those of files that went dropped."""
+        """See the protocol; compacts position deletes, and drops those of removed files."""
         table = self._table()
         if unfit := self._no_condition(table, partition):
             return StepDone(f"left: {unfit}")
@@ -338,7 +339,7 @@ class IcebergTable:
         return StepDone("Iceberg has none")
 
     def expire(self, order: Order, now: float) -> StepDone:
-        """See the protocol; tags and branches keep what they keep."""
+        """See the protocol; snapshots that tags and branches keep are not expired."""
         table = self._table()
         if kept := _kept_whole(table):
             return StepDone(kept)
@@ -368,7 +369,7 @@ class IcebergTable:
             return StepDone(kept)
         age = max(order.orphan_seconds, _LEAST_ORPHAN_SECONDS)
         action = self._actions().deleteOrphanFiles(table).olderThan(int((now - age) * 1000))
-        # Hadoop's own listing needs a file system for s3://, which a table of S3FileIO has not.
+        # Hadoop's own listing needs a file system for s3://, which tables with S3FileIO lack.
         result = action.usePrefixListing(True).execute()
         files = sum(1 for _ in walked(result.orphanFileLocations()))
         line = f"{files:,} files older than {age / 86_400:g} days"
@@ -410,7 +411,7 @@ def _kept_whole(table: Any) -> str:
 
 
 def _conflict(error: Exception) -> Exception:
-    """What a failed commit means: another writer was first, or the error itself."""
+    """Return a TableConflict if another writer committed first, else the error itself."""
     if any(one in cause_of(error) for one in _CONFLICTS):
         return TableConflict(first_line(error))
     return error

@@ -1,4 +1,4 @@
-"""What Iceberg's snapshots say, and how its actions are given the order of rows."""
+"""Reads Iceberg's snapshots, and configures the row order of its rewrite actions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RUN, WHAT = f"{PREFIX}.maintenance", f"{PREFIX}.what"
 
 
 def in_order(session: SparkSession, action: Any, table: Any, order: Order) -> Any:
-    """A rewrite's action, given the order of rows."""
+    """Return a rewrite action with the row order that the maintenance order asks for."""
     jvm: Any = session._jvm
     if order.how == BINPACK:
         return action.binPack().option("min-input-files", str(order.min_files))
@@ -41,7 +41,7 @@ def in_order(session: SparkSession, action: Any, table: Any, order: Order) -> An
 
 
 def evaluator(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any:
-    """Whether, in a partition of a division, rows that are wanted may lie in it."""
+    """Return an evaluator of whether a partition of a spec may contain wanted rows."""
     spec = table.specs().get(spec_id)
     expressions = jvm.org.apache.iceberg.expressions
     projected = expressions.Projections.inclusive(spec, True).project(wanted)
@@ -49,7 +49,10 @@ def evaluator(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any:
 
 
 def certainly(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any | None:
-    """Whether all rows of a partition of a spec are wanted; None where that is never known."""
+    """Return an evaluator of whether all rows of a partition are wanted.
+
+    None if the spec never allows such a conclusion.
+    """
     spec = table.specs().get(spec_id)
     expressions = jvm.org.apache.iceberg.expressions
     projected = expressions.Projections.strict(spec, True).project(wanted)
@@ -59,7 +62,7 @@ def certainly(jvm: Any, table: Any, spec_id: int, wanted: Any) -> Any | None:
 
 
 def touched(table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
-    """Partitions that a snapshot added files to, or took files from, by division and path."""
+    """Return the partitions in which a snapshot added or removed files, by spec and path."""
     io, specs = table.io(), table.specs()
     found: dict[tuple[int, str], Any] = {}
     for files in (
@@ -76,14 +79,14 @@ def touched(table: Any, snapshot: Any) -> Mapping[tuple[int, str], Any]:
 
 
 def tag_of(run_id: str) -> str:
-    """What keeps the snapshot before a run's rewrites."""
+    """Return the name of the tag that keeps the snapshot before a run's rewrites."""
     return f"{PREFIX}-{run_id}"
 
 
 def first_since_mark(table: Any, order: Order) -> int:
-    """When the first snapshot after this run's mark was made, UNIX milliseconds.
+    """Return the time of the first snapshot after this run's mark, in UNIX milliseconds.
 
-    An undo looks at all of them: whether they all were made by this program.
+    Later snapshots must be kept: an undo checks that this program made all of them.
     """
     ref = table.refs().get(tag_of(order.run_id))
     first, snapshot = sys.maxsize, table.currentSnapshot()
@@ -95,7 +98,7 @@ def first_since_mark(table: Any, order: Order) -> int:
 
 
 def rewritten_by(snapshot: Any) -> Rewritten:
-    """What a rewrite's snapshot says of itself."""
+    """Return a rewrite's result from the summary of its snapshot."""
     summary = snapshot.summary()
 
     def count(name: str) -> int:
@@ -112,5 +115,5 @@ def rewritten_by(snapshot: Any) -> Rewritten:
 
 
 def count_of(table: Any) -> int:
-    """How many snapshots a table has."""
+    """Return the number of a table's snapshots."""
     return sum(1 for _ in walked(table.snapshots()))

@@ -1,4 +1,4 @@
-"""What py4j does not do by itself."""
+"""Helpers for Java and Scala objects that py4j lacks."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from pyspark.sql import SparkSession
 
 
 def walked(iterable: Any) -> Iterator[Any]:
-    """The elements of something of Java or Scala that has an iterator."""
+    """Yield the elements of a Java or Scala iterable."""
     elements = iterable.iterator()
     while elements.hasNext():
         yield elements.next()
 
 
 def static_get(jvm: Any, name: str) -> Any:
-    """What the static method ``get()`` of a class gives that has other methods of this name."""
+    """Return the result of the static method ``get()`` of a class that also overloads it."""
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     return loader.loadClass(name).getMethod("get", None).invoke(None, None)
 
 
 def singleton(package: Any, name: str) -> Any:
-    """The one instance of a Scala object."""
+    """Return the instance of a Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
 def activate(session: SparkSession) -> None:
-    """Make a session the one whose settings and catalogs count in this thread.
+    """Make a session the active one of this thread.
 
-    Iceberg looks for a catalog, and Delta for its settings, in whatever session is the active one;
-    what is not asked by a statement of SQL does not make its own session that.
+    Iceberg takes its catalog, and Delta its settings, from the active session. SQL statements
+    activate their session; other calls do not.
     """
     jvm: Any = session._jvm
     jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)

@@ -1,4 +1,4 @@
-"""The order of work: mark, rewrite and compare each partition, then let go of what was replaced."""
+"""Does one order: mark, rewrite and compare each partition, then delete what was replaced."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from compactor_tables.orders import (
 
 _MOST_SUPERSEDED = 10_000
 _DAY = 86_400
-# One after another, what fails is no longer the partition.
+# After this many consecutive failures, the cause is probably not the partition.
 _MOST_FAILURES = 3
 
 
 class RowsDiffer(IntegrityError):
-    """A rewrite has other rows than what it replaced.
+    """A rewrite's rows differ from those that it replaced.
 
     Args:
-        partition: what became of it.
+        partition: the record of the partition.
     """
 
     def __init__(self, partition: RewrittenPartition) -> None:
@@ -52,23 +52,23 @@ class RowsDiffer(IntegrityError):
 
 
 class _TimeIsUp(Exception):
-    """Time is up: nothing new is begun."""
+    """Time is up: no further partition or step is started."""
 
 
 @dataclass(slots=True)
 class Maintenance:
-    """One order.
+    """The work on one order.
 
     Args:
-        order: what is to be done.
-        table: its table.
+        order: to be done.
+        table: the order's table.
         receipt: of this order, as an earlier job left it.
         save: stores the receipt; called after each partition and each step.
-        say: called with how far it is.
+        say: receives progress lines.
         now: UNIX seconds.
         undone: the version to which the step ``undo`` returns.
-        require_ours: raises once the table is not this run's any more; asked before each partition
-            and each step.
+        require_ours: raises once another run has the table, or this run's lease has ended; called
+            before each partition and each step.
     """
 
     order: Order
@@ -82,7 +82,7 @@ class Maintenance:
     _failures: int = field(default=0, init=False)
 
     def run(self) -> MaintenanceReceipt:
-        """Do all of it; what goes wrong is in the receipt."""
+        """Do the order, and return the receipt; errors are recorded in it."""
         receipt = self.receipt
         receipt.error = receipt.cause = ""
         earlier, began = receipt.seconds, time.monotonic()
@@ -110,7 +110,7 @@ class Maintenance:
         if REWRITE in steps:
             self._rewrite_all()
         if self.receipt.of(ROLLED_BACK, FAILED):
-            # What went wrong is looked at before anything of before is let go of.
+            # The old data is kept until the failure has been looked into.
             return
         if DELETES in steps:
             self._all_deletes()
@@ -128,7 +128,7 @@ class Maintenance:
         if not self.receipt.undo:
             mark = self.table.mark(self.order, self.now())
             self.receipt.undo, self.receipt.undo_until = mark.version, mark.until
-            # Stored before anything is rewritten: of a Delta table nothing else knows it.
+            # Stored before anything is rewritten, as a Delta table itself does not record the mark.
             self.save(self.receipt)
 
     def _rewrite_all(self) -> None:
@@ -147,7 +147,7 @@ class Maintenance:
             self.receipt.undo, self.receipt.undo_until = "", 0.0
 
     def _is_done(self, name: str) -> bool:
-        """Whether an earlier job came to an end with this partition."""
+        """Return whether an earlier job finished this partition."""
         return any(one.name == name for one in self.receipt.of(DONE, ROLLED_BACK))
 
     def _keep(self, record: RewrittenPartition) -> None:
@@ -211,7 +211,11 @@ class Maintenance:
         )
 
     def _take_back(self, before: str, after: str, record: RewrittenPartition) -> None:
-        """Raises :class:`RowsDiffer` where others committed since, and only a person can help."""
+        """Roll a rewrite back.
+
+        Raises:
+            RowsDiffer: others committed since, so that only the operator can roll back.
+        """
         if self.table.take_back(before, after, f"{self.order.run_id}:roll back {record.name}"):
             record.status = ROLLED_BACK
             return
@@ -223,7 +227,7 @@ class Maintenance:
         raise RowsDiffer(record)
 
     def _all_deletes(self) -> None:
-        """Rewrite all deletes of partitions that are not being written, and did not fail."""
+        """Apply or compact the deletes of all partitions whose rewrite did not give way."""
         open_ones = {one.name for one in self.receipt.of(GAVE_WAY)}
         for one in self.order.partitions:
             what = f"{DELETES} {one.name}"
@@ -290,10 +294,10 @@ class Maintenance:
 
 
 def require_floors(order: Order) -> None:
-    """Refuse to let go of what may still be read or written, unless the order says so twice.
+    """Refuse to delete what may still be read or written, unless the order has ``below_floor``.
 
     Raises:
-        InvalidInput: the order keeps old versions, or files that nothing names, too short.
+        InvalidInput: the order's retention of old versions, or of orphans, is too short.
     """
     if order.below_floor:
         return

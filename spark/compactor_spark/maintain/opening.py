@@ -1,4 +1,4 @@
-"""The table that an order names, as Spark maintains it."""
+"""Opens the table that an order names, for maintenance by Spark."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def start_settings(tables: Iterable[TableAddress], given: Mapping[str, str]) -> dict[str, str]:
-    """What Spark has to be started with for these tables.
+    """Return the settings that Spark must be started with for these tables.
 
     Args:
         tables: of the orders of a job.
@@ -34,16 +34,17 @@ def start_settings(tables: Iterable[TableAddress], given: Mapping[str, str]) -> 
 def open_maintained(
     session: SparkSession, address: TableAddress, client: S3Client, state: S3Uri
 ) -> Tables:
-    """The table, in a session of its own.
+    """Open the table in a separate session.
 
     Args:
         session: started with :func:`start_settings`.
         address: of the table.
-        client: knows where S3 is.
-        state: where the run's documents lie; no table is made there, but catalogs want a place.
+        client: its endpoint and region are used.
+        state: location of the run's documents. Catalogs require a warehouse, which is set below
+            it, but no table is created there.
 
     Raises:
-        InvalidInput: Spark has not what the table takes, or there is no such table.
+        InvalidInput: Spark lacks the jars or the extension for the table, or it does not exist.
     """
     own = table_session(session, address, client, f"{state.uri.rstrip('/')}/warehouse")
     if address.kind == DELTA:

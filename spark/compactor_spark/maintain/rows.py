@@ -1,4 +1,4 @@
-"""How many rows there are, and two hashes over them that do not depend on their order."""
+"""Row counts, and two order-independent hashes over rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _HASHED = "columns of which Spark makes a hash; or verify_bytes 0, and nothing c
 
 
 class RowSums(NamedTuple):
-    """Sums that are equal for equal rows; for other rows they are equal with chance 2**-128.
+    """Sums that are equal for equal rows; for different rows with a probability of 2**-128.
 
     Attributes:
-        rows: how many.
-        first, second: sums of the rows' hashes, modulo 2**64, each from a seed of its own.
+        rows: number of rows.
+        first, second: sums of the rows' hashes, modulo 2**64, each with a different seed.
     """
 
     rows: int
@@ -29,11 +29,11 @@ class RowSums(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What is to have the same rows.
+    """The sums before and after a rewrite, which should be equal.
 
     Attributes:
-        before, after: of its rows.
-        seconds: that it took to read each of both.
+        before, after: sums of the rows.
+        seconds: durations of reading the rows before and after.
     """
 
     before: RowSums
@@ -42,7 +42,7 @@ class Compared(NamedTuple):
 
 
 def compared(before: Callable[[], RowSums], after: Callable[[], RowSums]) -> Compared:
-    """Read both, one after the other."""
+    """Read both sequentially, and return their sums and durations."""
     began = time.monotonic()
     one = before()
     between = time.monotonic()
@@ -51,17 +51,17 @@ def compared(before: Callable[[], RowSums], after: Callable[[], RowSums]) -> Com
 
 
 def sums_of(frame: DataFrame) -> RowSums:
-    """Read all rows, and add them up."""
+    """Read all rows, and return their sums."""
     (found,) = frame.agg(*hash_sums(frame.schema)).collect()
     first, second = (int(found[name] or 0) % MODULUS for name in ("first", "second"))
     return RowSums(int(found["rows"]), first, second)
 
 
 def require_sums(frame: DataFrame) -> None:
-    """See that :func:`sums_of` can be had; reads nothing.
+    """Check that :func:`sums_of` works for these columns; reads no rows.
 
     Raises:
-        InvalidInput: names the types of the columns.
+        InvalidInput: Spark cannot hash a column; names the types of all columns.
     """
     try:
         frame.agg(*hash_sums(frame.schema)).schema  # noqa: B018 - Spark analyses it now

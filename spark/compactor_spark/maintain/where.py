@@ -1,4 +1,4 @@
-"""A partition of an order, in the terms of Iceberg and of Delta."""
+"""Converts a partition of an order to a filter for Iceberg, or a predicate for Delta."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _BYTES = {"BINARY", "FIXED"}
 
 
 def iceberg_filter(jvm: JVMView, schema: Any, where: Sequence[Condition]) -> Any:
-    """An Iceberg expression that is true of the rows of a partition, and of no others.
+    """Return an Iceberg expression that is true for exactly the rows of a partition.
 
     Args:
         jvm: of the session.
         schema: Iceberg's own.
-        where: conditions of all columns that make the partition.
+        where: conditions on all partition columns.
 
     Raises:
-        InvalidInput: a condition that Iceberg has not.
+        InvalidInput: Iceberg does not support a condition.
     """
     expressions: Any = jvm.org.apache.iceberg.expressions.Expressions
     found = expressions.alwaysTrue()
@@ -56,11 +56,11 @@ def iceberg_filter(jvm: JVMView, schema: Any, where: Sequence[Condition]) -> Any
 
 
 def unfit_for_older(schema: Any, where: Sequence[Condition]) -> str:
-    """Why a partition of an older spec is not rewritten; empty where its values are ranges.
+    """Return why a partition of an older spec is not rewritten; empty if its values are ranges.
 
     Args:
         schema: Iceberg's own.
-        where: conditions of all columns that make the partition.
+        where: conditions on all partition columns.
     """
     for one in where:
         kind, _ = _transform(one)
@@ -88,7 +88,7 @@ def _term(expressions: Any, column: str, kind: str, width: int) -> Any:
 
 
 def _value(jvm: JVMView, schema: Any, one: Condition, kind: str) -> Any:
-    """Text is a literal that Iceberg itself turns into dates, times, decimals and UUIDs."""
+    """Return a literal; Iceberg itself converts text to dates, times, decimals and UUIDs."""
     text = one.value or ""
     try:
         if kind == "bucket":
@@ -103,7 +103,7 @@ def _value(jvm: JVMView, schema: Any, one: Condition, kind: str) -> Any:
 
 
 def _period(jvm: JVMView, kind: str, text: str) -> int:
-    """Since 1970, in years, months or hours."""
+    """Return a period as years, months or hours since 1970."""
     found = _PERIOD[kind].fullmatch(text)
     if found is None:
         raise ValueError
@@ -130,10 +130,10 @@ def _of_type(jvm: JVMView, kind: str, text: str) -> Any:
 
 
 def delta_predicate(schema: StructType, where: Sequence[Condition]) -> str:
-    """A predicate over the partition columns of a Delta table; empty for a whole table.
+    """Return a predicate over the partition columns of a Delta table; empty for a whole table.
 
     Raises:
-        InvalidInput: a condition that Delta has not.
+        InvalidInput: Delta does not support a condition.
     """
     return " AND ".join(_delta(schema, one) for one in where)
 
@@ -154,6 +154,6 @@ def _delta(schema: StructType, one: Condition) -> str:
 
 
 def text_literal(value: str) -> str:
-    """Text as Spark's SQL has it."""
+    """Return text as a string literal of Spark SQL."""
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"

@@ -1,13 +1,13 @@
-"""Upserts: of each key the last record is in the table, by MERGE.
+"""Upserts: MERGE keeps the last record of each key in the table.
 
-    merging       the end of a job: all that is committed is merged
-    opening       the table that settings name: catalogs and extensions of the session
-    tables        SparkUpserts: implements sinks.table_catalog.TableCatalog, so that the table log
-                  and its publisher are those of every other table
-      winners     outputs -> the winner of each key -> what it does to the table
-      engines     what is asked of Iceberg and of Delta: one merge, conditional, with its number
-        iceberg   a MERGE into a branch; then main moves to it and the number is set, in one commit
+    merging       merges all committed outputs at the end of a job
+    opening       opens the table that settings name: catalogs and extensions of the session
+    tables        SparkUpserts: implements sinks.table_catalog.TableCatalog, so that tables with a
+                  key share the table log and its publisher with all others
+      winners     outputs -> the winner of each key -> its effect on the table
+      engines     protocol for Iceberg and Delta: one conditional merge with its entry number
+        iceberg   a MERGE into a branch; then one commit moves main to it and sets the number
         delta     a MERGE whose transaction identifier is the number
 
-``compactor.sinks.upserts`` has the rules: what wins, and why a merge may be done twice.
+``compactor.sinks.upserts`` has the rules: which record wins, and why a merge is idempotent.
 """

@@ -1,7 +1,7 @@
 """Delta: a MERGE whose transaction identifier is the number of the entry.
 
-Delta keeps the number in the commit that has the rows, and does not run a MERGE again whose number
-it has.
+Delta stores the number in the same commit as the rows, and skips a MERGE whose number it already
+has.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from compactor_spark.upsert.engines import PREFIX, Seen, Token, cause_of, column
 _WRITE = "spark.databricks.delta.write"
 _MESSAGE = "spark.databricks.delta.commitInfo.userMetadata"
 _CONFLICTS = ("ConcurrentModification", "Concurrent", "MetadataChanged", "ProtocolChanged")
-# Commits of others since our last one among which a RESTORE is looked for.
+# How many commits back our last one is searched for, to see whether a RESTORE followed it.
 _HISTORY = 200
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaTables:
-    """Implements :class:`compactor_spark.upsert.engines.Engine`; names are URIs of tables.
+    """Implements :class:`compactor_spark.upsert.engines.Engine`; table names are URIs.
 
     Args:
         session: with Delta's catalog and extensions.
@@ -48,7 +48,7 @@ class DeltaTables:
     def see(self, name: str, log_id: str) -> Seen | None:
         """See the protocol."""
         jvm: Any = self.session._jvm
-        # Spark's own statements would return the same with four jobs.
+        # Spark's own statements would take four jobs for the same information.
         found = jvm.org.apache.spark.sql.delta.DeltaLog.forTableWithSnapshot(
             self.session._jsparkSession, name
         )
@@ -76,14 +76,14 @@ class DeltaTables:
     def create(
         self, name: str, schema: StructType, properties: Mapping[str, str], beside: str = ""
     ) -> None:
-        """See the protocol; the name says where it lies."""
+        """See the protocol; the name is also the table's location."""
         try:
             if properties:
                 said = [f"{_text(one)} = {_text(value)}" for one, value in properties.items()]
                 columns, also = columns_of(schema), f"TBLPROPERTIES ({', '.join(said)})"
                 self.session.sql(f"CREATE TABLE {_sql(name)} ({columns}) USING delta {also}")
             else:
-                # The statement would take a place for a table where outputs lie below it.
+                # CREATE TABLE would treat a location with outputs below it as an existing table.
                 nothing = self.session.createDataFrame([], schema)
                 nothing.write.format("delta").mode("error").save(name)
         except (Py4JJavaError, PySparkException) as error:
@@ -97,9 +97,9 @@ class DeltaTables:
         self.session.sql(f"ALTER TABLE {_sql(name)} ADD COLUMNS ({columns_of(added)})")
 
     def merge(self, name: str, seen: Seen, statement: Callable[[str], str], token: Token) -> None:
-        """See the protocol; what Delta itself can separate is no conflict.
+        """See the protocol; concurrent changes that Delta itself can reconcile are no conflict.
 
-        Delta takes a table that was restored, or made again, as it is now: so it is looked at.
+        Delta would merge into a table that was restored or recreated, so this is checked first.
         """
         now = self.see(name, token.log_id)
         if now is None or now.fault or (now.uuid, now.last) != (seen.uuid, seen.last):
@@ -142,7 +142,7 @@ class DeltaTables:
 
 
 def is_conflict(error: Exception) -> bool:
-    """Whether Delta says that another writer committed first."""
+    """Return whether Delta reports that another writer committed first."""
     cause = cause_of(error)
     return "delta" in cause and any(conflict in cause for conflict in _CONFLICTS)
 

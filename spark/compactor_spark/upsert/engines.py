@@ -1,4 +1,4 @@
-"""What upserts ask of a table, whatever it is made of."""
+"""The protocol for tables that upserts need, for every table format."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ PREFIX = "s3-compactor"
 
 
 class Token(NamedTuple):
-    """What a commit says of itself: everything up to entry ``number`` of this log is in."""
+    """Recorded in a commit: the table has every entry of this log up to ``number``."""
 
     log_id: str
     number: int
 
     @property
     def text(self) -> str:
-        """For a person, and to find the commit by."""
+        """The token as readable text, by which the commit can be found."""
         return f"{PREFIX}.{self.log_id}:{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One table, as it was read.
+    """The state of one table when it was read.
 
     Attributes:
-        uuid: a table that is made again has another.
-        location: URI below which it keeps its files.
-        last: up to which entry of the log it has everything.
-        version: id of a snapshot, or a number; None for a table without any.
-        schema: its columns.
+        uuid: changes if the table is dropped and created again.
+        location: URI below which the table keeps its files.
+        last: number of the last log entry in the table; it has all entries up to it.
+        version: snapshot id (Iceberg) or version number (Delta); None without any snapshot.
+        schema: the table's columns.
         properties: of the table.
-        fault: why ``last`` cannot be true; empty when nothing contradicts it.
-        handle: the engine's own.
+        fault: why ``last`` must be wrong; empty if nothing contradicts it.
+        handle: the engine's own data.
     """
 
     uuid: str
@@ -53,68 +53,68 @@ class Seen:
 
 
 class Engine(Protocol):
-    """Tables of one kind."""
+    """Access to tables of one format."""
 
     @property
     def session(self) -> SparkSession:
-        """Where frames and views are made for it."""
+        """The session for frames and views that statements use."""
         ...
 
     def keys_of(self, name: str) -> str:
-        """Name of the table of keys of this table."""
+        """Return the name of this table's table of keys."""
         ...
 
     def see(self, name: str, log_id: str) -> Seen | None:
-        """The table as it is now; None where there is none."""
+        """Return the table's current state; None if there is no such table."""
         ...
 
     def rows(self, name: str, seen: Seen) -> DataFrame:
-        """The table's rows as it was seen, whatever happened since."""
+        """Return the table's rows at the version that was seen."""
         ...
 
     def create(
         self, name: str, schema: StructType, properties: Mapping[str, str], beside: str = ""
     ) -> None:
-        """Make the table.
+        """Create the table.
 
         Args:
             name: of the table.
             schema: its columns.
-            properties: its own.
-            beside: URI of the place of the table of rows, where this is that of its keys.
+            properties: of the table.
+            beside: location of the table of rows, if this is its table of keys.
 
         Raises:
-            TableConflict: another writer made it meanwhile.
+            TableConflict: another writer created it in the meantime.
         """
         ...
 
     def add_columns(self, name: str, added: StructType) -> None:
-        """Give the table more columns; they are null in the rows that it has."""
+        """Add columns to the table; they are null in existing rows."""
         ...
 
     def merge(self, name: str, seen: Seen, statement: Callable[[str], str], token: Token) -> None:
-        """Run a MERGE and, in the commit that makes its rows visible, say how far the table is.
+        """Run a MERGE, and record the token in the commit that makes its rows visible.
 
         Args:
             name: of the table.
-            seen: how it was seen; where it has changed, nothing is committed.
-            statement: makes the MERGE into a given target.
-            token: what the table then has.
+            seen: the expected state; if the table has changed, nothing is committed.
+            statement: returns the MERGE statement for a target.
+            token: names the last entry that the table then has.
 
         Raises:
-            TableConflict: the table has changed; nothing of this is in it.
-            TransientStoreError: it is unknown whether it is.
+            TableConflict: the table has changed; nothing was committed.
+            TransientStoreError: it is unknown whether the merge was committed.
         """
         ...
 
 
 def columns_of(schema: StructType) -> str:
-    """Names and types of columns, as statements list them."""
+    """Return names and types of columns, as listed in SQL statements."""
     return ", ".join(f"{quoted(one.name)} {one.dataType.simpleString()}" for one in schema.fields)
 
 
 def cause_of(error: Exception) -> str:
-    """Names of the Java classes of an error of Spark, the outermost first."""
+    """Return the Java class names of a Spark error and its causes, the outermost first."""
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     names = []
     while java is not None:

@@ -1,10 +1,11 @@
 """Iceberg: a MERGE into a branch, then one commit of metadata that moves main to it.
 
-The MERGE itself cannot set a property, and Iceberg would try its commit again on whatever it finds.
-So it goes into a branch that no other writer knows. Then one commit moves ``main`` there, sets the
-number and drops the branch: a compare-and-swap of the table's metadata, which any catalog has, and
-only where main is still the snapshot that the branch began with. Killed before, nothing is visible;
-the branch ends by itself with the next expiry of snapshots after ``_KEEP_DAYS``.
+The MERGE itself cannot set a property, and Iceberg would retry its commit on top of any other. So
+the MERGE is written to a branch that no other writer knows. Then one commit moves ``main`` there,
+sets the number and drops the branch. It is a compare-and-swap of the table's metadata, which any
+catalog supports, and is made only if main is still the snapshot that the branch started from. If
+the job is killed before, nothing is visible; the branch is removed by the first expiry of snapshots
+after ``_KEEP_DAYS``.
 """
 
 from __future__ import annotations
@@ -43,10 +44,11 @@ class IcebergTables:
 
     Args:
         session: with the catalog, and Iceberg's extensions.
-        makes_namespaces: that of a new table is made where it is missing, as pyiceberg does in a
-            database.
-        keys_beside: the table of keys lies beside that of rows, wherever its namespace would have
-            it: rights to places are given before it is there. Not every catalog leaves the choice.
+        makes_namespaces: whether a missing namespace of a new table is created, as pyiceberg does
+            in a database.
+        keys_beside: whether the table of keys is placed next to the table of rows instead of at its
+            namespace's default location, as access rights to locations are granted before it
+            exists. Not every catalog allows this.
     """
 
     session: SparkSession
@@ -124,8 +126,8 @@ class IcebergTables:
     def _move(self, name: str, seen: Seen, branch: str, token: Token) -> None:
         table = self._table(name)
         if _snapshot_of(table.operations().current(), branch) == seen.version:
-            # The commit shall be one that moves main, also where nothing won: catalogs compare
-            # where it stands, and no property.
+            # Even if the merge changed nothing, the commit must move main: catalogs compare the
+            # snapshot of main, not properties.
             append = table.newAppend().set(f"{PREFIX}.token", token.text)
             append.toBranch(branch).commit()
         operations = table.operations()
@@ -145,7 +147,7 @@ class IcebergTables:
         self._commit(operations, base, builder.removeRef(branch).build())
 
     def _commit(self, operations: Any, base: Any, changed: Any) -> None:
-        """The compare-and-swap of the catalog, without any retry."""
+        """Do the catalog's compare-and-swap, without retries."""
         operations.commit(base, changed)
 
     @contextmanager
@@ -171,7 +173,7 @@ class IcebergTables:
         )
 
     def _earlier(self, operations: Any, sequence: int) -> Iterator[Mapping[int, Snapshot]]:
-        """The snapshots of earlier metadata, newest first, as far back as a sequence number."""
+        """Yield the snapshots of earlier metadata, newest first, back to a sequence number."""
         jvm: Any = self.session._jvm
         for one in reversed(operations.current().previousFiles()):
             try:
@@ -179,7 +181,7 @@ class IcebergTables:
                     operations.io(), one.file()
                 )
             except Py4JJavaError:
-                # Nothing is there any more.
+                # This metadata file has been deleted.
                 return
             yield _snapshots(metadata)
             if int(metadata.lastSequenceNumber()) < sequence:
@@ -189,7 +191,7 @@ class IcebergTables:
         jvm: Any = self.session._jvm
         loader = jvm.org.apache.iceberg.spark.Spark3Util
         table = loader.loadIcebergTable(self.session._jsparkSession, _sql(name))
-        # The session's catalog may keep tables.
+        # The session's catalog may have cached the table.
         table.refresh()
         return table
 

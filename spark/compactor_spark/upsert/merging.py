@@ -1,4 +1,4 @@
-"""The end of a job over a table with a key: all that is committed is merged into it."""
+"""Merges all committed outputs into a table with a key, at the end of a job."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from compactor_spark.upsert.tables import SparkUpserts
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
 
-# One merge reads so many outputs; where they pass through a disk, it has room for them.
+# Most outputs in one merge; with staged access they must fit on the disk.
 _COMMIT_OUTPUTS, _ENTRY_OUTPUTS = 200, 100
 _CONCURRENT = 8
 
 
 @dataclass(slots=True)
 class Merging:
-    """Brings a run's table up to date; made before anything is compacted, used after all is.
+    """Brings a run's table up to date; created before anything is compacted, used afterwards.
 
     Attributes:
         loaded: the run.
         client: serves the driver's own requests.
-        console: shows how far it is.
-        traits: the ways that are safe at the store.
-        table: as Spark writes it.
-        access: how Spark finds outputs, see :func:`compactor_spark.columnar.staging.access`.
-        receipt: what was done; None before.
+        console: shows progress.
+        traits: store features that are safe to rely on.
+        table: the table, opened by Spark.
+        access: how Spark reads outputs, see :func:`compactor_spark.columnar.staging.access`.
+        receipt: the result of the merge; None before it.
     """
 
     loaded: LoadedRun
@@ -69,10 +69,10 @@ class Merging:
         console: Console,
         traits: StoreTraits,
     ) -> Self | None:
-        """For the table of a run; None where Spark writes none.
+        """Return an instance for the table of a run; None if Spark does not write the table.
 
         Raises:
-            InvalidInput: Spark has not what the table takes.
+            InvalidInput: Spark lacks the jars or the extension for the table.
         """
         if not loaded.settings.upsert_key:
             return None
@@ -83,7 +83,7 @@ class Merging:
         return cls(loaded, client, console, traits, table, access_of(session))
 
     def merge(self) -> None:
-        """Merge all that is committed; what goes wrong is in the receipt."""
+        """Merge all committed outputs; errors are recorded in the receipt."""
         settings, run_id = self.loaded.settings, self.loaded.run_id
         store = S3Store(self.client).with_traits(self.traits)
         key = key_of(settings)
@@ -108,7 +108,7 @@ class Merging:
                 self.receipt = read_receipt(settings, run_id, store) or self.receipt
                 record_publish(work, self.receipt)
             except Exception as error:
-                # What is compacted stands; the next run merges what is left.
+                # The compaction itself is unaffected, and the next run merges the rest.
                 self.receipt.error = type(error).__name__
                 self.receipt.cause = first_line(error)
         for line in self.receipt.causes or [self.receipt.line]:
@@ -116,11 +116,11 @@ class Merging:
 
 
 class StagedOutputs:
-    """Outputs where Spark finds them: where they lie, or on the disk of this machine.
+    """Makes outputs readable for Spark: where they are, or copied to this machine's disk.
 
     Args:
-        store: where they lie.
-        access: ``staged`` passes them through the disk; otherwise the scheme that Spark reads.
+        store: holds the outputs.
+        access: ``staged`` to copy them to disk; otherwise the scheme that Spark reads.
     """
 
     def __init__(self, store: ObjectStore, access: str) -> None:
@@ -137,7 +137,7 @@ class StagedOutputs:
             shutil.rmtree(self._root, ignore_errors=True)
 
     def uris(self, files: Sequence[TableFile]) -> Sequence[str]:
-        """Where Spark finds these; those that were asked for before, and not now, are dropped."""
+        """Return URIs of these outputs for Spark; earlier copies of other outputs are deleted."""
         if self._access != STAGED:
             return [f"{self._access}://{one.bucket}/{one.key}" for one in files]
         for one in self._staged.keys() - set(files):

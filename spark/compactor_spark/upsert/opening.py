@@ -1,4 +1,4 @@
-"""The table that a run's settings name, as the Spark of this job writes it."""
+"""Opens the table that a run's settings name, for the Spark of this job."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 
 
 class OpenedTable(NamedTuple):
-    """An engine, and what it calls the table."""
+    """An engine, and the name of the table in it."""
 
     engine: Engine
     name: str
 
 
 def start_settings(settings: Settings, given: Mapping[str, str]) -> dict[str, str]:
-    """What Spark has to be started with for the table of a run; nothing where it writes none.
+    """Return the settings that Spark must be started with for the table of a run.
+
+    Empty if Spark does not write the table.
 
     Args:
         settings: of the run.
@@ -40,15 +42,15 @@ def start_settings(settings: Settings, given: Mapping[str, str]) -> dict[str, st
 
 
 def open_table(session: SparkSession, settings: Settings, client: S3Client) -> OpenedTable:
-    """The table, in a session of its own; nothing is asked of it yet.
+    """Open the table in a separate session; the table is not accessed yet.
 
     Args:
         session: started with :func:`start_settings`.
         settings: of the run; they name a table with a key.
-        client: knows where S3 is.
+        client: its endpoint and region are used.
 
     Raises:
-        InvalidInput: Spark has not what the table takes.
+        InvalidInput: Spark lacks the jars or the extension for the table.
     """
     address = settings.table_address
     if address is None:
@@ -63,6 +65,6 @@ def open_table(session: SparkSession, settings: Settings, client: S3Client) -> O
 
 
 def _beside(settings: Settings) -> str:
-    """Where the tables of a catalog without a place of its own lie: outside the outputs."""
+    """Return the warehouse for a catalog without a location of its own: outside the outputs."""
     destination = settings.destination
     return f"s3://{destination.bucket}/{destination.prefix.rstrip('/')}.table"

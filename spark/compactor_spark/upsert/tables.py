@@ -1,4 +1,4 @@
-"""A table whose rows have a key: what the publisher of the table log asks of it, by Spark."""
+"""The table catalog for tables whose rows have a key, implemented with Spark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FIELDS = "upsert_key, order_by and delete_when"
 
 @dataclass(frozen=True, slots=True)
 class _Both:
-    """The table of rows and that of keys, as they were seen."""
+    """The states of the table of rows and the table of keys."""
 
     log_id: str
     rows: Seen
@@ -63,14 +63,14 @@ class _Both:
 class SparkUpserts:
     """Implements :class:`compactor.sinks.table_catalog.TableCatalog` for tables with a key.
 
-    A table says that it has what its table of keys has: that is the one which is merged last.
+    The last entry of a table is that of its table of keys, which is merged last.
 
     Args:
-        engine: what the table is made of.
-        name: of the table, as the engine takes it.
-        key: what makes records one row.
+        engine: for the table's format.
+        name: of the table in the engine.
+        key: the columns that identify and rank records.
         address: of the table, as the run's input names it.
-        uris: where Spark finds outputs; their own URIs where it reads S3 itself.
+        uris: returns URIs of outputs for Spark; by default the outputs' own.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class SparkUpserts:
         """See the port.
 
         Raises:
-            InvalidInput: the table of keys has been made for another key, or another order.
+            InvalidInput: the table of keys was created for another key, or another order.
         """
         both = self._see(log_id)
         if both is None:
@@ -115,7 +115,7 @@ class SparkUpserts:
         )
 
     def contents(self, table: TableState) -> TableContents:
-        """See the port; its files are those of merges."""
+        """See the port; always raises, as the table's files were written by merges."""
         raise IntegrityError(
             f"{self._address} has one row of each key, so no file of it proves an output"
         )
@@ -128,7 +128,7 @@ class SparkUpserts:
     def unfit(
         self, table: TableState | None, files: Sequence[TableFile], *, evolve: bool
     ) -> Mapping[TableFile, str]:
-        """See the port; where something does not fit, one job for each footer finds what."""
+        """See the port; if something does not fit, one job per footer finds out what."""
         both = _both(table) if table is not None else None
         try:
             self._require_fit(both, self._outputs(files), evolve=evolve)
@@ -142,7 +142,8 @@ class SparkUpserts:
         found: dict[TableFile, str] = {}
         taken: list[tuple[StructType, Sequence[str]]] = []
         for one in files:
-            # Before there is a table, outputs that exclude each other are no reason to drop one.
+            # Until there is a table, each output is checked alone: a clash between two outputs is
+            # no reason to drop one of them.
             more = [*(taken if both is not None else ()), *self._outputs([one]).alike]
             try:
                 self._require_fit(both, Outputs((), more, None), evolve=evolve)
@@ -191,7 +192,7 @@ class SparkUpserts:
         raise InvalidInput("table", self._address, accepted)
 
     def _merge(self, both: _Both, decided: DataFrame, given: StructType, token: Token) -> None:
-        """Both tables, the one of rows first: that of keys is what the next merge relies on."""
+        """Merge into both tables, rows first: the next merge relies on the table of keys."""
         assert both.keys is not None  # noqa: S101 - see above
         key = self._key
         with _view(winners.changes(decided)) as view:
@@ -217,7 +218,7 @@ class SparkUpserts:
         records = winners.read_records(engine.session, outputs, wanted)
         best = winners.winners(records, self._key, number)
         known = engine.rows(self._keys_name, keys)
-        # Counted, and merged twice.
+        # Used three times: by the count and by two merges.
         decided = winners.decide(best, known, self._key).persist(StorageLevel.MEMORY_AND_DISK)
         try:
             yield decided
@@ -225,11 +226,11 @@ class SparkUpserts:
             decided.unpersist()
 
     def _see(self, log_id: str) -> _Both | None:
-        # Keys first: whatever is merged between both looks makes them lag, which is safe.
+        # Keys first: a merge between the two reads makes keys lag rows, which is safe.
         keys = self._engine.see(self._keys_name, log_id)
         rows = self._engine.see(self._name, log_id)
         if keys is None and rows is not None and rows.last:
-            # The first merge of all may have come in between.
+            # The very first merge may have happened between the two reads.
             keys = self._engine.see(self._keys_name, log_id)
             rows = self._engine.see(self._name, log_id)
         return None if rows is None else _Both(log_id, rows, keys)
@@ -245,7 +246,7 @@ class SparkUpserts:
         return json.dumps(self._key.fields, ensure_ascii=False, sort_keys=True)
 
     def _prepared(self, both: _Both, given: StructType, *, evolve: bool) -> _Both:
-        """With the columns and the table of keys that the merges need."""
+        """Add the columns and create the table of keys that the merges need, if missing."""
         added = self._added(both, given)
         if added:
             if not evolve:
@@ -266,7 +267,7 @@ class SparkUpserts:
         return both
 
     def _require_same_entries(self, both: _Both, seen: _Both) -> None:
-        """Entries that another driver merged since would be taken out of the number again."""
+        """Check that no other driver merged since: a merge would set the entry number back."""
         before, after = _numbers_of(both), _numbers_of(seen)
         if before != after:
             raise TableConflict(f"{self._address} was given other entries meanwhile")
@@ -290,14 +291,14 @@ class SparkUpserts:
         return find_outputs(self._engine.session, self._uris(files), rows)
 
     def _checked(self, outputs: Outputs, table: Sequence[str] = ()) -> Outputs:
-        """Outputs that have what upserts need.
+        """Return the outputs, after checking that they have the columns that upserts need.
 
         Args:
             outputs: by their footers.
             table: names of the table's columns.
 
         Raises:
-            InvalidInput: names the columns.
+            InvalidInput: columns are missing, reserved, or of an unsuitable type; names them.
         """
         names = outputs.schema.names
         missing = self._key.missing(names, table)
@@ -315,10 +316,10 @@ class SparkUpserts:
         return outputs
 
     def _added(self, both: _Both, given: StructType) -> list[StructField]:
-        """Columns that the table has not.
+        """Return the columns that the table lacks.
 
         Raises:
-            InvalidInput: it has one of another type, which does not hold these values.
+            InvalidInput: a column of the table has a type that cannot hold these values.
         """
         known = {one.name: one.dataType for one in nullable(both.rows.schema).fields}
         for one in _of_rows(given).fields:
@@ -351,14 +352,14 @@ def _of_rows(schema: StructType) -> StructType:
 
 
 def _with_types_of(given: StructType, table: StructType) -> StructType:
-    """The given columns, with the types of the table where it has them."""
+    """Return the given columns, with the table's types for those that it has."""
     known = {one.name: one for one in nullable(table).fields}
     return StructType([known.get(one.name, one) for one in given.fields])
 
 
 @contextmanager
 def _view(frame: DataFrame) -> Iterator[str]:
-    """A name for a frame in statements."""
+    """Register a frame as a temporary view, and yield its name."""
     name = f"compactor_{uuid.uuid4().hex}"
     frame.createTempView(name)
     try:
@@ -367,5 +368,5 @@ def _view(frame: DataFrame) -> Iterator[str]:
         try:
             frame.sparkSession.catalog.dropTempView(name)
         except PySparkException:
-            # It goes with its session.
+            # The view ends with its session.
             return

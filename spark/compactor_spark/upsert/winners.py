@@ -1,4 +1,4 @@
-"""Outputs -> the winner of each key -> what it does to the table."""
+"""Finds the winner of each key in outputs, and its effect on the table."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from compactor_spark.columnar.schema import (
     nullable,
 )
 
-# Which output a record is from, by the order of the log: of two that are one record of one source,
-# as when an object was written again, the one that was compacted later counts.
+# The number of a record's output, in log order. It breaks ties between records with the same source
+# and position, as when an object was rewritten: the one that was compacted later wins.
 _ARRIVED = f"{OWN}arrived"
 _OF_KEY = f"{OWN}records"
 _OUTCOME = f"{OWN}outcome"
@@ -43,12 +43,12 @@ _KNOWN = f"{OWN}known_"
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Outputs to be read, in the order of the log.
+    """Outputs to be read, in log order.
 
     Attributes:
-        uris: where Spark finds them; their names differ.
-        alike: those that can be read with one schema, by that schema.
-        rows: of all of them together; None where they were not counted.
+        uris: of the outputs for Spark; their file names differ.
+        alike: schemas, each with the URIs that can be read with it.
+        rows: total rows; None if not counted.
     """
 
     uris: Sequence[str]
@@ -57,10 +57,10 @@ class Outputs:
 
     @property
     def schema(self) -> StructType:
-        """The columns of all of them.
+        """The columns of all outputs.
 
         Raises:
-            InvalidInput: one column has types that no type holds without loss.
+            InvalidInput: one column has several types that no type holds without loss.
         """
         try:
             return reduce(merged, [schema for schema, _ in self.alike], StructType())
@@ -70,19 +70,19 @@ class Outputs:
 
 
 def find_outputs(session: SparkSession, uris: Sequence[str], rows: int | None) -> Outputs:
-    """Outputs with what their footers say."""
+    """Return outputs with the schemas in their footers."""
     try:
         # One job reads all footers.
         together = session.read.option("mergeSchema", "true").parquet(*uris).schema
     except PySparkException:
-        # A column has several types, which Spark does not join.
+        # A column has several types that Spark does not merge.
         schemas = [nullable(session.read.parquet(uri).schema) for uri in uris]
         return Outputs(uris, [(one, [uri]) for one, uri in zip(schemas, uris, strict=True)], rows)
     return Outputs(uris, [(nullable(together), uris)], rows)
 
 
 def read_records(session: SparkSession, outputs: Outputs, wanted: StructType) -> DataFrame:
-    """The records of all outputs with these columns, and where each is from."""
+    """Return the records of all outputs with these columns and the number of their output."""
     frames = [
         _conformed(session.read.schema(schema).parquet(*uris), schema, wanted)
         for schema, uris in outputs.alike
@@ -94,7 +94,7 @@ def read_records(session: SparkSession, outputs: Outputs, wanted: StructType) ->
 
 
 def _arrivals(session: SparkSession, outputs: Outputs) -> list[tuple[str, int]]:
-    """Places of outputs in the order of the log, by their names as they are and as in a URI."""
+    """Return the numbers of outputs in log order, by file name as given and as in a URI."""
     jvm: Any = session._jvm
     found: dict[str, int] = {}
     for number, uri in enumerate(outputs.uris):
@@ -119,7 +119,7 @@ def _conformed(frame: DataFrame, found: StructType, wanted: StructType) -> DataF
 
 
 def winners(records: DataFrame, key: UpsertKey, number: int) -> DataFrame:
-    """One row for each key: its record of the highest rank, with what ranks it."""
+    """Return one row for each key: the record with the highest rank, and its rank columns."""
     whole = F.struct(*[F.col(quoted(name)) for name in records.columns])
     by = (*key.order_by, SOURCE_KEY, POSITION, _ARRIVED)
     rank = F.struct(*[F.col(quoted(name)) for name in by])
@@ -144,10 +144,10 @@ def _deletes(rows: DataFrame, key: UpsertKey) -> Column:
 
 
 def decide(found: DataFrame, known: DataFrame, key: UpsertKey) -> DataFrame:
-    """The same rows, each with what it does to the table.
+    """Return the same rows, each with its effect on the table.
 
     Args:
-        found: winners.
+        found: the winners.
         known: the table of keys.
         key: of the table.
     """
@@ -158,7 +158,7 @@ def decide(found: DataFrame, known: DataFrame, key: UpsertKey) -> DataFrame:
     ]
     joined = found.join(other, reduce(Column.__and__, same), "left")
     new = F.col(f"{_KNOWN}{SOURCE_KEY}").isNull()
-    # Of structs the first field that differs decides, and null is the smallest.
+    # Structs compare by the first field that differs; null is the smallest.
     mine = F.struct(*[F.col(name) for name in key.rank])
     its = F.struct(*[F.col(f"{_KNOWN}{name}").alias(name) for name in key.rank])
     outcome = (
@@ -172,12 +172,12 @@ def decide(found: DataFrame, known: DataFrame, key: UpsertKey) -> DataFrame:
 
 
 def changes(decided: DataFrame) -> DataFrame:
-    """What the merges take."""
+    """Return the rows to merge: all but stale ones."""
     return decided.where(F.col(_OUTCOME) != _STALE)
 
 
 def count(decided: DataFrame) -> UpsertCounts:
-    """What becomes of the records."""
+    """Count the records by what becomes of them."""
     grouped = decided.groupBy(_OUTCOME).agg(
         F.count(F.lit(1)).alias("keys"), F.sum(_OF_KEY).alias("records")
     )
