@@ -22,7 +22,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.commit_logs import all_logs
 from compactor_cli.demo_engines import PARQUET, DuckDb, Row, Unread
-from compactor_cli.queried import JSON, JSON_ARRAY, KINDS, LINES, Staged, Staging
+from compactor_cli.queried import JSON, KINDS, LINES, Staged, Staging
 from compactor_machine.extras import ExtraMissing
 
 
@@ -136,7 +136,7 @@ def _named(settings: Settings, store: ObjectStore) -> _Objects:
 
 def _kind(known: Format | None) -> str:
     kind = KINDS[known] if known is not None else LINES
-    if kind in (JSON, JSON_ARRAY):
+    if kind == JSON:
         return JSON
     return PARQUET if known is Format.PARQUET else LINES
 

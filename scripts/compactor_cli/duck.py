@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from compactor.errors import InvalidInput
-from compactor_cli.queried import COMMENTED, FLOW, JSON, JSON_ARRAY, LINES, Staged
+from compactor_cli.queried import COMMENTED, FLOW, JSON, LINES, Staged
 
 #: The view that a query reads from.
 VIEW = "records"
@@ -132,16 +132,13 @@ def _reader(kind: str, files: Sequence[str]) -> str:
     whole = f"{usual}, union_by_name=true, sample_size=-1"
     if kind == "parquet":
         return f"read_parquet({listed}, union_by_name=true, {usual})"
-    if kind in (JSON, JSON_ARRAY):
-        form = "array" if kind == JSON_ARRAY else "auto"
-        longest = f"maximum_object_size={_longest_json(files)}"
-        return f"read_json({listed}, {whole}, format='{form}', {longest})"
+    if kind == JSON:
+        return f"read_json({listed}, {whole}, maximum_object_size={_longest_json(files)})"
     if kind in (LINES, COMMENTED):
         one = "columns={'line': 'VARCHAR'}, auto_detect=false, header=false, delim='\\x01'"
-        comments = ", comment='#'" if kind == COMMENTED else ""
-        return (
-            f"read_csv({listed}, {usual}, {one}, quote='', escape='', null_padding=true{comments})"
-        )
+        lines = f"read_csv({listed}, {usual}, {one}, quote='', escape='', null_padding=true)"
+        # DuckDB's option for comments also cuts off what follows a # within a line.
+        return lines if kind == LINES else f"(FROM {lines} WHERE line NOT LIKE '#%')"
     return f"read_csv({listed}, {whole}{_DELIMITERS.get(kind, '')})"
 
 

@@ -24,14 +24,14 @@ from compactor.settings.uris import S3Uri
 _ENDS = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
 _NAMED = re.compile(r"\.(parquet|csv|tsv)(?:\.(?:gz|gzip|zst|zstd))?\Z", re.IGNORECASE)
 _HIVE = re.compile(r"([^/=]+)=([^/]*)")
-LINES, JSON, JSON_ARRAY, FLOW, COMMENTED = "lines", "json", "json_array", "flow", "commented"
+LINES, JSON, FLOW, COMMENTED = "lines", "json", "flow", "commented"
 #: How DuckDB reads each format.
 KINDS: Mapping[Format, str] = {
     Format.JSON_LINES: JSON,
     Format.UNDELIMITED_JSON: JSON,
     Format.CLOUDTRAIL: JSON,
     Format.JSON_LIST: JSON,
-    Format.JSON_ARRAY: JSON_ARRAY,
+    Format.JSON_ARRAY: JSON,
     Format.CSV: "csv",
     Format.TSV: "tsv",
     Format.PARQUET: "parquet",
@@ -47,7 +47,7 @@ class Staged:
 
     Attributes:
         file: where its bytes are.
-        kind: ``csv``, ``tsv``, ``parquet``, ``json``, ``json_array``, ``flow`` for VPC flow logs,
+        kind: ``csv``, ``tsv``, ``parquet``, ``json``, ``flow`` for VPC flow logs,
             ``commented`` for lines with comments, or ``lines`` for all other text.
         path: of the partition.
         source_key: of the source of these records; None for an output.

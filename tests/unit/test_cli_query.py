@@ -235,7 +235,7 @@ def test_types_depend_on_all_records_not_on_the_first(tmp_path: Path) -> None:
 
 FLOW_LOG = b"version account-id start bytes\n2 123456789012 17 40\n2 123456789012 18 -\n"
 ARRAYS = b'[{"n": 1},{"n": 2},\n{"n": 3}]\n'
-CDN_LOG = b"#Version: 1.0\n#Fields: date time sc-bytes\n2026-01-01\t00:00:01\t7\n"
+CDN_LOG = b"#Version: 1.0\n#Fields: date time sc-bytes\n2026-01-01\t00:00:01\t7 #8\n"
 
 
 def test_every_format_has_a_way_to_be_queried() -> None:
@@ -255,6 +255,8 @@ def test_a_header_is_no_record_and_an_array_is_its_elements(tmp_path: Path) -> N
     expected = [("array/", 3), ("cdn/", 2), ("flow/", 4), ("lines/", 2)]
     assert ask_duckdb(counts, given).rows == expected
     assert ask_duckdb("SELECT sum(n), sum(bytes) FROM records", given).rows == [(15, 80)]
+    whole = ask_duckdb("SELECT DISTINCT line FROM records WHERE line IS NOT NULL", given)
+    assert whole.rows == [("2026-01-01\t00:00:01\t7 #8",)]
 
 
 def test_hundreds_of_small_objects_fit_into_memory(tmp_path: Path) -> None:
