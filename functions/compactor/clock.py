@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from math import inf
 
 
@@ -20,3 +21,8 @@ class NoDeadline:
     def remaining_seconds(self) -> float:
         """Return infinity."""
         return inf
+
+
+def instant(seconds: float) -> str:
+    """Format UNIX seconds as ``2026-01-31T12:00:00Z``."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

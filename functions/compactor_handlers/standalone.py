@@ -10,7 +10,6 @@ retries a failed one (under the same request id), or when the caller calls again
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -18,7 +17,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
 from compactor.cleaning.expiry import Expiry
-from compactor.clock import SystemClock
+from compactor.clock import SystemClock, instant
 from compactor.discovery.discover import Discovery, WorkItem
 from compactor.discovery.resume import Part
 from compactor.errors import InvalidInput, PartitionsFailed
@@ -102,7 +101,7 @@ def _decode(event: Any, context: Any) -> _Call:
         raise InvalidInput("timeout", round(seconds), accepted)
     goes_on = isinstance(event, dict) and event.get("status") == "more" and "settings" in event
     settings = _settings(event["settings"] if goes_on else event)
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = instant(SystemClock().now())
     run_id = str(event["run_id"] if goes_on else context.aws_request_id)
     logger.append_keys(run_id=run_id)
     return _Call(run_id, str(event["started_at"] if goes_on else now), settings)

@@ -10,6 +10,7 @@ from fnmatch import translate
 from functools import cached_property
 from typing import NamedTuple
 
+from compactor.clock import instant
 from compactor.errors import InvalidInput
 from compactor.log.entries import Commit
 from compactor.log.log_reader import StoredLog, every_entry, read_entry
@@ -20,7 +21,7 @@ from compactor.outputs.restore import Found, Wanted, find, keeps_bytes
 from compactor.ports import ObjectStore
 from compactor.settings.uris import S3Uri
 from compactor_cli.commit_logs import all_logs, require_state
-from compactor_cli.console import instant, progress
+from compactor_cli.console import progress
 
 _SCHEME = "s3://"
 #: Returns the same commits on each call, each output once; re-read because of their size.

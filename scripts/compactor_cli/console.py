@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -174,11 +173,6 @@ def print_table(
 def print_line(text: str, style: str = "") -> None:
     """Print one line on standard output without wrapping; invisible characters are escaped."""
     _console().print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
-
-
-def instant(seconds: float) -> str:
-    """Format UNIX seconds as ``2026-01-31T12:00:00Z``."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def print_error(text: str) -> None:

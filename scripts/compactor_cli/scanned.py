@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from compactor.clock import instant
 from compactor.model import SkipReason
 from compactor.money import Verdict
 from compactor.report.skipped import hint_of
@@ -18,7 +19,7 @@ from compactor.scanning.proposals import Proposal
 from compactor.scanning.sample import Looked
 from compactor.scanning.scan import Seen
 from compactor.sizes import human_bytes, plural
-from compactor_cli.console import instant, print_line, print_table
+from compactor_cli.console import print_line, print_table
 from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30

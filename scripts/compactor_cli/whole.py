@@ -10,10 +10,9 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
-from compactor.clock import NoDeadline, SystemClock
+from compactor.clock import NoDeadline, SystemClock, instant
 from compactor.errors import InvalidInput
 from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.orchestration.run_progress import RunProgress
@@ -182,7 +181,7 @@ def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tu
         given = Given(
             settings=settings,
             run_id=task.run_id,
-            started_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            started_at=instant(SystemClock().now()),
             store=S3Store(make_client(task.endpoint_url)),
             clock=SystemClock(),
             deadline=task.deadline or NoDeadline(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from compactor.cleaning import output_proof
 from compactor.cleaning.clean_partition import CleanUpRun, decide
 from compactor.cleaning.clean_up_list import retention_seconds
 from compactor.cleaning.clean_up_records import read_record
-from compactor.clock import NoDeadline
+from compactor.clock import NoDeadline, instant
 from compactor.errors import IntegrityError, InvalidInput
 from compactor.log.entries import Commit, Output
 from compactor.log.log_reader import StoredLog
@@ -105,26 +104,28 @@ def output_keys(inquiry: Inquiry, given: str) -> Iterator[str]:
 
 def settings_for(inquiry: Inquiry, commit: Commit) -> Settings | None:
     """Return the settings of the newest run over a commit's source; None without a report."""
-    bucket, key = commit.source_bucket, next((one.key for one in commit.sources), "")
-    return next((one for one in inquiry.settings if covers(one, bucket, key)), None)
+    return settings_over(inquiry, commit.source_bucket, next((s.key for s in commit.sources), ""))
 
 
-def covers(settings: Settings, bucket: str, key: str) -> bool:
-    """Return whether a key is below the source of a run."""
-    root = settings.source.root
-    return bucket == root.bucket and key.startswith(root.prefix)
+def settings_over(inquiry: Inquiry, bucket: str, key: str) -> Settings | None:
+    """Return the settings of the newest run whose source a key is below; None if there is none."""
+    for settings in inquiry.settings:
+        root = settings.source.root
+        if bucket == root.bucket and key.startswith(root.prefix):
+            return settings
+    return None
 
 
 def there(head: ObjectHead) -> str:
     """Return the line about an object that exists."""
-    since = moment(head.last_modified)
+    since = instant(head.last_modified)
     return f"exists: {plural(head.size, 'byte')}, ETag {head.etag}, last modified {since}"
 
 
 def commit_text(log: StoredLog, commit: Commit) -> str:
     """Return which entry of which partition a commit is, by which run and when."""
     where = f"entry {commit.sequence} of partition {log.path or '(root)'}"
-    return f"{where}, by run {commit.run_id} at {moment(commit.created_at)}"
+    return f"{where}, by run {commit.run_id} at {instant(commit.created_at)}"
 
 
 def commit_facts(log: StoredLog, commit: Commit) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def commit_facts(log: StoredLog, commit: Commit) -> dict[str, Any]:
         "partition": log.path,
         "sequence": commit.sequence,
         "run_id": commit.run_id,
-        "committed_at": moment(commit.created_at),
+        "committed_at": instant(commit.created_at),
         "output": None if output is None else f"s3://{output.bucket}/{output.key}",
     }
 
@@ -151,7 +152,7 @@ def clean_up(
     if sequence in log.cleaned:
         where = log.record_key_of(sequence)
         record = read_record(inquiry.store, log.state.bucket, where, commit.commit_id)
-        at = moment(record.at)
+        at = instant(record.at)
         text = f"done at {at} by run {record.run_id}: {plural(record.deleted, 'source')} deleted"
         if record.changed:
             text += f", {record.changed:,} stayed because another object was at their key"
@@ -162,10 +163,10 @@ def clean_up(
         text = f'never: clean_up is "{settings.clean_up}", so sources stay'
         return text, {"cleaned_at": None, "due_at": None}
     due = log.kept_since(sequence) + retention_seconds(settings)
-    text = f"due from {moment(due)} on, by retention_days ({settings.retention_days:g})"
+    text = f"due from {instant(due)} on, by retention_days ({settings.retention_days:g})"
     if due <= inquiry.clock.now():
-        text = f"due since {moment(due)}; {_decision(inquiry, settings, log, sequence)}"
-    return text, {"cleaned_at": None, "due_at": moment(due)}
+        text = f"due since {instant(due)}; {_decision(inquiry, settings, log, sequence)}"
+    return text, {"cleaned_at": None, "due_at": instant(due)}
 
 
 def _decision(inquiry: Inquiry, settings: Settings, log: StoredLog, sequence: int) -> str:
@@ -206,11 +207,6 @@ def _verified(
         "yes, before its commit; the stored object still matches it (compactor verify reads it)",
         True,
     )
-
-
-def moment(seconds: float) -> str:
-    """Format UNIX seconds as ``2026-01-31T12:00:00Z``."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def unknown(given: str, inquiry: Inquiry) -> InvalidInput:

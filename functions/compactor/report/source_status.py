@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, cast
 
+from compactor.clock import instant
 from compactor.discovery.counting import Count
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.forecast import Forecast
@@ -31,9 +32,8 @@ from compactor.report.object_status import (
     clean_up,
     commit_facts,
     commit_text,
-    covers,
-    moment,
     settings_for,
+    settings_over,
     there,
 )
 from compactor.report.skipped import why_left
@@ -84,15 +84,15 @@ def source_status(inquiry: Inquiry, bucket: str, key: str) -> ObjectStatus | Non
     Raises:
         IntegrityError: an entry of the log is damaged.
     """
-    is_of_a_run = any(covers(one, bucket, key) for one in inquiry.settings)
-    present = _present(inquiry.store, bucket, key) if is_of_a_run else None
+    settings = settings_over(inquiry, bucket, key)
+    present = _present(inquiry.store, bucket, key) if settings is not None else None
     mention = _mention(inquiry, bucket, key, present)
     if mention is None and present is None:
         return None
-    if mention is not None and not is_of_a_run:
+    if mention is not None and settings is None:
         bucket = mention.source.bucket
         present = _present(inquiry.store, bucket, key)
-    settings = next((one for one in inquiry.settings if covers(one, bucket, key)), None)
+        settings = settings_over(inquiry, bucket, key)
     candidate, reason = _candidate(inquiry, settings, present, mention)
     there_is = "gone" if present is None else _there(inquiry, present)
     lines = {"object": there_is, "candidate": candidate}
@@ -309,7 +309,7 @@ def _published(inquiry: Inquiry, log: StoredLog, commit: Commit) -> str:
         size = plural(head.size, "byte")
         if head.size != output.size:
             return f"no: {where} has {size}, its commit says {output.size:,}"
-        return f"yes: {where}, {size}, since {moment(head.last_modified)}"
+        return f"yes: {where}, {size}, since {instant(head.last_modified)}"
     if commit.sequence <= max(log.checkpoints, default=0) or commit.sequence in log.cleaned:
         return f"it was: {where} is gone, which maintenance of a table does, or a deletion by hand"
     return f"not yet: the next run over {log.path or '(root)'} publishes {where}"

@@ -58,9 +58,7 @@ class Claim:
             InvalidInput: the state belongs to another destination.
         """
         if whole and not self._whole:
-            self._log.require_whole(self._state)
-            self._log.settle_numbers(self._state)
-            self._whole = True
+            self._require_whole()
         return self._log.claim(self._state)
 
     def unpublished(self) -> Commit | None:
@@ -74,10 +72,14 @@ class Claim:
         """
         state = self._state
         if state.unpublished and self._published_at < state.last:
-            self._log.require_whole(state)
-            self._log.settle_numbers(state)
-            self._published_at, self._whole = state.last, True
+            self._require_whole()
+            self._published_at = state.last
         return min(state.unpublished.values(), key=lambda one: one.sequence, default=None)
+
+    def _require_whole(self) -> None:
+        self._log.require_whole(self._state)
+        self._log.settle_numbers(self._state)
+        self._whole = True
 
     def beside(self, *, whole: bool) -> Background[str]:
         """Run :meth:`identity` in the background of a block, then check the recorded scheme.
@@ -121,7 +123,7 @@ class GroupWork:
         self._run, self._state, self._result = run, state, result
         self._notes, self._named = notes, named
         self._attempts, self._claim = attempts, claim
-        self._dialects = run.dialects or Dialects(run.settings, run.store)
+        self._dialects = Dialects(run.settings, run.store)
 
     def dialects_version(self) -> str:
         """Return the version of the CSV dialects pinned for the partition's data set."""

@@ -16,7 +16,6 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.process_cache import SeenState
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
-from compactor.planning.dialects import Dialects
 from compactor.planning.partition_listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.runs.resume_point import BEGIN, Own, Place
@@ -97,7 +96,6 @@ class PartitionRun:
         place: how far earlier calls of this run came.
         readers: opens the catalog of the readers' table, if the settings name one.
         paid: what the call costs apart from its requests.
-        dialects: the CSV dialects as earlier partitions found them; None to look them up.
     """
 
     partition: Partition
@@ -113,7 +111,6 @@ class PartitionRun:
     place: Place = BEGIN
     readers: Callable[[str], ReaderCatalog] = open_readers
     paid: Paid = NOT_LAMBDA
-    dialects: Dialects | None = None
 
     @property
     def listed_at(self) -> float:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any
 
+from compactor.clock import instant
 from compactor.escaping import visible
 from compactor.log.entries import Commit
 from compactor.log.log_reader import StoredLog, newest_first
@@ -22,7 +23,7 @@ from compactor_cli import moments
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
-from compactor_cli.console import instant, print_error
+from compactor_cli.console import print_error
 
 
 @dataclass(frozen=True, slots=True)
