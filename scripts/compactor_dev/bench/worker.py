@@ -27,6 +27,7 @@ from compactor_dev.bench.speeds import PAIRS, solve, write_speeds
 from compactor_dev.bench.worker_results import (
     HEADS,
     LOOP,
+    PROVING,
     TITLES,
     WORKER,
     Measurement,
@@ -82,7 +83,8 @@ def main(args: argparse.Namespace, directory: Path) -> int:
         names = [*trees] if args.against else args.candidates.split(",")
         measured = {}
         for one in sets:
-            measured[one.name] = _measured(one, names, trees, args, directory)
+            able = [name for name in names if name != PROVING or one.is_json]
+            measured[one.name] = _measured(one, able, trees, args, directory)
             _show(one, measured[one.name], base=names[0] if args.against else LOOP)
             if args.write:
                 known[one.name] = measured[one.name]
@@ -213,7 +215,7 @@ class _Bench:
             "prefix": "out/",
             "extension": self.data_set.extension,
             "scratch": str(scratch),
-            "settings": self.settings,
+            "settings": {**self.data_set.settings, **self.settings},
             "answer": str(answer),
         }
         lead = self.running.environment(self.embedded, lane)
