@@ -22,18 +22,18 @@ from compactor_local.embedded import SeedObject, embedded_s3
 def test_worker_and_loops_leave_equal_records(tmp_path: Path, capsys) -> None:
     words = ["worker", "--sets", "cloudtrail", "--objects", "30", "--rounds", "1", "--tls"]
     assert worker.main(parser().parse_args([*words, "--latency-ms", "1"]), tmp_path) == 0
-    told = capsys.readouterr().out
-    assert told.count("equal") == 8
-    assert "differ" not in told
+    output = capsys.readouterr().out
+    assert output.count("equal") == 8
+    assert "differ" not in output
 
 
 def test_every_kind_of_set_is_measured_by_the_default_candidates(tmp_path: Path, capsys) -> None:
     for name, measured in (("csv-4k", 3), ("access-4k", 3)):
         words = ["worker", "--sets", name, "--objects", "30", "--rounds", "1"]
         assert worker.main(parser().parse_args([*words, "--latency-ms", "1"]), tmp_path) == 0
-        told = capsys.readouterr().out
-        assert told.count("equal") == measured
-        assert "differ" not in told
+        output = capsys.readouterr().out
+        assert output.count("equal") == measured
+        assert "differ" not in output
 
 
 def test_a_lost_or_doubled_record_is_seen() -> None:
