@@ -440,3 +440,21 @@ def test_a_first_record_that_stands_among_the_rows_of_a_large_source_is_found(en
     outputs, left = outcome(sources, compression="gzip")
     assert outputs == [rows("id,text", "4,x", "5,y")]
     assert left == {"000.csv": AMBIGUOUS}
+
+
+def test_a_column_added_after_the_first_thousand_sources_is_seen() -> None:
+    before = [b"id,name\n%d,a\n" % number for number in range(1_100)]
+    after = [b"id,name,size\n%d,a,2\n" % number for number in range(20)]
+    outputs, left = outcome(
+        {f"{number:04}.csv": content for number, content in enumerate([*before, *after])}
+    )
+    assert not left
+    assert [len(found) for found in outputs] == [1_101, 21]
+
+
+def test_the_same_source_is_no_evidence_twice() -> None:
+    before = [b"id,name\n%d,a\n" % number for number in range(1_100)]
+    contents = [b"id,name,size\n1,a,2\n", *before, b"id,name,size\n2,b,3\n"]
+    sources = {f"{number:04}.csv": content for number, content in enumerate(contents)}
+    _, left = outcome(sources)
+    assert left == {"0000.csv": AMBIGUOUS, "1101.csv": AMBIGUOUS}

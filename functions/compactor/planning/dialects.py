@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ from compactor.decoding import decoder, require_version
 from compactor.encoding.codecs import beginning
 from compactor.errors import AlreadyExists, IntegrityError, SourceChanged, UnreadableSource
 from compactor.formats.csv_evidence import (
+    FEWEST_SOURCES,
     CsvDialect,
     Decision,
     SampledSource,
@@ -36,6 +37,8 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 
 _T = TypeVar("_T")
+#: A source's first plain bytes, and whether they are all of its bytes.
+_Head: TypeAlias = tuple[bytes, bool]
 _VERSION = 1
 _SAMPLE_BYTES = 64 << 10
 # Sources up to this size are read whole, several concurrently.
@@ -126,7 +129,7 @@ class Dialects:
         self._samples = samples
         self._decided: dict[tuple[str, bytes, int], Decision] = {}
         self._pinned: dict[str, dict[str, str]] = {}
-        self._heads: dict[str, list[tuple[bytes, bool]]] = {}
+        self._heads: dict[str, dict[str, _Head]] = {}
         # Several threads may sample for one scan.
         self._lock = threading.Lock()
 
@@ -160,13 +163,24 @@ class Dialects:
         pinned = self._names(data_set).get(name)
         if pinned is not None:
             return self._load(pinned)
-        heads = self._sample(data_set, key) if self._samples else []
-        looked = (sampled(head, delimiter, columns, complete=whole) for head, whole in heads)
-        sources: list[SampledSource] = [one for one in looked if one is not None]
-        found = decide(sources, delimiter, columns)
+        found = decide(self._samples_of(key, data_set, delimiter, columns), delimiter, columns)
         if isinstance(found, Undecided) or not self._creates:
             return found
         return self._pin(data_set, name, found)
+
+    def _samples_of(
+        self, key: str, data_set: str, delimiter: bytes, columns: int
+    ) -> list[SampledSource]:
+        """Return the sampled sources of a shape; if they are few, also those that follow a key."""
+        if not self._samples:
+            return []
+        heads = self._sample(data_set, key)
+        shaped = _of_shape(heads, delimiter, columns)
+        if len(shaped) >= FEWEST_SOURCES:
+            return shaped
+        # A shape that begins late in a large partition is in no sample of its first keys.
+        following = self._read(one for one in self._following(key) if one.key not in heads)
+        return shaped + _of_shape(following, delimiter, columns)
 
     def _names(self, data_set: str) -> dict[str, str]:
         """Return the keys of a data set's pins by name."""
@@ -201,27 +215,40 @@ class Dialects:
         self._names(data_set)[name] = key
         return found
 
-    def _sample(self, data_set: str, key: str) -> list[tuple[bytes, bool]]:
+    def _sample(self, data_set: str, key: str) -> Mapping[str, _Head]:
         """Return the beginnings of sources from the whole data set, and of those next to a key."""
         heads = self._heads.get(data_set)
         if heads is None:
-            sources = {one.key: one for one in self._sources(data_set, key)}
-            ordered = [sources[key] for key in sorted(sources)]
-            small = [one for one in ordered if one.size <= _SMALL_BYTES]
-            # A source that the store streams is treated as large.
-            bodies = (
-                (body.content, True) if body.chunks is None else self._large(body.source)
-                for body in self._store.read_sources(small)
-            )
-            large = (self._large(one) for one in ordered if one.size > _SMALL_BYTES)
-            heads = [
-                head
-                for stored, complete in chain(bodies, large)
-                if stored and (head := _head(stored, complete=complete)) is not None
-            ]
+            heads = self._read(self._sources(data_set, key))
             # Only one data set is kept: a worker processes them one after another.
             self._heads = {data_set: heads}
         return heads
+
+    def _read(self, found: Iterable[SourceObject]) -> dict[str, _Head]:
+        """Return the beginnings of sources by key, without those that cannot be read."""
+        sources = {one.key: one for one in found}
+        ordered = [sources[key] for key in sorted(sources)]
+        small = [one for one in ordered if one.size <= _SMALL_BYTES]
+        # A source that the store streams is treated as large.
+        bodies = (
+            (body.source.key, body.content, True)
+            if body.chunks is None
+            else self._large(body.source)
+            for body in self._store.read_sources(small)
+        )
+        large = (self._large(one) for one in ordered if one.size > _SMALL_BYTES)
+        return {
+            key: head
+            for key, stored, complete in chain(bodies, large)
+            if stored and (head := _head(stored, complete=complete)) is not None
+        }
+
+    def _following(self, key: str) -> list[SourceObject]:
+        """Return sources spread over those of a key's partition that follow it."""
+        bucket, folder = self._settings.source.root.bucket, key[: key.rfind("/") + 1]
+        pages = self._store.list_objects(bucket, folder, start_after=key)
+        found = islice(chain.from_iterable(pages), _LISTED)
+        return _spread(list(filter(self._filter(), found)), _SOURCES)
 
     def _sources(self, data_set: str, key: str) -> Iterator[SourceObject]:
         root = self._settings.source.root
@@ -263,14 +290,19 @@ class Dialects:
 
         return is_csv
 
-    def _large(self, source: SourceObject) -> tuple[bytes | None, bool]:
+    def _large(self, source: SourceObject) -> tuple[str, bytes | None, bool]:
         try:
-            return self._store.read_range(source, 0, _SAMPLE_BYTES), False
+            return source.key, self._store.read_range(source, 0, _SAMPLE_BYTES), False
         except (SourceChanged, UnreadableSource):
-            return None, False
+            return source.key, None, False
 
 
-def _head(stored: bytes, *, complete: bool) -> tuple[bytes, bool] | None:
+def _of_shape(heads: Mapping[str, _Head], delimiter: bytes, columns: int) -> list[SampledSource]:
+    found = (sampled(head, delimiter, columns, complete=whole) for head, whole in heads.values())
+    return [one for one in found if one is not None]
+
+
+def _head(stored: bytes, *, complete: bool) -> _Head | None:
     """Return a source's first plain bytes, and whether they are all; None if it is damaged."""
     try:
         head, whole = beginning(stored, complete=complete)
