@@ -58,9 +58,9 @@ class WorkerSpeed(msgspec.Struct, frozen=True):
 LINES, LINES_GZIP, CLOUDTRAIL_GZIP = "lines", "lines, gzip", "CloudTrail, gzip"
 SPEEDS: Mapping[str, WorkerSpeed] = {
     # measured: begin
-    LINES: WorkerSpeed(per_million_objects=134, per_gb=9),
-    LINES_GZIP: WorkerSpeed(per_million_objects=132, per_gb=60),
-    CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=190, per_gb=58),
+    LINES: WorkerSpeed(per_million_objects=141, per_gb=7),
+    LINES_GZIP: WorkerSpeed(per_million_objects=153, per_gb=45),
+    CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=245, per_gb=46),
     # measured: end
 }
 
