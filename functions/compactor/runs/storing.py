@@ -1,0 +1,44 @@
+"""Stores one group before its commit: its bytes, or its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compactor.destination import Destination
+from compactor.formats import Decide
+from compactor.log.rejects import Waiting
+from compactor.model import ObjectGroup
+from compactor.outputs.group import store_group
+from compactor.outputs.group_reading import ReadingTime
+from compactor.outputs.pending import PendingOutput
+from compactor.ports import ObjectStore
+from compactor.settings.settings import Settings
+
+
+def store(
+    group: ObjectGroup,
+    settings: Settings,
+    objects: ObjectStore,
+    destination: Destination,
+    time: ReadingTime | None = None,
+    *,
+    decide: Decide,
+    replays: Sequence[Waiting] = (),
+) -> PendingOutput:
+    """Do steps 1 to 3 of the write order for one group; see :func:`store_group` for the errors.
+
+    Args:
+        group: the group.
+        settings: of the run.
+        objects: the store.
+        destination: of the partition's outputs.
+        time: for reading; sources that do not fit into it are left to the next plan.
+        decide: what is decided about the first record of a CSV source's data set.
+        replays: the group's sources, if these are rejects of earlier entries.
+    """
+    if not settings.columnar or group.copy:
+        return store_group(group, settings, objects, destination, time, decide=decide)
+    # pyarrow is imported only by runs with rows.
+    from compactor.rows.groups import store_rows  # noqa: PLC0415
+
+    return store_rows(group, settings, objects, destination, time, decide=decide, replays=replays)
