@@ -55,20 +55,22 @@ class _Seen:
             return
         self.count += 1
         if isinstance(value, dict):
-            if self.members is None:
-                self.members = {}
-            for name, one in value.items():
-                member = self.members.get(name)
-                if member is None:
-                    member = self.members[name] = _Seen()
-                member.add(one)
+            self._add_members(value)
         elif isinstance(value, list):
-            if self.element is None:
-                self.element = _Seen()
+            self.element = self.element or _Seen()
             for one in value:
                 self.element.add(one)
         else:
             self._add_scalar(value)
+
+    def _add_members(self, value: dict[str, Any]) -> None:
+        if self.members is None:
+            self.members = {}
+        for name, one in value.items():
+            member = self.members.get(name)
+            if member is None:
+                member = self.members[name] = _Seen()
+            member.add(one)
 
     def _add_scalar(self, value: bool | int | str) -> None:
         if isinstance(value, bool):

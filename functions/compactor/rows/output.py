@@ -1,4 +1,4 @@
-"""One Parquet output: rows to row groups in a temporary file, read back, and stored as an upload."""
+"""One Parquet output: rows go to a temporary file, are read back, and stored as an upload."""
 
 from __future__ import annotations
 
