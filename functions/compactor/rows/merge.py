@@ -1,4 +1,5 @@
 """Being written."""
+
 from compactor.outputs.pending import PendingOutput
 from compactor.rows.convert import Given
 
