@@ -67,6 +67,7 @@ ONLY_COMPACTION = tuple(
         "readers",
         "registry",
         "report",
+        "rows",
         "runs",
         "scanning",
         "second_reading",
