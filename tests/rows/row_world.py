@@ -88,9 +88,7 @@ class RowWorld:
     def _store(self, group: ObjectGroup, replays: Any = ()) -> PendingOutput:
         decide = Dialects(self.settings, self.store)
         destination = self._run().destination
-        return store(
-            group, self.settings, self.store, destination, decide=decide, replays=replays
-        )
+        return store(group, self.settings, self.store, destination, decide=decide, replays=replays)
 
     def _run(self) -> PartitionRun:
         return PartitionRun(
