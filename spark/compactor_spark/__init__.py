@@ -7,9 +7,9 @@ What runs where, and what each module passes to the next:
     driver               rounds: plan all partitions -> run the groups -> commit -> plan again
       oversized          one partition on the driver: its windows, answers and failed groups
       rounds             one round as a Spark job; yields answers as tasks end
-        tasks            on the executors: read, store and verify one group
+        tasks            on the executors: read, store and verify a few groups
         answers          what travels to a task and back
-      columnar           the same for groups whose outputs hold rows (Parquet)
+    session              session settings under which every Spark reads and writes rows alike
     opening              start settings and sessions for tables, by their addresses
     upsert               merges outputs into tables whose rows have a key
     hours                vCPU hours and GB hours that the job used

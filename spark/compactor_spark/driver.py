@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 ROUND_SOURCES = 1_000_000
 # Partitions listed, committed and published concurrently; work within one is sequential.
 _CONCURRENT_PARTITIONS = 8
-
-
-class RunsGroups(Protocol):
-    """Runs the groups of a round."""
-
-    def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Yield answers as they arrive, one for each task.
-
-        Often yields an empty batch, so that the caller can log.
-        """
-        ...
 
 
 def nothing() -> None:
@@ -77,11 +66,15 @@ class Driver:
             A receipt for each partition. The receipts are also stored.
         """
         partitions = [self._partition(item) for item in self.loaded.items]
-        rounds = self._rounds(session)
+        settings, run_id = self.loaded.settings, self.loaded.run_id
+        region = self.client.meta.region_name
+        rounds = Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
         numbers = count(1)
         with ThreadPoolExecutor(_CONCURRENT_PARTITIONS, thread_name_prefix="partition") as pool:
             try:
                 while planned := self._plan(partitions, pool):
+                    # CALL SITE of the pin: compactor.rows pins the columns here, before the run's
+                    # first round, by a sample of its groups.
                     self._do_round(planned, rounds, numbers, pool)
                     for partition in partitions:
                         partition.end_round()
@@ -106,15 +99,6 @@ class Driver:
         )
         return OversizedPartition(run, rebuild=not settings.columnar)
 
-    def _rounds(self, session: SparkSession) -> RunsGroups:
-        settings, run_id = self.loaded.settings, self.loaded.run_id
-        if settings.columnar:
-            from compactor_spark.columnar.rounds import ParquetRounds  # noqa: PLC0415 - no other run needs it
-
-            return ParquetRounds(session, settings, run_id, self.client, traits=self.traits)
-        region = self.client.meta.region_name
-        return Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
-
     def _plan(
         self, partitions: Sequence[OversizedPartition], pool: ThreadPoolExecutor
     ) -> Sequence[PlannedGroup]:
@@ -132,7 +116,7 @@ class Driver:
     def _do_round(
         self,
         planned: Sequence[PlannedGroup],
-        rounds: RunsGroups,
+        rounds: Rounds,
         numbers: Iterator[int],
         pool: ThreadPoolExecutor,
     ) -> None:
