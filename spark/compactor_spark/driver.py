@@ -56,11 +56,15 @@ class Driver:
     traits: StoreTraits = OF_AWS
     before_stop: Callable[[], None] = nothing
 
-    def compact(self, session: SparkSession) -> Sequence[Receipt]:
+    def compact(self, session: SparkSession, stop: Callable[[], None]) -> Sequence[Receipt]:
         """Compact every oversized partition; a partition that fails does not stop the others.
 
         The session is stopped before the uploads of tasks that lost are aborted, so that no such
         task is still running and uploading.
+
+        Args:
+            session: runs the groups.
+            stop: stops the session.
 
         Returns:
             A receipt for each partition. The receipts are also stored.
@@ -80,7 +84,7 @@ class Driver:
                         partition.end_round()
                 self.before_stop()
             finally:
-                session.stop()
+                stop()
             return list(pool.map(OversizedPartition.finish, partitions))
 
     def _partition(self, item: WorkItem) -> OversizedPartition:
