@@ -270,9 +270,8 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
         values["s3_source_uri"] = f"s3://{MADE_SOURCE}/raw/"
     if values.get("s3_destination_uri") is None:
         values["s3_destination_uri"] = f"s3://{MADE_DESTINATION}/compacted/"
-    formats = (values.get("format"), values.get("output_format"))
-    if mode == "standalone" and ("parquet" in formats or values.get("table") is not None):
-        raise InvalidInput("mode", mode, '"workflow" for Parquet, which only Spark writes')
+    if mode == "standalone" and values.get("table") is not None:
+        raise InvalidInput("mode", mode, '"workflow" for a table')
     engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
     if own["ingest"] == "events":
         values |= _by_events(values, own)

@@ -108,22 +108,20 @@ def _decode(event: Any, context: Any) -> _Call:
 
 
 def _settings(given: object) -> Settings:
-    """Return the settings of the input. Standalone mode has no Spark and writes no Parquet.
+    """Return the settings of the input. Standalone mode has no Spark and publishes to no table.
 
     Raises:
-        InvalidInput: the input is invalid, or needs Spark.
+        InvalidInput: the input is invalid, or needs Spark or a table.
     """
-    settings = Settings.from_input(given)
-    if settings.columnar:
-        name = "format" if settings.format == "parquet" else "output_format"
-        accepted = "no Parquet in standalone mode; deploy the workflow, whose Spark step writes it"
-        raise InvalidInput(name, "parquet", accepted)
     if isinstance(given, dict):
         given = {"spark_engine": "none", **given}
     settings = Settings.from_input(given)
     if settings.spark_engine != "none":
         accepted = '"none" in standalone mode; deploy the workflow for Spark'
         raise InvalidInput("spark_engine", settings.spark_engine, accepted)
+    if settings.table is not None:
+        accepted = "null in standalone mode; deploy the workflow, which publishes to tables"
+        raise InvalidInput("table", settings.table, accepted)
     return settings
 
 
@@ -190,8 +188,8 @@ def _log_failure(order: Order, error: Exception) -> None:
 def _refusal(item: WorkItem) -> str:
     return (
         f"refused: {item.path or '(root)'} has at least {item.objects:,} objects of"
-        f" {item.bytes:,} bytes, too much for one function; deploy the workflow, whose Spark step"
-        " takes such partitions, or divide it by date_format or depth"
+        f" {item.bytes:,} bytes, too much for one call; set engine to worker, which takes several"
+        " calls, divide it by date_format or depth, or deploy the workflow with Spark"
     )
 
 

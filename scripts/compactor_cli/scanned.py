@@ -131,7 +131,7 @@ def _show_looked(looked: Sequence[Looked]) -> None:
         if many:
             print_line(f"{plural(many, 'object')} left alone: {advice}")
     if counts.keys() & {"parquet"}:
-        print_line("Parquet is only merged by Spark, with --format parquet")
+        print_line("Parquet is only merged with --format parquet")
 
 
 def _detail(one: Looked) -> str:

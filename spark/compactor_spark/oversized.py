@@ -21,22 +21,17 @@ from compactor.errors import (
 )
 from compactor.log.encoding import decode_commit
 from compactor.log.rejects import Waiting
-from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.group import drop
-from compactor.planning.packing import make_group
 from compactor.runs.listings import Window
 from compactor.runs.partition_progress import PartitionProgress, show
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.runs.partition_run import PartitionRun
 from compactor.runs.receipt_writer import Elsewhere, Recorder
-from compactor.settings.settings import Settings
-from compactor.sizes import MIB
+from compactor.runs.replays import replay_groups
 from compactor_spark.answers import Answer
 from compactor_spark.rounds import TASK_LOST, first_line
 
-# Most bytes of rejects in one group: its task holds them in memory. One object may have as many.
-_REPLAY_BYTES = 64 * MIB
 # Attempts at a group when the store did not answer or an executor was lost.
 MAX_TRIES = 3
 _PLAN_AGAIN: dict[str, type[CompactorError]] = {
@@ -79,31 +74,6 @@ class PlannedGroup:
     group: ObjectGroup
     destination: Destination
     replays: tuple[Waiting, ...] = ()
-
-
-def replay_groups(
-    state: LogState, settings: Settings
-) -> list[tuple[ObjectGroup, tuple[Waiting, ...]]]:
-    """Return the waiting rejects as groups to be replayed, the oldest first.
-
-    Args:
-        state: the log. Rejects of unpublished entries are left out, as these may become void.
-        settings: of the run.
-    """
-    packed: list[list[Waiting]] = []
-    size = 0
-    for one in state.rejects.in_order:
-        if one.sequence in state.unpublished:
-            continue
-        if not packed or size + one.rejects.size > _REPLAY_BYTES:
-            packed.append([])
-            size = 0
-        packed[-1].append(one)
-        size += one.rejects.size
-    return [
-        (make_group([one.source for one in waiting], settings), tuple(waiting))
-        for waiting in packed
-    ]
 
 
 class OversizedPartition:
@@ -252,11 +222,10 @@ class OversizedPartition:
 
     def _plan_replays(self, progress: PartitionProgress) -> list[PlannedGroup]:
         """Plan the waiting rejects, once per run; those that still do not fit keep waiting."""
-        settings = self.run.settings
-        if self._replays_planned or not settings.columnar or settings.format == "parquet":
+        if self._replays_planned:
             return []
         self._replays_planned = True
-        groups = replay_groups(progress.state, settings)
+        groups = replay_groups(progress.state, self.run.settings)
         destination = progress.destination if groups else self.run.destination
         return [PlannedGroup(self, None, group, destination, waiting) for group, waiting in groups]
 

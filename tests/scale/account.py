@@ -207,5 +207,5 @@ def on_store(store: ObjectStore, now: Callable[[], float]) -> Iterator[None]:
 def bodies_skipped(meter: Callable[[], Meter | None], services: Services) -> Iterator[None]:
     """Let no body of a source be read."""
     stand_in = SkippedBodies(meter, services)
-    with mock.patch("compactor.runs.group_work.store_group", stand_in):
+    with mock.patch("compactor.runs.group_work.store", stand_in):
         yield

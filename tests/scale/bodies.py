@@ -7,13 +7,14 @@ Lines: a row a source, each with an ETag and a CRC32 of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from compactor.destination import Destination
 from compactor.discovery.fleet import processors_of
 from compactor.discovery.speed import speed_for
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
+from compactor.log.rejects import Waiting
 from compactor.log.slice_facts import SliceFacts
 from compactor.model import Compression, Format, ObjectGroup
 from compactor.outputs.group_reading import ReadingTime
@@ -27,7 +28,7 @@ _FACTS = SliceFacts(records=10)
 
 
 class SkippedBodies:
-    """Called as :func:`compactor.outputs.group.store_group` is.
+    """Called as :func:`compactor.runs.storing.store` is.
 
     Args:
         meter: of the invocation that is under way.
@@ -48,6 +49,7 @@ class SkippedBodies:
         limit: ReadingTime | None = None,
         *,
         decide: object,
+        replays: Sequence[Waiting] = (),
     ) -> PendingOutput:
         """What the sources of a group would become."""
         began = time.thread_time()
@@ -60,13 +62,13 @@ class SkippedBodies:
         output = self._stored(group, offset, settings, store, destination)
         meter = self._meter()
         if meter is not None:
-            meter.skipped(len(rows), self.seconds(group), spent)
+            meter.skipped(len(rows), self.seconds(group, settings), spent)
         return PendingOutput(group, output, tuple(rows))
 
-    def seconds(self, group: ObjectGroup) -> float:
+    def seconds(self, group: ObjectGroup, settings: Settings) -> float:
         """How long one worker takes: its measured speed, or what S3 allows below one prefix."""
         objects = len(group.sources)
-        speed = speed_for(group.sources[0].key).on(self._processors)
+        speed = speed_for(group.sources[0].key, settings).on(self._processors)
         return max(speed.seconds(objects, group.size), objects / self._services.s3.gets_per_second)
 
     @staticmethod

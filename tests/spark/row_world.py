@@ -28,13 +28,13 @@ from compactor.planning.plan import Knowledge, plan
 from compactor.runs.listings import Window
 from compactor.runs.partition_progress import PartitionProgress
 from compactor.runs.partition_run import PartitionRun
+from compactor.runs.replays import replay_groups
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.groups import compact_columnar
-from compactor_spark.oversized import replay_groups
 from compactor_spark.tasks import OpenStore
 from tests.support.examples import limited
 from tests.support.table_engines import Unavailable, engine_settings

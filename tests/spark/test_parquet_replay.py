@@ -15,9 +15,9 @@ from compactor.log.entries import Commit
 from compactor.outputs.group import draft_of
 from compactor.outputs.verify import check_commit
 from compactor.runs.partition_progress import PartitionProgress
+from compactor.runs.replays import replay_groups
 from compactor.sinks.upserts import POSITION, SOURCE_KEY
 from compactor_spark.columnar.groups import compact_columnar
-from compactor_spark.oversized import replay_groups
 from tests.spark.row_world import RowWorld
 
 Rows = Callable[..., RowWorld]

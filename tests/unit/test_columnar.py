@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from compactor.log.log_reader import all_logs
 from compactor.log.manifest import ManifestRow
 from compactor.log.rejects import RejectsSeen, Waiting, describe
 from compactor.log.slice_facts import SliceFacts
-from compactor.model import Compression, Format, Signature
+from compactor.model import Compression, Format, ObjectGroup, Signature
 from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import publish
 from compactor.outputs.restore import Wanted, find, restore
@@ -146,6 +146,29 @@ def test_rejects_wait_until_an_entry_takes_them_over_and_again_when_it_is_void()
     assert world.store.get("lake", REJECTS_KEY) == REJECTS, "nobody deletes them"
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_worker_replays_rejects_before_its_first_window(
+    fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = RowWorld()
+    world.published()
+    waiting = world.waiting()
+    asked: list[Sequence[Waiting]] = []
+
+    def store(group: ObjectGroup, *_: Any, replays: Sequence[Waiting], **__: Any) -> PendingOutput:
+        asked.append(replays)
+        if not fits:
+            return PendingOutput(group=group, output=None, rows=(), later=group.sources)
+        draft = replay_of(world)
+        return PendingOutput(group=group, output=draft.output, rows=draft.rows, replays=True)
+
+    monkeypatch.setattr("compactor.runs.group_work.store", store)
+    receipt = world.run()
+    assert asked == [tuple(waiting)]
+    assert (receipt.status, receipt.counts.replayed) == ("done", int(fits))
+    assert world.waiting() == ([] if fits else waiting)
+
+
 def test_of_two_workers_that_take_rejects_over_one_is_refused() -> None:
     world = RowWorld()
     world.published()
@@ -187,8 +210,10 @@ def test_a_partition_without_sources_is_worked_on_while_its_rejects_may_fit() ->
     assert with_rejected(nothing, given, store) == nothing, "its columns are the only ones so far"
     pin(2, fields=[])
     found = with_rejected(nothing, given, store)
-    assert [one.path for one in found.oversized] == [PARTITION.path]
+    assert [one.path for one in found.items] == [PARTITION.path]
     assert with_rejected(found, given, store) == found
+    by_spark = with_rejected(nothing, replace(given, engine="spark"), store)
+    assert [one.path for one in by_spark.oversized] == [PARTITION.path]
     assert with_rejected(nothing, settings(format="parquet"), store) == nothing
     pin(3)
     assert with_rejected(nothing, given, store) == nothing, "the columns that they did not fit"

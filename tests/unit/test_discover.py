@@ -177,11 +177,17 @@ def test_a_partition_that_would_take_one_worker_too_long_is_oversized(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The measured ones change with each measurement: with this one it is ten seconds.
-    monkeypatch.setattr(counting, "speed_for", lambda _: WorkerSpeed(1_000, 0))
+    monkeypatch.setattr(counting, "speed_for", lambda *_: WorkerSpeed(1_000, 0))
     store = a_store(*(f"logs/{n:05}.json" for n in range(10_000)))
     assert found(store, settings(lambda_max_seconds=1)).items == ()
     assert found(store, settings(lambda_max_seconds=60)).oversized == ()
     assert found(store, settings(lambda_max_seconds=0)).items == ()
+    assert found(store, settings(lambda_max_seconds=1, engine="worker")).oversized == ()
+
+
+def test_spark_takes_every_partition_of_a_run_whose_engine_is_spark() -> None:
+    discovery = found(a_store("logs/a/1"), settings(depth=1, engine="spark"))
+    assert (discovery.items, [one.path for one in discovery.oversized]) == ((), ["a/"])
 
 
 def test_committed_objects_do_not_make_a_partition_oversized() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from compactor.discovery import fleet
 from compactor.discovery.fleet import Fleet
-from compactor.discovery.speed import SPEEDS, WorkerSpeed
+from compactor.discovery.speed import WorkerSpeed, speeds_of
 from compactor.discovery.work_items import Largest
 from compactor.settings.settings import Settings
 
@@ -16,10 +16,10 @@ _PLACES = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lak
 
 
 # The measured ones change with each measurement.
-_SPEEDS = {
-    "fast": WorkerSpeed(per_million_objects=100, per_gb=10),
-    "slow": WorkerSpeed(per_million_objects=700, per_gb=20),
-}
+_SPEEDS = [
+    WorkerSpeed(per_million_objects=100, per_gb=10),
+    WorkerSpeed(per_million_objects=700, per_gb=20),
+]
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,20 @@ def test_a_batch_takes_a_minute_or_two_and_leaves_no_worker_without_one(
 ) -> None:
     settings = Settings.from_input({**_PLACES, "max_concurrency": at_once})
     largest = Largest(objects, objects * 4_096)
-    with mock.patch.object(fleet, "SPEEDS", _SPEEDS):
+    with mock.patch.object(fleet, "speeds_of", return_value=_SPEEDS):
         found = Fleet().batch_partitions(partitions, largest, settings)
     assert found == batch
 
 
+@pytest.mark.parametrize("given", [{}, {"output_format": "parquet"}, {"format": "parquet"}])
 @pytest.mark.parametrize("objects", [100, 3_000, 10_000, 100_000])
-def test_no_batch_takes_more_than_two_minutes_by_the_measured_speeds(objects: int) -> None:
-    settings = Settings.from_input(_PLACES)
+def test_no_batch_takes_more_than_two_minutes_by_the_measured_speeds(
+    objects: int, given: dict[str, str]
+) -> None:
+    settings = Settings.from_input({**_PLACES, **given})
     largest = Largest(objects, objects * 4_096)
     count = Fleet().batch_partitions(100_000, largest, settings)
-    for speed in SPEEDS.values():
+    for speed in speeds_of(settings):
         assert count * speed.seconds(largest.objects, largest.bytes) < 120
 
 

@@ -300,7 +300,21 @@ def test_nothing_but_invalid_input_is_ever_raised(rest: dict[str, Any]) -> None:
             assert Settings.from_input(settings.to_dict()) == settings
 
 
-@pytest.mark.parametrize("given_input", [{"format": "parquet"}, {"output_format": "parquet"}])
-def test_parquet_without_spark_is_refused(given_input: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match=r"spark_engine: 'none' is not accepted.*only Spark"):
+@pytest.mark.parametrize(
+    "given_input", [{"format": "parquet"}, {"output_format": "parquet"}, {"engine": "worker"}]
+)
+def test_rows_and_the_largest_partitions_need_no_spark(given_input: dict[str, Any]) -> None:
+    Settings.from_input({**URIS, **given_input, "spark_engine": "none"})
+
+
+@pytest.mark.parametrize(
+    ("given_input", "field"),
+    [
+        ({"engine": "spark"}, "engine"),
+        ({"table": "glue:a.b", "upsert_key": ["id"]}, "spark_engine"),
+    ],
+)
+def test_what_needs_spark_is_refused_without_it(given_input: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
         Settings.from_input({**URIS, **given_input, "spark_engine": "none"})
+    assert refused.value.field == field

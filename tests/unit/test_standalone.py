@@ -251,8 +251,8 @@ def test_an_oversized_partition_is_refused_with_its_size_and_a_remedy(
     assert answer["status"] == "succeeded"
     assert outputs(place) == ["a", "c"]
     (line,) = answer["refused"]
-    assert line.startswith("refused: b/ has at least 3 objects of 39 bytes, too much for one")
-    assert "deploy the workflow" in line
+    assert line.startswith("refused: b/ has at least 3 objects of 39 bytes, too much for one call")
+    assert "set engine to worker" in line
     assert [record["message"] for record in log() if record["level"] == "ERROR"] == [line]
     assert metrics_of(emitted(capsys)[-1])["OversizedPartitions"] == 1
     assert stored(place, "call-1", "report.json")["oversized"] == ["b/"]
@@ -264,8 +264,8 @@ def test_an_oversized_partition_is_refused_with_its_size_and_a_remedy(
     [
         ({"spark_engine": "emr"}, "spark_engine"),
         ({"spark_engine": "j-2AXXXXXXGAPLF"}, "spark_engine"),
-        ({"output_format": "parquet"}, "output_format"),
-        ({"format": "parquet"}, "format"),
+        ({"table": "glue:lake.events"}, "table"),
+        ({"engine": "spark"}, "engine"),
         ({"colour": "red"}, "colour"),
         ({"s3_source_uri": "s3://no-such-bucket/logs/"}, "s3_source_uri"),
     ],

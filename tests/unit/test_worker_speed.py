@@ -10,6 +10,9 @@ from compactor.discovery.speed import (
     CLOUDTRAIL_GZIP,
     LINES,
     LINES_GZIP,
+    ROWS,
+    ROWS_GZIP,
+    ROWS_PARQUET,
     SPEEDS,
     WorkerSpeed,
     speed_for,
@@ -17,6 +20,9 @@ from compactor.discovery.speed import (
 from compactor_dev.bench import speeds, worker
 from compactor_dev.bench.datasets import SETS
 from compactor_dev.bench.worker_results import WORKER, Measurement, Results
+from tests.support.examples import settings
+
+OF_ROWS = {ROWS, ROWS_GZIP, ROWS_PARQUET}
 
 
 def test_seconds_grow_with_objects_and_with_bytes() -> None:
@@ -39,7 +45,19 @@ def test_seconds_grow_with_objects_and_with_bytes() -> None:
     ],
 )
 def test_a_key_decides_which_speed_counts(key, kind) -> None:
-    assert speed_for(key) is SPEEDS[kind]
+    assert speed_for(key, settings()) is SPEEDS[kind]
+
+
+@pytest.mark.parametrize(
+    ("key", "given", "kind"),
+    [
+        ("a/b.json", {"output_format": "parquet"}, ROWS),
+        ("a/1_CloudTrail_eu-west-1_x.json.gz", {"output_format": "parquet"}, ROWS_GZIP),
+        ("a/b.parquet", {"format": "parquet"}, ROWS_PARQUET),
+    ],
+)
+def test_rows_have_speeds_of_their_own(key, given, kind) -> None:
+    assert speed_for(key, settings(**given)) is SPEEDS[kind]
 
 
 @pytest.mark.parametrize(
@@ -106,10 +124,11 @@ def test_the_table_of_the_module_can_be_rewritten(tmp_path) -> None:
     found = speeds.solve(every_set(per_object=1.995e-4, per_byte=1.15e-8))
     assert speeds.write_speeds(module, found)
     table = re.findall(r"^    ([A-Z_]+): WorkerSpeed\((.*)\),$", module.read_text(), re.MULTILINE)
-    assert {getattr(worker_speed, name) for name, _ in table} == set(SPEEDS)
-    assert {figures for _, figures in table} == {"per_million_objects=200, per_gb=12"}
+    assert {getattr(worker_speed, name) for name, _ in table} == set(speeds.PAIRS) | OF_ROWS
+    measured_figures = {one for name, one in table if getattr(worker_speed, name) not in OF_ROWS}
+    assert measured_figures == {"per_million_objects=200, per_gb=12"}
     # The table is all that changed.
-    speeds.write_speeds(module, SPEEDS)
+    speeds.write_speeds(module, {kind: SPEEDS[kind] for kind in speeds.PAIRS})
     assert module.read_text() == source
 
 

@@ -46,7 +46,7 @@ class Tally(msgspec.Struct, omit_defaults=True):
         seconds: time that one worker would take for them.
         after: the last key listed; a stopped count resumes after it.
         complete: the count has ended.
-        oversized: the partition holds more than one worker may take.
+        oversized: the partition is for Spark.
         against_log: committed sources are not counted.
         alone: the prefix is not a partition, because keys of its outputs or commits would be too
             long. Its objects are left alone.
@@ -135,8 +135,8 @@ class Count:
             counting = _Counting(self, partition, Tally(against_log=True))
         if counting.tally.complete:
             counting.tally.resting = counting.resting()
-            # Only Spark writes columnar outputs, however small the partition is.
-            counting.tally.oversized |= self.settings.columnar or self.is_oversized(counting.tally)
+            of_spark = self.settings.engine == "spark" or self.is_oversized(counting.tally)
+            counting.tally.oversized |= of_spark
         return partition, counting.tally
 
     def _rule_against(self, partition: Partition) -> SkipReason | None:
@@ -163,8 +163,11 @@ class Count:
 
     def is_oversized(self, tally: Tally) -> bool:
         """Return True if a partition holds more than one worker may take."""
-        too_many = tally.objects > self.settings.limits.lambda_max_objects
-        return too_many or tally.seconds > self.settings.lambda_max_seconds
+        settings = self.settings
+        if settings.engine == "worker":
+            return False
+        too_many = tally.objects > settings.limits.lambda_max_objects
+        return too_many or tally.seconds > settings.lambda_max_seconds
 
 
 class _LeftAlone:
@@ -262,7 +265,7 @@ class _Counting:
         tally.size += size
         if counted:
             # An estimate: neighbours nearly always have the same format.
-            speed = speed_for(counted[0].key).on(self._count.processors)
+            speed = speed_for(counted[0].key, self._count.settings).on(self._count.processors)
             tally.seconds += speed.seconds(len(counted), size)
         tally.after = page[-1].key
 

@@ -108,7 +108,7 @@ def expected(
         requests += _NEW_LOG
     left = list(oversized) if settings.spark_engine != "none" else []
     requests += _of_spark(left)
-    hours = _spark_hours(left)
+    hours = _spark_hours(left, settings)
     compute = _functions(plans, settings, standing) if standing.deployed else RunWork()
     spark = RunWork(dict(requests), vcpu_hours=hours, gb_hours=hours * _GB_PER_VCPU)
     return compute + spark
@@ -118,7 +118,7 @@ def alone(plan: CompactionPlan, settings: Settings) -> RunWork:
     """Estimate what one partition, or a window of it, adds to a run of the state machine."""
     return RunWork(
         dict(_of_partition(plan, settings, Standing())),
-        gb_seconds=_gb_seconds(plan),
+        gb_seconds=_gb_seconds(plan, settings),
         invocations=1,
         transitions=TRANSITIONS_PER_CHILD,
     )
@@ -169,7 +169,7 @@ def of_window(plan: CompactionPlan, settings: Settings, *, first: bool) -> RunWo
         found += _BESIDE_READING
     for group in () if first else plan.groups:
         found += _of_group(group, settings)
-    return RunWork(dict(found), gb_seconds=_gb_seconds(plan))
+    return RunWork(dict(found), gb_seconds=_gb_seconds(plan, settings))
 
 
 def after_receipt(*, committed: bool) -> Counter[str]:
@@ -177,9 +177,9 @@ def after_receipt(*, committed: bool) -> Counter[str]:
     return _PARTITION + Counter(PUT=int(committed))
 
 
-def _gb_seconds(plan: CompactionPlan) -> float:
+def _gb_seconds(plan: CompactionPlan, settings: Settings) -> float:
     fleet = Fleet(processors_of(USUAL_WORKER_MB))
-    return _seconds(plan, fleet) * USUAL_WORKER_MB / _MB_PER_GB
+    return _seconds(plan, settings, fleet) * USUAL_WORKER_MB / _MB_PER_GB
 
 
 def _of_partition(plan: CompactionPlan, settings: Settings, standing: Standing) -> Counter[str]:
@@ -224,10 +224,10 @@ def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:
     return found
 
 
-def _spark_hours(oversized: Sequence[WorkItem]) -> float:
+def _spark_hours(oversized: Sequence[WorkItem], settings: Settings) -> float:
     if not oversized:
         return 0.0
-    work = sum(speed_for(one.prefix).seconds(one.objects, one.bytes) for one in oversized)
+    work = sum(speed_for(one.prefix, settings).seconds(one.objects, one.bytes) for one in oversized)
     return (work * MEASURED_PROCESSORS + _SPARK_START_SECONDS * _SPARK_VCPUS) / 3_600
 
 
@@ -236,14 +236,14 @@ def _functions(plans: Sequence[CompactionPlan], settings: Settings, standing: St
     objects = [sum(len(group.sources) for group in plan.groups) for plan in plans]
     sizes = [sum(group.size for group in plan.groups) for plan in plans]
     largest = Largest(max(objects, default=0), max(sizes, default=0))
-    seconds = sum(_seconds(plan, fleet) for plan in plans)
+    seconds = sum(_seconds(plan, settings, fleet) for plan in plans)
     return of_functions(len(plans), largest, seconds, settings, standing.worker_mb)
 
 
-def _seconds(plan: CompactionPlan, fleet: Fleet) -> float:
+def _seconds(plan: CompactionPlan, settings: Settings, fleet: Fleet) -> float:
     speeds: dict[WorkerSpeed, float] = {}
     for group in plan.groups:
-        speed = speed_for(group.sources[0].key).on(fleet.processors)
+        speed = speed_for(group.sources[0].key, settings).on(fleet.processors)
         taken = 0.0 if group.copy else speed.seconds(len(group.sources), group.size)
         speeds[speed] = speeds.get(speed, 0.0) + taken
     return PARTITION_SECONDS + sum(speeds.values())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from compactor.discovery.speed import MEASURED_PROCESSORS, SPEEDS
+from compactor.discovery.speed import MEASURED_PROCESSORS, speeds_of
 from compactor.discovery.work_items import Largest
 from compactor.settings.settings import Settings
 
@@ -59,7 +59,7 @@ class Fleet(msgspec.Struct, frozen=True):
         """
         slowest = (
             speed.on(self.processors).seconds(largest.objects, largest.bytes)
-            for speed in SPEEDS.values()
+            for speed in speeds_of(settings)
         )
         fits = int(_BATCH_SECONDS / (max(slowest) + PARTITION_SECONDS))
         each = count // self.concurrency(settings)

@@ -34,8 +34,12 @@ def with_rejected(found: Discovery, settings: Settings, store: ObjectStore) -> D
     """
     rejected = Rejected(settings, store)
     rejected.leave_out((*found.items, *found.oversized))
-    more = rejected.items()
-    return msgspec.structs.replace(found, oversized=(*found.oversized, *more)) if more else found
+    more = tuple(rejected.items())
+    if not more:
+        return found
+    if settings.engine == "spark":
+        return msgspec.structs.replace(found, oversized=found.oversized + more)
+    return msgspec.structs.replace(found, items=found.items + more)
 
 
 class Rejected:
@@ -82,7 +86,7 @@ def _columns_of_today(settings: Settings, store: ObjectStore) -> str:
     if len(keys) < 2:
         return ""
     schema = json.loads(store.get(bucket, max(keys)))["schema"]
-    # In the form in which Spark writes the columns into a commit.
+    # In the form in which a commit has the columns.
     return schema_digest(json.dumps(schema, separators=(",", ":"), sort_keys=True))
 
 

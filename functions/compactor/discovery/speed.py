@@ -11,13 +11,14 @@ of memory has fewer processors: see :meth:`WorkerSpeed.on`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from compactor.encoding.output_encoding import packing_class
 from compactor.formats import SPECS
 from compactor.model import Compression
+from compactor.settings.settings import Settings
 
 GB = 10**9
 MEASURED_PROCESSORS = 2.0
@@ -56,25 +57,43 @@ class WorkerSpeed(msgspec.Struct, frozen=True):
 
 
 LINES, LINES_GZIP, CLOUDTRAIL_GZIP = "lines", "lines, gzip", "CloudTrail, gzip"
+# Outputs that hold rows.
+ROWS, ROWS_GZIP, ROWS_PARQUET = "JSON to rows", "JSON to rows, gzip", "Parquet"
 SPEEDS: Mapping[str, WorkerSpeed] = {
     # measured: begin
     LINES: WorkerSpeed(per_million_objects=141, per_gb=7),
     LINES_GZIP: WorkerSpeed(per_million_objects=153, per_gb=45),
     CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=245, per_gb=46),
     # measured: end
+    # From the parts of the work on rows, measured alone.
+    ROWS: WorkerSpeed(per_million_objects=130, per_gb=25),
+    ROWS_GZIP: WorkerSpeed(per_million_objects=130, per_gb=150),
+    ROWS_PARQUET: WorkerSpeed(per_million_objects=400, per_gb=60),
 }
 
-
+_OF_ROWS = frozenset({ROWS, ROWS_GZIP, ROWS_PARQUET})
 _WHOLE = frozenset(spec.hint for spec in SPECS if spec.whole)
 
 
-def speed_for(key: str) -> WorkerSpeed:
+def speed_for(key: str, settings: Settings) -> WorkerSpeed:
     """Return the speed for objects with keys like this one; CSV and text count as lines.
 
     zstd counts as gzip, which takes longer. Documents that are parsed whole, and CloudTrail without
-    gzip, count as CloudTrail with gzip.
+    gzip, count as CloudTrail with gzip. In rows, all formats but Parquet count as JSON.
     """
     found = packing_class(key)
+    is_plain = found.compression is Compression.NONE
+    if settings.format == "parquet":
+        return SPEEDS[ROWS_PARQUET]
+    if settings.columnar:
+        return SPEEDS[ROWS if is_plain else ROWS_GZIP]
     if found.kind in _WHOLE:
         return SPEEDS[CLOUDTRAIL_GZIP]
-    return SPEEDS[LINES if found.compression is Compression.NONE else LINES_GZIP]
+    return SPEEDS[LINES if is_plain else LINES_GZIP]
+
+
+def speeds_of(settings: Settings) -> Sequence[WorkerSpeed]:
+    """Return the speeds of the formats that a run may find."""
+    if settings.format == "parquet":
+        return [SPEEDS[ROWS_PARQUET]]
+    return [one for kind, one in SPEEDS.items() if (kind in _OF_ROWS) == settings.columnar]

@@ -1,4 +1,4 @@
-"""Parquet: already rows, merged by Spark if the caller declares it; never detected as text."""
+"""Parquet: already rows, merged if the caller declares it; never detected as text."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from compactor.attributes import Attributes
 from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
 from compactor.encoding.output_encoding import as_learned
-from compactor.errors import CopyRefused, TransientStoreError, UnreadableSource
+from compactor.errors import CopyRefused, UnreadableSource
 from compactor.formats import Decide, Detected, content_type, extension_for, framer_for
 from compactor.log.manifest import ManifestRow
 from compactor.log.slice_facts import Kept, SliceFacts
@@ -32,6 +32,7 @@ from compactor.outputs.group_reading import (
     Denials,
     KeptAttributes,
     ReadingTime,
+    in_time,
     require_not_encrypted,
     without_tags,
 )
@@ -205,9 +206,11 @@ class _Pass:
         """Read the sources into the output."""
         quarantined = self._left.quarantined
         sources = [s for s in self._given.group.sources if s.identity not in quarantined]
-        denials = Denials(sources, self._given.store)
+        given = self._given
+        denials = Denials(sources, given.store)
         read_any = False
-        for body, plain_of in self._in_time(sources):
+        bodies = inflated(given.store.read_sources(sources), given.settings)
+        for body, plain_of in in_time(bodies, sources, given.time, self._later):
             try:
                 self._place(body, plain_of)
                 if not read_any:
@@ -228,28 +231,6 @@ class _Pass:
             self._write_settled(self._neighbours.rest())
         except ManifestFull:
             self._leave_rest(self._neighbours.held)
-
-    def _in_time(self, sources: Sequence[SourceObject]) -> Iterator[tuple[SourceBody, Plain]]:
-        """Yield bodies while time is left, and until at least one source with bytes was read."""
-        given = self._given
-        time = given.time
-        bodies = inflated(given.store.read_sources(sources), given.settings)
-        taken, begun = 0, False
-        while True:
-            try:
-                one = next(bodies, None)
-            except TransientStoreError:
-                if time is None or not begun or not time.worth_keeping():
-                    raise
-                break
-            if one is None:
-                return
-            yield one
-            taken += 1
-            begun = begun or one[0].source.size > 0
-            if time is not None and begun and time.over():
-                break
-        self._later = list(sources[taken:])
 
     def _place(self, body: SourceBody, plain_of: Plain) -> None:
         if body.error is not None:

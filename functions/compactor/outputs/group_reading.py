@@ -6,15 +6,23 @@ sources that were read. Otherwise every call would read them again, no faster, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from compactor.attributes import Attributes
-from compactor.errors import CompactorError, NothingReadable, UnreadableSource
+from compactor.errors import (
+    CompactorError,
+    NothingReadable,
+    TransientStoreError,
+    UnreadableSource,
+)
 from compactor.log.manifest import ManifestRow
 from compactor.model import DENIED_REASONS, QuarantineReason, SourceObject
-from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.ports import Clock, Deadline, ObjectStore, SourceBody
+
+_T = TypeVar("_T")
 
 # Reserved at the end of a call for storing, checking, committing and publishing what was read.
 CLOSING_SECONDS = 60.0
@@ -50,6 +58,41 @@ class ReadingTime:
     def worth_keeping(self) -> bool:
         """Return True if the output should be closed as it is when reading fails."""
         return self.long() or self._deadline.remaining_seconds() <= self._end_seconds
+
+
+def in_time(
+    bodies: Iterator[tuple[SourceBody, _T]],
+    sources: Sequence[SourceObject],
+    time: ReadingTime | None,
+    later: list[SourceObject],
+) -> Iterator[tuple[SourceBody, _T]]:
+    """Yield bodies while time is left, and until at least one source with bytes was read.
+
+    Args:
+        bodies: of the sources, in their order.
+        sources: of the group.
+        time: for reading; None for no limit.
+        later: receives the sources that are left to the next plan.
+
+    Raises:
+        TransientStoreError: the store did not answer, and what was read is not worth keeping.
+    """
+    taken, begun = 0, False
+    while True:
+        try:
+            one = next(bodies, None)
+        except TransientStoreError:
+            if time is None or not begun or not time.worth_keeping():
+                raise
+            break
+        if one is None:
+            return
+        yield one
+        taken += 1
+        begun = begun or one[0].source.size > 0
+        if time is not None and begun and time.over():
+            break
+    later += sources[taken:]
 
 
 # How many sources are tried at the start of a group, and at most how many in the rest of it.

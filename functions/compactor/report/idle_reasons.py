@@ -81,8 +81,8 @@ def too_large(partitions: int) -> str:
     """Return why partitions that are too large for a worker are left, and what to do."""
     which = "1 partition is" if partitions == 1 else f"{partitions:,} partitions are"
     return (
-        f"{which} larger than one worker may take, and spark_engine is none; give another engine,"
-        " or a larger lambda_max_seconds"
+        f"{which} larger than one worker may take, and spark_engine is none; set engine to worker,"
+        " give another spark_engine, or a larger lambda_max_seconds"
     )
 
 

@@ -1,4 +1,4 @@
-"""Stores and verifies the rows of one group, before its commit."""
+"""Stores and verifies the rows of one group, before its commit: by merge, convert or replay."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from compactor.destination import Destination
 from compactor.formats import Decide
 from compactor.log.rejects import Waiting
 from compactor.model import ObjectGroup
+from compactor.outputs.group import dropping, withhold
 from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.pending import PendingOutput
+from compactor.outputs.row_recount import read_rows_again
+from compactor.outputs.verify import check_pending
 from compactor.ports import ObjectStore
+from compactor.rows.convert import Given, convert
+from compactor.rows.merge import merge
+from compactor.rows.replay import replay
 from compactor.settings.settings import Settings
 
 
@@ -24,5 +30,36 @@ def store_rows(
     decide: Decide,
     replays: Sequence[Waiting] = (),
 ) -> PendingOutput:
-    """Do steps 1 to 3 of the write order for one group whose output holds rows."""
-    raise NotImplementedError
+    """Do steps 1 to 3 of the write order for one group whose output holds rows.
+
+    Sources in which a second reader counts a different number of records are quarantined.
+
+    Args:
+        group: to be compacted.
+        settings: of the run.
+        store: of sources and output.
+        destination: of the partition's outputs.
+        time: for reading; sources that do not fit into it are left to the next plan.
+        decide: what is decided about the first record of a CSV source's data set.
+        replays: the group's sources, if these are rejects of earlier entries.
+
+    Raises:
+        InvalidInput: the sources have no common schema, or the given schema is invalid.
+        SourceChanged: a source differs from the listing; nothing was written.
+        NothingReadable: this role can read none of many sources.
+        IntegrityError: the rows written are not the rows read; what was stored is dropped.
+        TransientStoreError: the store did not answer; what was stored is dropped, if possible.
+    """
+    given = Given(group, settings, store, destination, time, decide)
+    if replays:
+        pending = replay(given, replays)
+    elif settings.format == "parquet":
+        pending = merge(given)
+    else:
+        pending = convert(given)
+    with dropping(pending.output, store):
+        check_pending(pending)
+        if replays or settings.format == "parquet":
+            return pending
+        differences = read_rows_again(pending, settings, store)
+    return withhold(pending, differences, store)

@@ -8,7 +8,9 @@ partition_progress    the components of one call, how it finishes, and the reade
   settling              publishes, rebuilds or voids what earlier runs committed
   window_planner        lists a window of keys and plans it
   group_work            compacts, verifies, commits and publishes one group
+  storing               stores the bytes or the rows of one group
   source_notes          findings about single sources
+replays               plans rejects of earlier entries as groups
 listings              windows of keys, and the listing they are read from
 prior_listing         listings made before the run: an inventory or events
 resume_point          where the next call of a run begins

@@ -7,7 +7,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -15,10 +15,11 @@ from functools import partial
 from compactor.errors import CommitConflict, IntegrityError, InvalidInput, NothingReadable
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
+from compactor.log.rejects import Waiting
 from compactor.log.state import LogState
 from compactor.model import ObjectGroup, QuarantineReason
 from compactor.outputs.detection import decided_by
-from compactor.outputs.group import draft_of, drop, dropping, store_group
+from compactor.outputs.group import draft_of, drop, dropping
 from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.known_contents import found_in
 from compactor.outputs.publish import publish
@@ -28,6 +29,7 @@ from compactor.process.background import Background
 from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
 from compactor.runs.registered_objects import NamedBy
 from compactor.runs.source_notes import SourceNotes, known_as_denied, passing, without_known
+from compactor.runs.storing import store
 
 
 class Claim:
@@ -129,7 +131,9 @@ class GroupWork:
         """Return the version of the CSV dialects pinned for the partition's data set."""
         return self._dialects.version(self._run.partition.prefix)
 
-    def do(self, group: ObjectGroup, replaces: int | None = None) -> None:
+    def do(
+        self, group: ObjectGroup, replaces: int | None = None, replays: Sequence[Waiting] = ()
+    ) -> None:
         """Compact, verify, commit and publish one group in this process.
 
         Sources that do not fit into this call's time are left to the next plan.
@@ -137,6 +141,7 @@ class GroupWork:
         Args:
             group: the group.
             replaces: sequence number of the commit that this one replaces, if any.
+            replays: the group's sources, if these are rejects of earlier entries.
 
         Raises:
             SourceChanged: a source differs from its listing.
@@ -150,8 +155,14 @@ class GroupWork:
             with self._claim.beside(whole=replaces is None) as claim:
                 destination = replace(run.destination, log_id=claim.result)
                 with claim.first():
-                    pending = store_group(
-                        group, run.settings, run.store, destination, time, decide=self._dialects
+                    pending = store(
+                        group,
+                        run.settings,
+                        run.store,
+                        destination,
+                        time,
+                        decide=self._dialects,
+                        replays=replays,
                     )
                 with dropping(pending.output, run.store):
                     claim.join()

@@ -92,7 +92,7 @@ class Settling:
 
     def _replace(self, commit: Commit) -> None:
         output = commit.output
-        # Only Spark writes columnar outputs, and a worker cannot rebuild them.
+        # Rows are planned again, because the pinned columns may have grown since the commit.
         if self._work is not None and (output is None or output.columnar is None):
             with suppress(SourceChanged):
                 self._work.do(group_of(commit, self._run.settings), replaces=commit.sequence)

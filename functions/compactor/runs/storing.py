@@ -38,7 +38,6 @@ def store(
     """
     if not settings.columnar or group.copy:
         return store_group(group, settings, objects, destination, time, decide=decide)
-    # pyarrow is imported only by runs with rows.
-    from compactor.rows.groups import store_rows  # noqa: PLC0415
+    from compactor.rows.groups import store_rows  # noqa: PLC0415 - only runs with rows import Arrow
 
     return store_rows(group, settings, objects, destination, time, decide=decide, replays=replays)

@@ -74,7 +74,7 @@ def _of_layout(one: Layout, grown: float, settings: Settings) -> RunWork:
     parts = size / USUAL.part_bytes + copied / USUAL.copy_part_bytes
     requests = of_numbers(partitions, outputs, read, parts)
     requests["LIST"] += PASSES * max(partitions, math.ceil(objects / KEYS_PER_LIST))
-    speed = speed_for(one.example).on(processors_of(USUAL_WORKER_MB))
+    speed = speed_for(one.example, settings).on(processors_of(USUAL_WORKER_MB))
     seconds = PARTITION_SECONDS * partitions + speed.seconds(read, size)
     largest = Largest(objects // partitions, size // partitions)
     functions = of_functions(partitions, largest, seconds, settings, USUAL_WORKER_MB)

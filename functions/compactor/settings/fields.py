@@ -258,7 +258,7 @@ class RunFields:
             "auto",
             one_of("auto", *Format),
             "Format of all objects. auto detects it from keys and content. parquet merges Parquet"
-            " objects, by Spark.",
+            " objects.",
         ),
     ]
     encoding: Annotated[
@@ -430,16 +430,26 @@ class RunFields:
             " hour, else level1, level2 and so on.",
         ),
     ]
+    engine: Annotated[
+        str,
+        Declared(
+            _RUN,
+            "auto",
+            one_of("auto", "worker", "spark"),
+            "What compacts the partitions. auto: a worker each, and Spark those that are too large"
+            " for one (lambda_max_seconds). worker: workers, called again until the largest is"
+            " done. spark: Spark, whatever their size.",
+        ),
+    ]
     lambda_max_seconds: Annotated[
         float,
         Declared(
             _RUN,
             600,
             real_seconds(0, 7 * 86_400),
-            "Partitions that would take one worker longer go to Spark, as do those with more than"
-            " 1,000,000 candidates. Estimated from objects, bytes and format by the speeds in"
-            " discovery/speed.py. A Lambda function may run for 900 seconds. 0 sends everything to"
-            " Spark.",
+            "With engine auto, partitions that would take one worker longer go to Spark, as do"
+            " those with more than 1,000,000 candidates. Estimated from objects, bytes and format"
+            " by the speeds in discovery/speed.py. A Lambda function may run for 900 seconds.",
         ),
     ]
     spark_engine: Annotated[

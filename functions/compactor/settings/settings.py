@@ -85,7 +85,7 @@ class Settings(RunFields):
         _check_locations(settings)
         _check_window(settings)
         _check_listing(settings)
-        _check_columnar_engine(settings)
+        _check_engine(settings)
         _check_parquet(settings)
         _check_table(settings)
         _check_upserts(settings)
@@ -120,7 +120,7 @@ class Settings(RunFields):
 
     @property
     def columnar(self) -> bool:
-        """Whether outputs hold rows, which only Spark writes, instead of their sources' bytes."""
+        """Whether outputs hold rows instead of their sources' bytes."""
         return "parquet" in {self.format, self.output_format}
 
     @property
@@ -301,9 +301,12 @@ def _check_no_window(settings: Settings) -> None:
             raise InvalidInput(name, value, f"no {name} when listing is events: all is taken")
 
 
-def _check_columnar_engine(settings: Settings) -> None:
-    if settings.columnar and settings.spark_engine == "none":
-        accepted = "emr or emr_serverless when outputs are Parquet, which only Spark writes"
+def _check_engine(settings: Settings) -> None:
+    if settings.engine == "spark" and settings.spark_engine == "none":
+        accepted = '"auto" or "worker" when spark_engine is "none"'
+        raise InvalidInput("engine", settings.engine, accepted)
+    if settings.upsert_key and settings.spark_engine == "none":
+        accepted = "emr or emr_serverless with upsert_key: Spark merges into the table"
         raise InvalidInput("spark_engine", settings.spark_engine, accepted)
 
 

@@ -1,0 +1,198 @@
+"""Convert: turns JSON, CSV and TSV records into the rows of one Parquet output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from compactor.destination import Destination
+from compactor.errors import UnreadableSource
+from compactor.formats import Decide
+from compactor.log.manifest import ManifestRow
+from compactor.log.slice_facts import SliceFacts
+from compactor.model import ObjectGroup, Quarantined, QuarantineReason, SourceObject
+from compactor.outputs.group_reading import Denials, ReadingTime, in_time
+from compactor.outputs.pending import PendingOutput
+from compactor.outputs.plain_content import Plain, inflated
+from compactor.ports import ObjectStore, SourceBody
+from compactor.rows.output import RowsOutput, codec_for
+from compactor.rows.pin import known_schema, pinned_schema
+from compactor.rows.rejects import RejectedRecords
+from compactor.rows.sample import SAMPLE_SOURCES, Blocks, infer_from, spread
+from compactor.rows.sink import Origin, RowSink, with_origin_columns
+from compactor.settings.settings import Settings
+
+#: Returns the columns passed to it, followed by others that it finds in records.
+Infer: TypeAlias = Callable[[pa.Schema], pa.Schema]
+
+
+class Given(NamedTuple):
+    """The input of one output.
+
+    Attributes:
+        time: for reading; None for no limit.
+        decide: what is decided about the first record of a CSV source's data set.
+    """
+
+    group: ObjectGroup
+    settings: Settings
+    store: ObjectStore
+    destination: Destination
+    time: ReadingTime | None
+    decide: Decide
+
+
+class WrittenInVain(Exception):
+    """The output has rows of a source that turned out to be unreadable, and is written again."""
+
+    def __init__(self, quarantined: Quarantined) -> None:
+        super().__init__(quarantined)
+        self.quarantined = quarantined
+
+
+def convert(given: Given) -> PendingOutput:
+    """Read a group's sources, convert their records to rows, and store these for publication.
+
+    Every record becomes a row or is stored among the rejects. Sources that are damaged, or of
+    a format without named fields, are quarantined.
+
+    Raises:
+        InvalidInput: the schema is invalid, or no record fits it.
+        SourceChanged: a source differs from the listing.
+        NothingReadable: this role can read none of many sources.
+        IntegrityError: rows and rejects do not add up to the records of the sources.
+        TransientStoreError: the store did not answer.
+    """
+    columns = columns_for(given.settings, given.store, partial(_inferred, given))
+    left_out: dict[bytes, Quarantined] = {}
+    # Terminates: each iteration leaves out another source, or has more columns.
+    while True:
+        with closing(_Pass(given, columns, left_out)) as attempt:
+            try:
+                attempt.read()
+            except WrittenInVain as written:
+                left_out[written.quarantined.source.identity] = written.quarantined
+                continue
+            grown = with_unknown(attempt.sink, columns, given.settings, given.store)
+            if grown != columns:
+                columns = grown
+                continue
+            return attempt.finish()
+
+
+def columns_for(settings: Settings, store: ObjectStore, infer: Infer) -> pa.Schema:
+    """Return the columns for records: given, or pinned, or inferred and pinned now.
+
+    Raises:
+        InvalidInput: the schema is invalid, or none can be inferred.
+    """
+    if settings.parquet_schema is None:
+        known = known_schema(settings, store)
+        if known is not None:
+            return known
+    return pinned_schema(settings, store, infer)
+
+
+def with_unknown(
+    sink: RowSink, columns: pa.Schema, settings: Settings, store: ObjectStore
+) -> pa.Schema:
+    """Return the columns, with those for new fields of the records if these may be added."""
+    if not sink.has_unknown or settings.schema_evolution != "add_columns":
+        return columns
+    return pinned_schema(settings, store, sink.unknown.columns)
+
+
+def new_sink(
+    columns: pa.Schema, settings: Settings, rejects: RejectedRecords
+) -> tuple[RowsOutput, RowSink]:
+    """Return an empty output for records of these columns, and what fills it."""
+    keyed = bool(settings.upsert_key)
+    schema = with_origin_columns(columns) if keyed else columns
+    output = RowsOutput(schema, codec_for(settings.compression))
+    return output, RowSink(columns, output, rejects, origins=keyed)
+
+
+class _Pass:
+    """One pass over the sources of a group.
+
+    Args:
+        given: the group, and how it is read and stored.
+        columns: of the records.
+        left_out: sources to leave out, by identity.
+    """
+
+    def __init__(
+        self, given: Given, columns: pa.Schema, left_out: Mapping[bytes, Quarantined]
+    ) -> None:
+        self._given = given
+        self._quarantined = dict(left_out)
+        self._rejects = RejectedRecords(given.settings)
+        self._output, self.sink = new_sink(columns, given.settings, self._rejects)
+        self._rows: list[ManifestRow] = []
+        self._later: list[SourceObject] = []
+        self._blocks = Blocks(given.settings, given.decide)
+
+    def read(self) -> None:
+        """Convert the records of the sources.
+
+        Raises:
+            WrittenInVain: the output must be written again without a source.
+        """
+        given = self._given
+        sources = [s for s in given.group.sources if s.identity not in self._quarantined]
+        denials = Denials(sources, given.store)
+        bodies = inflated(given.store.read_sources(sources), given.settings)
+        for body, plain_of in in_time(bodies, sources, given.time, self._later):
+            try:
+                self._take(body, plain_of)
+                denials.read()
+            except UnreadableSource as error:
+                denials.count(error)
+                self._leave_out(body.source, error)
+        self.sink.flush()
+
+    def finish(self) -> PendingOutput:
+        """Store the output, and return it with an account of every source."""
+        given, output = self._given, None
+        counted = self.sink.counted
+        self._rejects.require_fewer_than(counted)
+        if counted:
+            rejects = self._rejects.store(given.group, given.store, given.destination)
+            output = self._output.store(
+                given.group, given.store, given.destination, counted=counted, rejects=rejects
+            )
+        return PendingOutput(
+            group=given.group,
+            output=output,
+            rows=tuple(self._rows),
+            quarantined=tuple(self._quarantined.values()),
+            later=tuple(self._later),
+        )
+
+    def close(self) -> None:
+        """Remove what was written on this machine."""
+        self._output.close()
+
+    def _take(self, body: SourceBody, plain_of: Plain) -> None:
+        source, records = body.source, 0
+        origin = Origin.of(source)
+        for block in self._blocks.of(body, plain_of):
+            self.sink.add(origin, block)
+            records = block.first + len(block.records)
+        self._rows.append(ManifestRow(source, 0, 0, None, None, SliceFacts(records)))
+
+    def _leave_out(self, source: SourceObject, error: UnreadableSource) -> None:
+        left = Quarantined(source, QuarantineReason(error.reason), error.detail)
+        if not self.sink.drop(Origin.of(source)):
+            raise WrittenInVain(left) from error
+        self._quarantined[source.identity] = left
+
+
+def _inferred(given: Given, known: pa.Schema) -> pa.Schema:
+    """Return the columns of a group's own records, for lack of a sample of the whole source."""
+    sources = spread(given.group.sources, SAMPLE_SOURCES)
+    return infer_from(sources, known, given.settings, given.store, given.decide)

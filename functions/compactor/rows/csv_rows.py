@@ -1,0 +1,125 @@
+"""CSV and TSV records as rows, by the names in their header."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from compactor.formats.delimited import fields_pattern
+from compactor.rows.json_rows import Converted
+from compactor.rows.records import TSV, Kind, delimiter_of
+from compactor.rows.schema import near, simple
+from compactor.rows.values import Convert, Misfit, csv_value
+
+_SHOWN_CHARACTERS = 40
+
+
+class CsvRows:
+    """Converts records under one header to rows of one schema.
+
+    Args:
+        kind: of the records.
+        schema: columns of the output.
+    """
+
+    def __init__(self, kind: Kind, schema: pa.Schema) -> None:
+        self._kind = kind
+        self._schema = schema
+        self._delimiter = delimiter_of(kind.kind)
+        named = {one.name: one.type for one in schema}
+        self._fault, self._unknown = _header_fault(kind.header, named)
+        self._converts: list[tuple[str, Convert]] = []
+        if not self._fault:
+            self._converts = [(name, csv_value(named[name], name)) for name in kind.header]
+        self._texts = {name for name, one in named.items() if pa.types.is_string(one)}
+
+    def convert(self, records: Sequence[bytes]) -> Converted:
+        """Return the rows of these records, and why the others are none."""
+        found = Converted(self._schema.empty_table())
+        columns: dict[str, list[Any]] = {one.name: [] for one in self._schema}
+        count = 0
+        for index, record in enumerate(records):
+            try:
+                row = self._row(record)
+            except Misfit as misfit:
+                found.misfits[index] = misfit.reason
+                if misfit.unknown:
+                    found.unknown.append(index)
+                continue
+            count += 1
+            for (name, _), value in zip(self._converts, row, strict=True):
+                columns[name].append(value)
+        arrays = [
+            pa.array(columns[one.name], type=one.type)
+            if columns[one.name] or not count
+            else pa.nulls(count, one.type)
+            for one in self._schema
+        ]
+        found.table = pa.table(arrays, schema=self._schema)
+        return found
+
+    def _row(self, record: bytes) -> list[Any]:
+        fields = split(record, self._kind.kind)
+        if self._fault:
+            raise Misfit(self._fault, unknown=self._unknown)
+        if len(fields) != len(self._converts):
+            raise Misfit(f"fields: {len(fields)}, names in its header: {len(self._converts)}")
+        row = []
+        for (name, convert), text in zip(self._converts, fields, strict=True):
+            try:
+                empty = text if name in self._texts else None
+                row.append(convert(text) if text else empty)
+            except Misfit as misfit:
+                reason = misfit.reason or self._reason(name, text or "")
+                raise Misfit(reason) from None
+        return row
+
+    def _reason(self, name: str, text: str) -> str:
+        kind = simple(self._schema.field(name).type)
+        return f"column {name} is {kind}, and does not take {json.dumps(text)[:_SHOWN_CHARACTERS]}"
+
+
+def split(record: bytes, kind: str) -> list[str | None]:
+    """Return the fields of a record; None for one that is empty and has no quotes.
+
+    TSV has no quotes.
+
+    Raises:
+        Misfit: it is not UTF-8, or a field goes on after its closing quote.
+    """
+    try:
+        text = record.decode()
+    except UnicodeDecodeError as error:
+        raise Misfit(f"not UTF-8 at byte {error.start}") from None
+    delimiter = delimiter_of(kind)
+    if kind == TSV or b'"' not in record:
+        return [one or None for one in text.split(delimiter.decode())]
+    # Each match but the first begins with a delimiter.
+    first, *others = fields_pattern(delimiter).findall(record)
+    return [_unquoted(one.decode()) for one in (first, *(field[1:] for field in others))]
+
+
+def _unquoted(field: str) -> str | None:
+    if not field.startswith('"'):
+        return field or None
+    inner = field[1:-1].replace('""', '"')
+    if not field.endswith('"') or len(field) < 2 or inner.count('"') * 2 != field[1:-1].count('"'):
+        raise Misfit(f"the field {field[:_SHOWN_CHARACTERS]!r} goes on after its closing quote")
+    return inner
+
+
+def _header_fault(header: Sequence[str], named: dict[str, pa.DataType]) -> tuple[str, bool]:
+    """Return why the values of a header's columns cannot be rows, and whether one is unknown."""
+    faults = []
+    unknown = False
+    for name in header:
+        kind = named.get(name)
+        if kind is None:
+            unknown = True
+            faults.append(f"column {near(name, named)} of its header is not in the schema")
+        elif pa.types.is_nested(kind):
+            faults.append(f"column {name} is {simple(kind)}, which no CSV field holds")
+    return (min(faults), unknown) if faults else ("", False)

@@ -1,0 +1,141 @@
+"""Sources, a destination and the work of one partition whose outputs hold rows, in memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from compactor import layout
+from compactor.clock import NoDeadline
+from compactor.log.columnar import Columnar
+from compactor.log.entries import Commit
+from compactor.log.log import CommitLog
+from compactor.model import ObjectGroup
+from compactor.outputs.group import draft_of
+from compactor.outputs.pending import PendingOutput
+from compactor.planning.dialects import Dialects
+from compactor.planning.partition_listing import take_listing
+from compactor.planning.plan import Knowledge, plan
+from compactor.runs.listings import Window
+from compactor.runs.partition_progress import PartitionProgress
+from compactor.runs.partition_run import PartitionRun
+from compactor.runs.replays import replay_groups
+from compactor.runs.storing import store
+from compactor.settings.settings import Settings
+from tests.support.examples import NOW, PARTITION, settings
+from tests.support.memory_store import ManualClock, MemoryStore
+
+
+class RowWorld:
+    """One partition of a strict store."""
+
+    def __init__(self, **given: Any) -> None:
+        self.given: dict[str, Any] = {"output_format": "parquet", **given}
+        self.clock = ManualClock(NOW)
+        self.store = MemoryStore(self.clock)
+        self.store.add_bucket("lake")
+        self.runs = 0
+
+    @property
+    def settings(self) -> Settings:
+        return settings(**self.given)
+
+    # Sources.
+
+    def put(self, name: str, body: bytes) -> None:
+        self.store.seed("source", PARTITION.prefix + name, body, last_modified=NOW - 86_400)
+
+    def put_lines(self, name: str, *records: Mapping[str, Any]) -> None:
+        self.put(name, "".join(json.dumps(one) + "\n" for one in records).encode())
+
+    # Work.
+
+    def groups(self) -> tuple[ObjectGroup, ...]:
+        state = self.log.load()
+        listing = take_listing(self.store, PARTITION, state.committed)
+        known = Knowledge(state.committed, state.quarantined)
+        return plan(listing, self.settings, known, self.clock.now()).groups
+
+    def pending(self) -> PendingOutput:
+        """Steps 1 to 3 for the one group that there is."""
+        (group,) = self.groups()
+        return self._store(group)
+
+    def run(self) -> list[Commit]:
+        """The partition, as a worker does it; its commits of this run."""
+        self.runs += 1
+        run = self._run()
+        progress = PartitionProgress(run, run.log.load())
+        progress.settling.settle()
+        commits = []
+        groups = [(one, ()) for one in progress.windows.plan(Window()).groups]
+        for group, replays in [*replay_groups(progress.state, self.settings), *groups]:
+            pending = self._store(group, replays)
+            draft = draft_of(pending, run.run_id, self.clock.now())
+            if draft is not None:
+                commits.append(progress.groups.commit(draft))
+        progress.finish()
+        run.log.checkpoint(progress.state)
+        return commits
+
+    def _store(self, group: ObjectGroup, replays: Any = ()) -> PendingOutput:
+        decide = Dialects(self.settings, self.store)
+        destination = self._run().destination
+        return store(group, self.settings, self.store, destination, decide=decide, replays=replays)
+
+    def _run(self) -> PartitionRun:
+        return PartitionRun(
+            PARTITION, self.settings, self.store, self.clock, NoDeadline(), f"run-{self.runs}"
+        )
+
+    # What is there.
+
+    @property
+    def log(self) -> CommitLog:
+        return CommitLog(self.store, self.settings, PARTITION)
+
+    def outputs(self) -> list[bytes]:
+        found = self.store.contents("lake", "compacted/")
+        return [found[key] for key in sorted(found)]
+
+    def table(self) -> pa.Table:
+        """What pyarrow reads of all outputs."""
+        tables = [pq.read_table(pa.BufferReader(one)) for one in self.outputs()]
+        return pa.concat_tables(tables, promote_options="default")
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What DuckDB reads of all outputs, as dictionaries."""
+        with tempfile.TemporaryDirectory() as directory:
+            for number, body in enumerate(self.outputs()):
+                (Path(directory) / f"{number}.parquet").write_bytes(body)
+            found = duckdb.read_parquet(f"{directory}/*.parquet", union_by_name=True)
+            names = found.columns
+            return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+
+    def commits(self) -> list[Commit]:
+        """The valid entries of the log, oldest first."""
+        return [*self.log.every_commit()][::-1]
+
+    def rejects(self) -> list[dict[str, Any]]:
+        _, prefix = layout.rejects_key(self.settings, PARTITION, "")
+        found = self.store.contents("lake", prefix)
+        return [json.loads(line) for body in found.values() for line in body.splitlines()]
+
+    def reasons(self) -> list[tuple[str, str]]:
+        return [(one["record"], one["reason"]) for one in self.rejects()]
+
+    def uploads(self) -> list[str]:
+        return [one.key for one in self.store.list_uploads("lake", "")]
+
+
+def account(commit: Commit) -> Columnar:
+    assert commit.output is not None
+    assert commit.output.columnar is not None
+    return commit.output.columnar
