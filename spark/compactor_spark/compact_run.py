@@ -164,8 +164,7 @@ def _settings(arguments: Sequence[str] | None) -> Settings:
     add_fields(parser)
     given = parser.parse_args(arguments)
     try:
-        # Spark takes every partition, however small.
-        return Settings.from_input({**fields_from(given), "lambda_max_seconds": 0})
+        return Settings.from_input({**fields_from(given), "engine": "spark"})
     except InvalidInput as error:
         parser.error(str(error))
 

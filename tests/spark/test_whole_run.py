@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
-from compactor import layout
-from compactor.clock import NoDeadline, SystemClock
-from compactor.orchestration.in_process import ThisProcess
-from compactor.orchestration.messages import Desk
-from compactor.orchestration.run import Given, run_whole
-from compactor.report.report import RunReport
-from compactor_cli.audit import Places, audit
 from tests.spark.job import Ended, Job
 
 pytestmark = pytest.mark.slow
