@@ -7,6 +7,7 @@ depend on which group came first, and would lack columns of other partitions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import TypeVar
 
@@ -29,6 +30,11 @@ from compactor.sizes import MIB
 
 _T = TypeVar("_T")
 
+
+class NoRecords(Exception):
+    """There is no record to infer columns from."""
+
+
 #: Most sources in a sample: some of each partition, spread over its keys.
 SAMPLE_SOURCES = 2_000
 #: Most stored bytes of a sample.
@@ -43,6 +49,8 @@ def pin_columns(
 ) -> None:
     """Pin the columns inferred from a sample of all partitions, unless given or pinned already.
 
+    Nothing is pinned if the sample has no record.
+
     Raises:
         InvalidInput: no columns can be inferred.
         SourceChanged: a source differs from its listing.
@@ -53,9 +61,10 @@ def pin_columns(
     if not partitions or known_schema(settings, store) is not None:
         return
     sources = list(_within(_sample(partitions, settings, store), SAMPLE_BYTES))
-    pinned_schema(
-        settings, store, lambda known: infer_from(sources, known, settings, store, decide)
-    )
+    with suppress(NoRecords):
+        pinned_schema(
+            settings, store, lambda known: infer_from(sources, known, settings, store, decide)
+        )
 
 
 def infer_from(
@@ -68,16 +77,20 @@ def infer_from(
     """Return the known columns, followed by others of the records of some sources.
 
     Raises:
+        NoRecords: no readable source has a record.
         SourceChanged: a source differs from its listing.
         TransientStoreError: the store does not answer.
     """
-    found, blocks = Inferred(), Blocks(settings, decide)
+    found, blocks, is_empty = Inferred(), Blocks(settings, decide), True
     for body, plain_of in inflated(store.read_sources(sources), settings):
         try:
             for block in blocks.of(body, plain_of):
                 found.add(block)
+                is_empty = False
         except UnreadableSource:
             continue
+    if is_empty:
+        raise NoRecords
     return found.columns(known)
 
 
