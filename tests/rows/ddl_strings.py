@@ -54,7 +54,8 @@ _COLUMNS = (
     "a STRUCT<b: INT>COMMENT 'x'", "a INT b", "a\u00a0INT", "a\fINT", "a\u2003INT", "a INT\x00",
     "a INT=1", "a<INT>", "a STRUCT<b: INT COMMENT 'c'>, d ARRAY<STRUCT<e: INT NOT NULL>> NOT NULL",
     "a STRUCT<b INT NOT NULL, `c``d`: STRING>", "a ARRAY<INT>>", "a ARRAY<ARRAY<INT>", "a 1",
-    "a ARRAY<STRUCT<select: INT, date: DATE>>", "{\"type\": \"struct\", \"fields\": []}", "\"long\"",
+    "a ARRAY<STRUCT<select: INT, date: DATE>>",
+    '{"type": "struct", "fields": []}', '"long"',
     "long", "a LONG, b SHORT, c BYTE, d DEC(3)", "x DECIMAL ( 5 , 2 ) , y VARCHAR ( 3 )",
     "a int, b bigint, c smallint, d tinyint, e float, f double, g boolean, h binary, i date",
 )  # fmt: skip

@@ -1,27 +1,26 @@
-"""The columns of a destination's outputs are found out once, whichever run comes first."""
+"""The columns of a destination's outputs are found once, whichever run comes first."""
 
 from __future__ import annotations
+
+import json
 
 import pyarrow as pa
 import pytest
 
-from compactor.errors import IntegrityError, InvalidInput
+from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.layout import parquet_schema_key
-from compactor.model import Partition
-from compactor.planning.dialects import Dialects
-from compactor.rows import sample
-from compactor.rows.pin import known_schema, pinned_schema
-from compactor.rows.sample import pin_columns
-from compactor.settings.settings import Settings
+from compactor.rows.ddl import parse_ddl
+from compactor.rows.pin import given_schema, known_schema, pinned_schema
 from tests.support.examples import settings
 from tests.support.memory_store import Call, MemoryStore
 
-IDS = pa.schema([pa.field("id", pa.int64())])
-NAMES = pa.schema([pa.field("name", pa.string())])
+IDS = parse_ddl("id BIGINT")
+NAMES = parse_ddl("name STRING")
 RUN = settings(output_format="parquet")
 
 
-def a_store() -> MemoryStore:
+@pytest.fixture
+def store() -> MemoryStore:
     store = MemoryStore()
     store.add_bucket("lake")
     return store
@@ -31,16 +30,31 @@ def pinned(store: MemoryStore, found: pa.Schema) -> pa.Schema:
     return pinned_schema(RUN, store, lambda known: found)
 
 
-def test_the_first_finding_stays() -> None:
-    store = a_store()
+def given(store: MemoryStore, ddl: str) -> pa.Schema:
+    run = settings(output_format="parquet", parquet_schema=ddl)
+
+    def never(known: pa.Schema) -> pa.Schema:
+        raise AssertionError("a schema was given")
+
+    return pinned_schema(run, store, never)
+
+
+def test_the_first_schema_stays(store: MemoryStore) -> None:
+    assert known_schema(RUN, store) is None
     assert pinned(store, IDS) == IDS
-    assert pinned(store, NAMES) == IDS
+    assert pinned(store, NAMES) == IDS == known_schema(RUN, store)
     assert store.count("create") == 1
 
 
-def test_of_two_first_runs_one_takes_what_the_other_found() -> None:
-    store = a_store()
+def test_the_stored_document_is_the_documented_one(store: MemoryStore) -> None:
+    pinned(store, IDS)
+    body = store.get(*parquet_schema_key(RUN, 1))
+    field = {"name": "id", "type": "long", "nullable": True, "metadata": {}}
+    document = {"version": 1, "schema": {"type": "struct", "fields": [field]}}
+    assert body == json.dumps(document, indent=1).encode()
 
+
+def test_of_two_first_runs_one_adopts_the_schema_of_the_other(store: MemoryStore) -> None:
     def other_run(call: Call) -> None:
         if call.name == "create":
             store.hooks.before.clear()
@@ -50,10 +64,11 @@ def test_of_two_first_runs_one_takes_what_the_other_found() -> None:
     assert pinned(store, IDS) == NAMES
 
 
-def test_a_pin_grows_by_what_two_runs_find_where_columns_may_be_added() -> None:
-    store = a_store()
+def test_a_pin_grows_by_the_columns_of_two_runs_if_columns_may_be_added(
+    store: MemoryStore,
+) -> None:
     run = settings(output_format="parquet", schema_evolution="add_columns")
-    more = [pa.field("a", pa.int64()), pa.field("b", pa.string())]
+    more = list(parse_ddl("a BIGINT, b STRING"))
 
     def grown(*fields: pa.Field) -> pa.Schema:
         return pinned_schema(
@@ -73,95 +88,62 @@ def test_a_pin_grows_by_what_two_runs_find_where_columns_may_be_added() -> None:
     assert pinned(store, NAMES) == pa.schema([*IDS, *more])
 
 
-@pytest.mark.parametrize("found", [pa.schema([]), pa.schema([*IDS, pa.field("ID", pa.int64())])])
-def test_findings_that_make_no_columns_are_not_pinned(found: pa.Schema) -> None:
-    store = a_store()
+@pytest.mark.parametrize("found", [pa.schema([]), parse_ddl("id BIGINT, ID BIGINT")])
+def test_a_schema_that_outputs_cannot_have_is_not_pinned(
+    store: MemoryStore, found: pa.Schema
+) -> None:
     with pytest.raises(InvalidInput, match="parquet_schema: no value; expected"):
         pinned(store, found)
     assert not store.contents("lake")
 
 
-@pytest.mark.parametrize("body", [b"{", b"{}", b'{"version": 2, "schema": {}}'])
-def test_a_pin_that_this_program_did_not_write_is_not_overlooked(body: bytes) -> None:
-    store = a_store()
+@pytest.mark.parametrize(
+    "body",
+    [b"{", b"{}", b'{"version": 2, "schema": {}}', b'{"version": 1, "schema": {"type": "long"}}'],
+)
+def test_a_pin_that_this_program_did_not_write_is_an_error(store: MemoryStore, body: bytes) -> None:
     store.seed(*parquet_schema_key(RUN, 1), body)
     with pytest.raises(IntegrityError, match="parquet-schemas/"):
         pinned(store, IDS)
 
 
-def some_partitions(names: str, objects: int = 1) -> tuple[MemoryStore, list[Partition]]:
-    """Partitions of objects of which each has a field of the partition's name."""
-    store = a_store()
-    partitions = [Partition("source", f"logs/{one}/", f"{one}/") for one in names]
-    for name, partition in zip(names, partitions, strict=True):
-        for number in range(objects):
-            body = b'{"id": 1, "%s": %d}' % (name.encode(), number)
-            store.seed("source", f"{partition.prefix}{number:04d}.json", body)
-    return store, partitions
+def test_a_given_schema_may_extend_the_pinned_one(store: MemoryStore) -> None:
+    given(store, "id INT, s STRUCT<x: INT>")
+    wider = "id BIGINT, s STRUCT<x: INT, y: STRING>, name STRING"
+    assert given(store, wider) == parse_ddl(wider) == known_schema(RUN, store)
+    assert given(store, wider) == parse_ddl(wider)
+    assert store.count("create") == 2
 
 
-def sampled(
-    store: MemoryStore, partitions: list[Partition], run: Settings = RUN
-) -> pa.Schema | None:
-    pin_columns(run, store, partitions, Dialects(run, store))
-    return known_schema(run, store)
-
-
-def test_a_sample_has_sources_of_every_partition() -> None:
-    store, partitions = some_partitions("abc", 3)
-    found = sampled(store, partitions)
-    assert found == pa.schema([(one, pa.int64()) for one in ("a", "b", "c", "id")])
-    _, others = some_partitions("d")
-    store.seed(
-        "source",
-        others[0].prefix + "1.json",
-        b'{"d": 1}',
-    )
-    assert sampled(store, [*partitions, *others]) == found, "it is pinned already"
-
-
-def test_a_sample_is_bounded_in_sources_and_spread_over_the_keys(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("ddl", "reason"),
+    [
+        ("name STRING", "column id must be int"),
+        ("id STRING", "column id is int there and string here"),
+        ("id SMALLINT", "column id must be int"),
+        ("ID INT", "column id is int named id there and int named ID here"),
+    ],
+)
+def test_a_given_schema_that_is_no_superset_is_refused(
+    store: MemoryStore, ddl: str, reason: str
 ) -> None:
-    monkeypatch.setattr(sample, "SAMPLE_SOURCES", 20)
-    store, partitions = some_partitions("ab", 99)
-    read = sources_read(store)
-    sampled(store, partitions)
-    assert len(read) == 20
-    for partition in partitions:
-        keys = [key for key in read if key.startswith(partition.prefix)]
-        assert (len(keys), min(keys)[-9:], max(keys)[-9:]) == (10, "0000.json", "0090.json")
+    given(store, "id INT")
+    with pytest.raises(InvalidInput, match="a superset of the columns that outputs have") as error:
+        given(store, ddl)
+    assert reason in str(error.value)
+    assert store.count("create") == 1
 
 
-def test_a_sample_of_large_sources_is_bounded_in_bytes_but_never_empty(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    store, partitions = some_partitions("ab", 9)
-    read = sources_read(store)
-    monkeypatch.setattr(sample, "SAMPLE_BYTES", 5)
-    assert sampled(store, partitions) == pa.schema([("a", pa.int64()), ("id", pa.int64())])
-    assert len(read) == 1
+@pytest.mark.parametrize("ddl", ["id", "id BIGINT, ID BIGINT", "id MONEY"])
+def test_an_invalid_given_schema_is_refused_in_one_line(ddl: str) -> None:
+    with pytest.raises(InvalidInput, match=f"parquet_schema: '{ddl}' is not accepted") as error:
+        given_schema(ddl)
+    assert "\n" not in str(error.value)
 
 
-def test_a_sample_without_records_pins_nothing() -> None:
-    store, _ = some_partitions("")
-    partition = Partition("source", "logs/a/", "a/")
-    for body in (b"", b"id,name\n"):
-        store.seed("source", f"{partition.prefix}{len(body)}.csv", body)
-        assert (
-            sampled(store, [partition], settings(output_format="parquet", csv_header="present"))
-            is None
-        )
-    assert sampled(store, []) is None
-
-
-def sources_read(store: MemoryStore) -> list[str]:
-    """The keys of sources read from now on."""
-    keys: list[str] = []
-
-    def note(call: Call) -> None:
-        if call.bucket == "source" and call.name == "read_source":
-            keys.append(call.key)
-
-    store.hooks.before.append(note)
-    return keys
+def test_a_hundred_lost_races_end_the_run(store: MemoryStore) -> None:
+    store.seed(*parquet_schema_key(RUN, 1), b"another run's")
+    # The listing never has the entry that the store has.
+    store.list_objects = lambda *_, **__: iter(())  # type: ignore[method-assign]
+    with pytest.raises(TransientStoreError, match="100 other schemas came first"):
+        pinned(store, IDS)

@@ -67,7 +67,7 @@ def _fields(found: pa.Schema | pa.DataType, leaves: Iterator[Any]) -> list[pa.Fi
 
 def _twice(fields: list[pa.Field]) -> str:
     names = [one.name for one in fields]
-    return next(name for name in names if names.count(name) > 1)
+    return str(next(name for name in names if names.count(name) > 1))
 
 
 def _type(found: pa.DataType, leaves: Iterator[Any]) -> pa.DataType:
