@@ -80,9 +80,11 @@ ONLY_COMPACTION = tuple(
 _LAMBDA_BYTES = 250 * MIB
 # The lock with the extras for tables; versions are the same in all locks.
 TABLES_LOCK = REPOSITORY / "requirements-dev.txt"
+# What rows need, and so every bundle of compaction.
+_ROW_REQUIREMENTS = ("pyarrow",)
 # Additional libraries of the functions that use a table. Only Iceberg's fit: deltalake with the
 # pyarrow that it needs exceeds Lambda's limit.
-_TABLE_REQUIREMENTS = ("pyarrow", "pyiceberg")
+_TABLE_REQUIREMENTS = (*_ROW_REQUIREMENTS, "pyiceberg")
 # For catalogs in a database, which no function uses.
 _OTHER_CATALOGS = ("sqlalchemy", "greenlet")
 # Parts of pyarrow: Flight, headers for C++, copies of a library under the names that linkers look
@@ -123,8 +125,9 @@ def bundle_functions(
         BundleError: the libraries could not be fetched, or exceed Lambda's size limit.
     """
     chosen = lock or (TABLES_LOCK if table else LOCK)
+    roots = _roots(table=table, maintenance=maintenance)
     build_dependencies(
-        chosen, out, machine, roots=_roots(table), without=_without(table), drop=_NOT_IMPORTED
+        chosen, out, machine, roots=roots, without=_without(table), drop=_NOT_IMPORTED
     )
     packages, without = _packages(maintenance=maintenance)
     build_application(packages, out, without)
@@ -136,8 +139,10 @@ def _packages(*, maintenance: bool) -> tuple[tuple[Path, ...], tuple[Path, ...]]
     return (MAINTENANCE_PACKAGES, ONLY_COMPACTION) if maintenance else (LAMBDA_PACKAGES, ())
 
 
-def _roots(table: bool) -> tuple[str, ...]:
-    return LAMBDA_REQUIREMENTS + _TABLE_REQUIREMENTS if table else LAMBDA_REQUIREMENTS
+def _roots(*, table: bool, maintenance: bool = False) -> tuple[str, ...]:
+    if table:
+        return LAMBDA_REQUIREMENTS + _TABLE_REQUIREMENTS
+    return LAMBDA_REQUIREMENTS if maintenance else LAMBDA_REQUIREMENTS + _ROW_REQUIREMENTS
 
 
 def _without(table: bool) -> tuple[str, ...]:
@@ -186,11 +191,9 @@ def functions_bundle(machine: Machine, *, table: bool = False, maintenance: bool
         table: include the libraries that read and write tables.
         maintenance: bundle the functions of maintenance instead of those of compaction.
     """
-    if not table:
-        libraries = _libraries(machine, LAMBDA_REQUIREMENTS, LAMBDA_HAS)
-    else:
-        libraries = _libraries(machine, _roots(table), _without(table), TABLES_LOCK)
-        libraries += "\n".join(_NOT_IMPORTED)
+    roots = _roots(table=table, maintenance=maintenance)
+    libraries = _libraries(machine, roots, _without(table), TABLES_LOCK if table else LOCK)
+    libraries += "\n".join(_NOT_IMPORTED)
     packages, without = _packages(maintenance=maintenance)
     return Bundle(
         lambda out: bundle_functions(out, machine, table=table, maintenance=maintenance),

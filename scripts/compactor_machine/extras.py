@@ -12,6 +12,7 @@ _PROJECT = "s3-compactor"
 _MODULES: Mapping[str, tuple[str, ...]] = {
     "local": ("moto", "flask", "antlr4", "jsonpath_ng", "aws_lambda_powertools"),
     "query": ("duckdb",),
+    "rows": ("pyarrow",),
     "lake": ("moto", "flask", "py_partiql_parser", "pyparsing", "pyiceberg", "duckdb"),
 }
 

@@ -21,6 +21,7 @@ from tests.support.wheel import Installed, build, install
 OBJECTS = 40
 SOURCE, LAKE = "s3://installed-logs/raw/", "s3://installed-lake/compacted/"
 ROWS, TABLE = "s3://installed-logs/rows/", "s3://installed-lake/table/"
+BY_SPARK, BY_SPARK_TABLE = "s3://installed-logs/spark/", "s3://installed-lake/spark/"
 # What was written just now counts as settled, and its day as closed.
 FIELDS = ("--depth", "3", "--settle-seconds", "0", "--open-partition-seconds", "0")
 MOST_PACKAGES = 25
@@ -175,13 +176,13 @@ def test_a_missing_extra_ends_in_one_line_with_the_command_that_installs_it(shel
 
 
 @pytest.mark.slow
-def test_parquet_without_pyspark_ends_in_one_line_with_the_command_that_installs_it(
+def test_parquet_without_arrow_ends_in_one_line_with_the_command_that_installs_it(
     shell: Shell,
 ) -> None:
     shell.shown("generate", ROWS, "-f", "4", "--days", "1")
     parquet = ("--output-format", "parquet", "--workers", "1", "--json")
     told = shell.refused("run", ROWS, TABLE, *FIELDS, *parquet)
-    assert "pip install 's3-compactor[spark]'" in told
+    assert "pip install 's3-compactor[rows]'" in told
 
 
 @pytest.mark.slow
@@ -202,8 +203,22 @@ def test_the_extra_local_has_all_that_the_demo_needs(
 
 
 @pytest.mark.slow
+def test_the_extra_rows_has_all_that_parquet_needs(
+    wheel: Path, shell: Shell, tmp_path: Path
+) -> None:
+    put_a_module_in_the_way(tmp_path)
+    rows = Shell(install(wheel, tmp_path / "venv", "rows"), shell.s3, tmp_path)
+    rows.shown("generate", ROWS, "-f", "4", "--days", "1")
+    parquet = ("--output-format", "parquet", "--workers", "1", "--json")
+    assert json.loads(rows.shown("run", ROWS, TABLE, *FIELDS, *parquet))["status"] == "SUCCEEDED"
+    verified = json.loads(rows.shown("verify", ROWS, TABLE, "--json"))
+    assert verified["findings"] == []
+    assert verified["outputs"] > 0
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(1_800)
-def test_the_extra_spark_has_all_that_parquet_needs(
+def test_the_extras_rows_and_spark_have_all_that_parquet_by_spark_needs(
     wheel: Path, shell: Shell, tmp_path: Path
 ) -> None:
     try:
@@ -211,13 +226,11 @@ def test_the_extra_spark_has_all_that_parquet_needs(
     except SparkMissing as error:
         pytest.skip(str(error))
     put_a_module_in_the_way(tmp_path)
-    spark = Shell(install(wheel, tmp_path / "venv", "spark"), shell.s3, tmp_path)
-    spark.shown("generate", ROWS, "-f", "4", "--days", "1")
-    parquet = ("--output-format", "parquet", "--workers", "1", "--json")
-    assert json.loads(spark.shown("run", ROWS, TABLE, *FIELDS, *parquet))["status"] == "SUCCEEDED"
-    verified = json.loads(spark.shown("verify", ROWS, TABLE, "--json"))
-    assert verified["findings"] == []
-    assert verified["outputs"] > 0
+    spark = Shell(install(wheel, tmp_path / "venv", "rows", "spark"), shell.s3, tmp_path)
+    spark.shown("generate", BY_SPARK, "-f", "4", "--days", "1")
+    parquet = ("--output-format", "parquet", "--engine", "spark", "--json")
+    ran = json.loads(spark.shown("run", BY_SPARK, BY_SPARK_TABLE, *FIELDS, *parquet))
+    assert (ran["status"], bool(ran["summary"]["spark"])) == ("SUCCEEDED", True)
 
 
 @pytest.mark.slow
@@ -225,10 +238,6 @@ def test_the_extra_spark_has_all_that_parquet_needs(
 def test_the_extra_lake_has_all_that_the_demonstration_of_events_needs(
     wheel: Path, s3: EmbeddedS3, tmp_path: Path
 ) -> None:
-    try:
-        find_spark()
-    except SparkMissing as error:
-        pytest.skip(str(error))
     directory = tmp_path / "empty"
     directory.mkdir()
     lake = Shell(install(wheel, tmp_path / "venv", "lake"), s3, directory)

@@ -8,6 +8,7 @@ import pytest
 from cdk.bundling import TABLES_LOCK, _roots, _without
 from compactor.errors import InvalidInput
 from compactor_dev.lock_selection import select
+from compactor_dev.spark_bundle import LOCK as LAMBDA_LOCK
 
 LOCK = """\
 # This lock was written by hand.
@@ -58,6 +59,13 @@ def test_a_bundle_of_functions_has_nothing_of_catalogs_that_they_do_not_reach():
     )
     assert "pyiceberg" in lock
     assert not {"sqlalchemy", "thrift"} & set(lock)
+
+
+@pytest.mark.parametrize(("maintenance", "there"), [(False, True), (True, False)])
+def test_the_functions_that_write_rows_always_have_arrow(maintenance, there):
+    roots = _roots(table=False, maintenance=maintenance)
+    lock = names(select(LAMBDA_LOCK.read_text(encoding="utf-8"), roots, _without(table=False)))
+    assert ("pyarrow" in lock) is there
 
 
 def test_versions_hashes_and_markers_stay_as_the_lock_has_them():
