@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.discovery.work_items import WorkItem
+from compactor.planning.dialects import Dialects
 from compactor.runs.partition_receipts import Receipt
 from compactor.runs.partition_run import PartitionRun
 from compactor.runs.prior_listing import open_earlier
@@ -32,17 +34,6 @@ if TYPE_CHECKING:
 ROUND_SOURCES = 1_000_000
 # Partitions listed, committed and published concurrently; work within one is sequential.
 _CONCURRENT_PARTITIONS = 8
-
-
-class RunsGroups(Protocol):
-    """Runs the groups of a round."""
-
-    def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Yield answers as they arrive, one for each task.
-
-        Often yields an empty batch, so that the caller can log.
-        """
-        ...
 
 
 def nothing() -> None:
@@ -67,27 +58,34 @@ class Driver:
     traits: StoreTraits = OF_AWS
     before_stop: Callable[[], None] = nothing
 
-    def compact(self, session: SparkSession) -> Sequence[Receipt]:
+    def compact(self, session: SparkSession, stop: Callable[[], None]) -> Sequence[Receipt]:
         """Compact every oversized partition; a partition that fails does not stop the others.
 
         The session is stopped before the uploads of tasks that lost are aborted, so that no such
         task is still running and uploading.
 
+        Args:
+            session: runs the groups.
+            stop: stops the session.
+
         Returns:
             A receipt for each partition. The receipts are also stored.
         """
         partitions = [self._partition(item) for item in self.loaded.items]
-        rounds = self._rounds(session)
+        settings, run_id = self.loaded.settings, self.loaded.run_id
+        region = self.client.meta.region_name
+        rounds = Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
         numbers = count(1)
         with ThreadPoolExecutor(_CONCURRENT_PARTITIONS, thread_name_prefix="partition") as pool:
             try:
+                self._pin_columns()
                 while planned := self._plan(partitions, pool):
                     self._do_round(planned, rounds, numbers, pool)
                     for partition in partitions:
                         partition.end_round()
                 self.before_stop()
             finally:
-                session.stop()
+                stop()
             return list(pool.map(OversizedPartition.finish, partitions))
 
     def _partition(self, item: WorkItem) -> OversizedPartition:
@@ -104,16 +102,20 @@ class Driver:
             run_id,
             listing=open_earlier(settings, run_id, store, clock.now()),
         )
-        return OversizedPartition(run, rebuild=not settings.columnar)
+        return OversizedPartition(run)
 
-    def _rounds(self, session: SparkSession) -> RunsGroups:
-        settings, run_id = self.loaded.settings, self.loaded.run_id
-        if settings.columnar:
-            from compactor_spark.columnar.rounds import ParquetRounds  # noqa: PLC0415 - no other run needs it
+    def _pin_columns(self) -> None:
+        """Pin the columns of rows by a sample of all partitions, before the first group."""
+        settings, partitions = self.loaded.settings, [item.partition for item in self.loaded.items]
+        if not settings.columnar:
+            return
+        from compactor.rows.sample import pin_columns  # noqa: PLC0415 - only runs with rows import Arrow
 
-            return ParquetRounds(session, settings, run_id, self.client, traits=self.traits)
-        region = self.client.meta.region_name
-        return Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
+        # A separate store, as these requests belong to no partition.
+        store = S3Store(self.client).with_traits(self.traits)
+        with suppress(Exception):
+            # Every group runs into the same error, and reports it as its own failure.
+            pin_columns(settings, store, partitions, Dialects(settings, store))
 
     def _plan(
         self, partitions: Sequence[OversizedPartition], pool: ThreadPoolExecutor
@@ -132,7 +134,7 @@ class Driver:
     def _do_round(
         self,
         planned: Sequence[PlannedGroup],
-        rounds: RunsGroups,
+        rounds: Rounds,
         numbers: Iterator[int],
         pool: ThreadPoolExecutor,
     ) -> None:
