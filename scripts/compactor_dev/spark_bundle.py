@@ -24,6 +24,7 @@ from compactor.errors import CompactorError, InvalidInput
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import (
     ARCHITECTURES,
+    NOT_IMPORTED,
     Machine,
     build_application,
     build_dependencies,
@@ -37,6 +38,7 @@ REQUIREMENTS = (
     "isal",
     "jinja2",
     "msgspec",
+    "pyarrow",
     "pycurl",
     "urllib3",
     "zlib-ng",
@@ -86,7 +88,7 @@ def build_spark_bundle(out: Path, machine: Machine, lock: Path = LOCK) -> SparkB
     bundle = SparkBundle(out / "deps.zip", out / "app.zip", out / SCRIPT.name)
     with tempfile.TemporaryDirectory(prefix="compactor-bundle-") as directory:
         libraries = Path(directory, "deps")
-        build_dependencies(lock, libraries, machine, roots=REQUIREMENTS)
+        build_dependencies(lock, libraries, machine, roots=REQUIREMENTS, drop=NOT_IMPORTED)
         write_zip(libraries, bundle.dependencies)
     build_spark_application(bundle.application)
     shutil.copyfile(SCRIPT, bundle.script)

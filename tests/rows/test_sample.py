@@ -32,7 +32,7 @@ def some_partitions(names: str, objects: int = 1) -> tuple[MemoryStore, list[Par
 def sampled(
     store: MemoryStore, partitions: list[Partition], run: Settings = RUN
 ) -> pa.Schema | None:
-    pin_columns(run, store, partitions, Dialects(run, store))
+    pin_columns(run, store, lambda: partitions, Dialects(run, store))
     return known_schema(run, store)
 
 

@@ -34,6 +34,7 @@ from tests.support.world import records_in
 SPARK_HOME = Path(pyspark.__file__).parent
 LONG_AGO_SECONDS = 9 * 86_400
 RUN_SECONDS = 600
+_OWN_LINES = ("compact_partitions: ", "compact_run: ")
 _names = itertools.count(1)
 
 
@@ -105,6 +106,10 @@ class Job:
 
     def start(self) -> subprocess.Popen[str]:
         """Submit it; its process leads a group of its own, with all that it starts."""
+        return self.submit_script("compact_partitions.py", "--run", self.place)
+
+    def submit_script(self, name: str, *arguments: str) -> subprocess.Popen[str]:
+        """Submit one of the scripts for spark-submit."""
         given = {**os.environ, **self.s3.environment}
         environment = {name: value for name, value in given.items() if value}
         environment |= {
@@ -122,11 +127,10 @@ class Job:
         conf |= {"spark.executor.extraJavaOptions": SHORT_LIVED}
         conf |= {"spark.ui.enabled": "false", **self.conf}
         options = [word for name in conf for word in ("--conf", f"{name}={conf[name]}")]
-        script = str(spark_script())
         process = subprocess.Popen(
             [
                 *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master),
-                *(*options, script, "--run", self.place),
+                *(*options, str(spark_script(name)), *arguments),
             ],
             env=environment,
             # Spark passes what the driver's Python writes on to its own standard output.
@@ -148,7 +152,7 @@ class Job:
             self.kill(process)
             log, _ = process.communicate()
             raise AssertionError(f"the job did not end:\n{log[-4000:]}") from None
-        lines = [line for line in log.splitlines() if line.startswith("compact_partitions: ")]
+        lines = [line for line in log.splitlines() if line.startswith(_OWN_LINES)]
         return Ended(process.returncode, lines, log)
 
     def kill(self, process: subprocess.Popen[str]) -> None:

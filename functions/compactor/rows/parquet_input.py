@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,12 +22,13 @@ import pyarrow.parquet as pq
 from compactor.encoding.parquet_footer import ParquetFooter, read_footer
 from compactor.errors import InvalidInput, UnreadableSource
 from compactor.model import Quarantined, QuarantineReason, SourceObject
+from compactor.outputs.group_reading import Denials
 from compactor.ports import ObjectStore, SourceBody
 from compactor.rows.batch_sizes import BATCH_BYTES, plan_reading
 from compactor.rows.conform import conformed_batch, decoded_bytes
 from compactor.rows.parquet_types import UnsupportedColumn, columns_of
 from compactor.rows.schema import SUPERSET_ACCEPTED, SchemaClash, merged
-from compactor.sinks.upserts import POSITION, SOURCE_KEY
+from compactor.rows.sink import with_origin_columns
 from compactor.sizes import MIB
 
 #: Sources kept in memory between the two readings, in total.
@@ -35,7 +36,6 @@ KEPT_BYTES = 64 * MIB
 #: A larger source passes through a temporary file.
 IN_MEMORY_BYTES = 16 * MIB
 _CONCURRENT_FOOTERS = 32
-_ORIGINS = (pa.field(SOURCE_KEY, pa.string()), pa.field(POSITION, pa.int64()))
 
 
 @dataclass(slots=True)
@@ -58,43 +58,48 @@ class ParquetSources:
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
-    @property
-    def rows(self) -> int:
-        """Number of rows in all readable sources, by their footers."""
-        return sum(footer.rows for _, footer in self.footers)
-
     def commonest_codec(self, otherwise: str) -> str:
         """Return the codec that most sources have; ``otherwise`` if no source has row groups."""
         found = Counter(footer.codec for _, footer in self.footers if footer.row_groups)
         return max(sorted(found), key=found.__getitem__) if found else otherwise
 
-    def batches(self, *, origins: bool = False) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of all sources in order, with the columns of the superset.
+    def bodies(self) -> Iterator[tuple[SourceBody, ParquetFooter]]:
+        """Yield each source's content and footer, in order."""
+        unkept = [source for source, _ in self.footers if source.key not in self.kept]
+        others = self.store.read_sources(unkept)
+        for source, footer in self.footers:
+            kept = self.kept.get(source.key)
+            body = SourceBody(source, kept) if kept is not None else next(iter(others))
+            yield body, footer
+
+    def rows_of(self, body: SourceBody, *, origins: bool = False) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one source in order, with the columns of the superset.
 
         A batch has about 32 MiB at most, unless a single row has more.
 
         Args:
-            origins: whether each row gets its source's key and its position in the source.
+            body: of the source.
+            origins: whether each row also gets the columns for its origin.
 
         Raises:
-            SourceChanged: a source differs from the listing.
-            UnreadableRows: the rows of a source cannot be read to its end.
+            SourceChanged: the source differs from the listing.
+            UnreadableRows: its rows cannot be read to the end.
             InvalidInput: a column has the name of one for origins.
         """
-        if origins:
-            with_origin_columns(self.schema)
-        for body in self._bodies():
-            position = 0
-            for batch in _rows_of(body, self.schema):
-                yield _with_origins(batch, body.source.key, position) if origins else batch
-                position += batch.num_rows
+        schema = with_origin_columns(self.schema) if origins else self.schema
+        key, position = pa.scalar(body.source.key, pa.string()), 0
+        for batch in _batches(body, self.schema):
+            rows = batch.num_rows
+            own = (pa.repeat(key, rows), pa.arange(position, position + rows)) if origins else ()
+            yield pa.RecordBatch.from_arrays([*batch.columns, *own], schema=schema)
+            position += rows
 
     def unreadable(self) -> list[Quarantined]:
         """Read all rows, and return the sources for which that fails."""
         found = []
-        for body in self._bodies():
+        for body, _ in self.bodies():
             try:
-                for _ in _rows_of(body, self.schema):
+                for _ in self.rows_of(body):
                     pass
             except UnreadableRows as error:
                 found.append(error.quarantined)
@@ -108,16 +113,6 @@ class ParquetSources:
         sources = ParquetSources(self.store, footers, every, self.schemas, kept=self.kept)
         sources.schema = _superset(self.schemas, footers)
         return sources
-
-    def _bodies(self) -> Iterator[SourceBody]:
-        """Yield what to read for each source, in order."""
-        sources = [source for source, _ in self.footers]
-        others = self.store.read_sources([one for one in sources if one.key not in self.kept])
-        for source in sources:
-            if source.key in self.kept:
-                yield SourceBody(source, self.kept[source.key])
-            else:
-                yield next(iter(others))
 
 
 class UnreadableRows(UnreadableSource):
@@ -139,30 +134,19 @@ def open_sources(sources: Sequence[SourceObject], store: ObjectStore) -> Parquet
         InvalidInput: a column's type has no counterpart in outputs, or no type holds a column of
             two sources without loss; names the column, both types and a source of each.
         SourceChanged: a source differs from the listing.
+        NothingReadable: this role can read none of many sources.
     """
     found = ParquetSources(store)
+    opening = _Opening(found, Denials(sources, store))
     kept = _first_within(sources, KEPT_BYTES)
     for body in store.read_sources(sources[:kept]):
-        _take_kept(found, body)
+        opening.add_body(body)
     with ThreadPoolExecutor(_CONCURRENT_FOOTERS, thread_name_prefix="footer") as pool:
-        for source, footer in pool.map(partial(_footer, store), sources[kept:]):
-            _take(found, source, footer, partial(_schema_of_ranges, store, source))
+        footers = pool.map(partial(_footer_at, store), sources[kept:])
+        for source, footer in zip(sources[kept:], footers, strict=True):
+            opening.add(source, footer, None)
     found.schema = _superset(found.schemas, found.footers)
     return found
-
-
-def with_origin_columns(schema: pa.Schema) -> pa.Schema:
-    """Return a schema followed by the columns for the origin of each row.
-
-    Raises:
-        InvalidInput: a column already has one of these names.
-    """
-    own = {SOURCE_KEY, POSITION}
-    taken = [name for name in schema.names if name.lower() in own]
-    if taken:
-        accepted = "another name with upsert_key, for which outputs get such columns themselves"
-        raise InvalidInput("column", taken[0], accepted)
-    return pa.schema([*schema, *_ORIGINS])
 
 
 def _first_within(sources: Sequence[SourceObject], budget: int) -> int:
@@ -178,50 +162,67 @@ def _first_within(sources: Sequence[SourceObject], budget: int) -> int:
 _Footer = ParquetFooter | UnreadableSource
 
 
-def _take_kept(found: ParquetSources, body: SourceBody) -> None:
-    source = body.source
-    if body.error is not None and not isinstance(body.error, UnreadableSource):
-        raise body.error
-    if body.error is not None:
-        _take(found, source, body.error, None)
-        return
-    content = _content(body)
-    footer: _Footer
-    try:
-        footer = read_footer(lambda start, length: content[start : start + length], len(content))
-        found.kept[source.key] = content
-    except UnreadableSource as error:
-        footer = error
-    _take(found, source, footer, lambda: pa.py_buffer(content))
+class _Opening:
+    """Adds sources, in order, to those that are readable or quarantined."""
 
+    def __init__(self, found: ParquetSources, denials: Denials) -> None:
+        self._found = found
+        self._denials = denials
 
-def _take(found: ParquetSources, source: SourceObject, footer: _Footer, opened: Any) -> None:
-    """Add a source, and its columns if no source before it has the same ones."""
-    if isinstance(footer, UnreadableSource):
-        reason = QuarantineReason(footer.reason)
-        found.quarantined.append(Quarantined(source, reason, footer.detail))
-        return
-    if footer.schema_digest not in found.schemas:
-        try:
-            with _naming(source):
-                parquet = pq.ParquetFile(opened(), **_OPTIONS)
-                found.schemas[footer.schema_digest] = _columns(parquet, source)
-        except UnreadableRows as error:
-            found.quarantined.append(error.quarantined)
+    def add_body(self, body: SourceBody) -> None:
+        """Add a source that was read, and keep its content."""
+        source = body.source
+        if body.error is not None:
+            if not isinstance(body.error, UnreadableSource):
+                raise body.error
+            self.add(source, body.error, None)
             return
-    found.footers.append((source, footer))
+        content = _content(body)
+        footer = _footer(lambda start, length: content[start : start + length], len(content))
+        self._found.kept[source.key] = content
+        self.add(source, footer, content)
+
+    def add(self, source: SourceObject, footer: _Footer, content: bytes | None) -> None:
+        """Add a source by its footer; of the first with a schema, the columns are read.
+
+        Args:
+            source: to add.
+            footer: of the source, or why there is none.
+            content: of the source; None to read it from the store.
+        """
+        try:
+            if isinstance(footer, UnreadableSource):
+                raise footer
+            if footer.schema_digest not in self._found.schemas:
+                self._found.schemas[footer.schema_digest] = self._columns(source, content)
+        except UnreadableSource as error:
+            self._denials.count(error)
+            self._found.kept.pop(source.key, None)
+            reason = QuarantineReason(error.reason)
+            self._found.quarantined.append(Quarantined(source, reason, error.detail))
+            return
+        self._denials.read()
+        self._found.footers.append((source, footer))
+
+    def _columns(self, source: SourceObject, content: bytes | None) -> pa.Schema:
+        if content is None:
+            opened = pa.PythonFile(_Ranges(self._found.store, source), mode="r")
+        else:
+            opened = pa.py_buffer(content)
+        with _naming(source):
+            return _columns(pq.ParquetFile(opened, **_OPTIONS), source)
 
 
-def _footer(store: ObjectStore, source: SourceObject) -> tuple[SourceObject, _Footer]:
+def _footer(read_range: Callable[[int, int], bytes], size: int) -> _Footer:
     try:
-        # Each range read has If-Match, so the footer is that of the listed object.
-        return source, read_footer(partial(store.read_range, source), source.size)
+        return read_footer(read_range, size)
     except UnreadableSource as error:
-        return source, error
+        return error
 
 
-def _schema_of_ranges(store: ObjectStore, source: SourceObject) -> Any:
-    return pa.PythonFile(_Ranges(store, source), mode="r")
+def _footer_at(store: ObjectStore, source: SourceObject) -> _Footer:
+    # Each range read has If-Match, so the footer is that of the listed object.
+    return _footer(partial(store.read_range, source), source.size)
 
 
 def _columns(parquet: pq.ParquetFile, source: SourceObject) -> pa.Schema:
@@ -275,7 +276,7 @@ _OPTIONS: Mapping[str, Any] = {
 }
 
 
-def _rows_of(body: SourceBody, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(body: SourceBody, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     # An error while the temporary file is written does not come from the source's content.
     with _opened(body) as opened, _naming(body.source):
         file = pq.ParquetFile(opened, **_OPTIONS)
@@ -300,12 +301,6 @@ def _within_budget(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         return
     yield from _within_budget(batch.slice(0, rows // 2))
     yield from _within_budget(batch.slice(rows // 2))
-
-
-def _with_origins(batch: pa.RecordBatch, key: str, position: int) -> pa.RecordBatch:
-    rows = batch.num_rows
-    columns = [*batch.columns, pa.repeat(key, rows), pa.arange(position, position + rows)]
-    return pa.RecordBatch.from_arrays(columns, schema=with_origin_columns(batch.schema))
 
 
 @contextmanager

@@ -6,7 +6,7 @@ depend on which group came first, and would lack columns of other partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from typing import TypeVar
@@ -14,7 +14,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from compactor import layout
-from compactor.errors import UnreadableSource
+from compactor.errors import InvalidInput, SourceChanged, UnreadableSource
 from compactor.formats import Decide
 from compactor.model import Partition, SourceObject
 from compactor.outputs.detection import detector
@@ -45,23 +45,34 @@ _LISTED = 1_000
 
 
 def pin_columns(
-    settings: Settings, store: ObjectStore, partitions: Sequence[Partition], decide: Decide
+    settings: Settings,
+    store: ObjectStore,
+    partitions: Callable[[], Sequence[Partition]],
+    decide: Decide,
 ) -> None:
-    """Pin the columns inferred from a sample of all partitions, unless given or pinned already.
+    """Pin the columns of a run's outputs, inferred from a sample of all partitions unless given.
 
-    Nothing is pinned if the sample has no record.
+    If none can be inferred, nothing is pinned, and each group reports why it has no columns.
+
+    Args:
+        settings: of the run.
+        store: of sources and state.
+        partitions: returns those of the run; called only for a sample.
+        decide: what is decided about the first record of a CSV source's data set.
 
     Raises:
-        InvalidInput: no columns can be inferred.
-        SourceChanged: a source differs from its listing.
+        InvalidInput: the given schema is invalid, or no superset of the pinned one.
         TransientStoreError: the store does not answer.
     """
-    if settings.format == "parquet" or settings.parquet_schema is not None:
+    if settings.format == "parquet":
         return
-    if not partitions or known_schema(settings, store) is not None:
+    if settings.parquet_schema is not None:
+        pinned_schema(settings, store, lambda known: known)
         return
-    sources = list(_within(_sample(partitions, settings, store), SAMPLE_BYTES))
-    with suppress(NoRecords):
+    if known_schema(settings, store) is not None:
+        return
+    sources = list(_within(_sample(partitions(), settings, store), SAMPLE_BYTES))
+    with suppress(InvalidInput, NoRecords, SourceChanged):
         pinned_schema(
             settings, store, lambda known: infer_from(sources, known, settings, store, decide)
         )
@@ -137,7 +148,7 @@ def _sample(
 ) -> Iterator[SourceObject]:
     """Yield sources spread over the keys of partitions that are spread over all of them."""
     chosen = spread(partitions, _PARTITIONS)
-    share = max(1, SAMPLE_SOURCES // len(chosen))
+    share = max(1, SAMPLE_SOURCES // max(1, len(chosen)))
     for partition in chosen:
         reason_to_skip = KeyRules(settings, layout.partition_at(settings, partition.path))
         pages = store.list_objects(partition.bucket, partition.prefix)

@@ -1,0 +1,493 @@
+"""Many small Parquet objects become one, row for row."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from compactor.encoding.parquet_footer import read_footer
+from compactor.errors import IntegrityError, InvalidInput, SourceChanged
+from compactor.log.entries import Commit
+from compactor.outputs.restore import Wanted, find, restore
+from compactor.outputs.verify import check_commit
+from compactor.rows import parquet_input
+from compactor.rows.output import RowsOutput
+from compactor.rows.schema import from_spark_json, simple
+from tests.rows.row_world import RowWorld, account
+
+
+def body_of(table: pa.Table | dict[str, Any], **options: Any) -> bytes:
+    stream = io.BytesIO()
+    given = table if isinstance(table, pa.Table) else pa.table(table)
+    pq.write_table(given, stream, **options)
+    return stream.getvalue()
+
+
+def put(world: RowWorld, name: str, table: pa.Table | dict[str, Any], **options: Any) -> None:
+    world.put(name, body_of(table, **options))
+
+
+def put_sql(world: RowWorld, name: str, query: str, options: str = "") -> None:
+    """Store the rows of a query as DuckDB writes them."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "rows.parquet"
+        duckdb.execute(
+            f"set TimeZone = 'UTC'; copy ({query}) to '{path}' (format parquet{options})"
+        )
+        world.put(name, path.read_bytes())
+
+
+@pytest.fixture
+def world() -> RowWorld:
+    return RowWorld(format="parquet", output_format="same")
+
+
+def schema_of(commit: Commit) -> str:
+    return simple(from_spark_json(account(commit).schema))
+
+
+def refusal(world: RowWorld) -> str:
+    with pytest.raises(InvalidInput) as refused:
+        world.pending()
+    assert not world.uploads()
+    assert "\n" not in str(refused.value)
+    return str(refused.value)
+
+
+def local(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=None)
+
+
+EVERYTHING = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("text", pa.string()),
+        ("numbers", pa.list_(pa.int32())),
+        ("members", pa.map_(pa.string(), pa.int16())),
+        ("nested", pa.struct([("x", pa.int8()), ("deep", pa.list_(pa.list_(pa.string())))])),
+        ("amount", pa.decimal128(22, 4)),
+        ("day", pa.date32()),
+        ("moment", pa.timestamp("us", tz="UTC")),
+        ("local", pa.timestamp("us")),
+        ("odd", pa.float64()),
+        ("bytes", pa.binary()),
+        ("even", pa.bool_()),
+    ]
+)
+
+
+def everything(first: int, last: int) -> pa.Table:
+    rows = [
+        {
+            "id": n,
+            "text": f"é{n}" if n % 5 else None,
+            "numbers": None if n % 3 == 0 else [n, None, n + 1][: n % 4],
+            "members": [("a", n), ("b", None)] if n % 4 else None,
+            "nested": {"x": n % 100, "deep": [["y", None], None, []]} if n % 7 else None,
+            "amount": Decimal(n) / 8,
+            "day": date(1066, 10, 14),
+            "moment": datetime(1066, 10, 14, 9, 0, 0, 123456, UTC),
+            "local": local(datetime(2026, 1, 2, 3, 4, 5, 1, UTC)),
+            "odd": float("nan") if n % 2 else -0.0,
+            "bytes": bytes([n % 256]),
+            "even": n % 2 == 0,
+        }
+        for n in range(first, last)
+    ]
+    return pa.Table.from_pylist(rows, EVERYTHING)
+
+
+OLD_WRITER = {"version": "1.0", "use_dictionary": False, "use_compliant_nested_type": False}
+WRITERS = (
+    {},
+    OLD_WRITER,
+    {"data_page_version": "2.0", "compression": "zstd", "write_page_checksum": True},
+    {"row_group_size": 3, "compression": "gzip", "store_schema": False},
+    {"use_dictionary": False, "compression": "none", "store_decimal_as_integer": True},
+    {"use_byte_stream_split": ["odd"], "use_dictionary": False},
+)
+
+
+def test_rows_of_all_types_and_writers_are_the_same_and_in_order(world: RowWorld) -> None:
+    for number, options in enumerate(WRITERS):
+        put(world, f"{number}.parquet", everything(10 * number, 10 * number + 10), **options)
+    (commit,) = world.run()
+    expected = everything(0, 60)
+    assert len(world.outputs()) == 1
+    assert repr(world.table().to_pylist()) == repr(expected.to_pylist())
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "expected.parquet"
+        path.write_bytes(body_of(expected))
+        found = duckdb.read_parquet(str(path))
+        assert repr(world.rows()) == repr(
+            [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+        )
+    assert account(commit).rows_in == account(commit).rows_out == 60
+    assert [row.facts.records for row in commit.rows if row.facts] == [10] * 6
+    assert check_commit(commit, world.store) == 60
+    assert schema_of(commit) == (
+        "struct<id:bigint,text:string,numbers:array<int>,members:map<string,smallint>,"
+        "nested:struct<x:tinyint,deep:array<array<string>>>,amount:decimal(22,4),day:date,"
+        "moment:timestamp,local:timestamp_ntz,odd:double,bytes:binary,even:boolean>"
+    )
+
+
+def test_rows_that_duckdb_wrote_are_those_that_duckdb_reads(world: RowWorld) -> None:
+    query = """
+        select i::{kind} as id, 'v' || i as text, [i, null] as list, map {{'k': i}} as pairs,
+        {{'a': i, 'b': [{{'c': 'x'}}]}} as nested,
+        timestamp '2026-01-01' + interval (i) second as t,
+        timestamptz '2026-01-01 00:00:00+00' as z, i::decimal(9, 2) as money,
+        ['a', 'b'][1 + i % 2]::enum('a', 'b') as choice, '{{}}'::json as document
+        from range({first}, {last}) r(i)
+    """
+    put_sql(world, "1.parquet", query.format(kind="integer", first=0, last=10))
+    put_sql(world, "2.parquet", query.format(kind="bigint", first=10, last=20), ", codec zstd")
+    world.run()
+    found = duckdb.sql(query.format(kind="bigint", first=0, last=20))
+    expected = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+    assert world.rows() == expected
+
+
+def test_columns_are_added_and_types_widened_at_any_depth(world: RowWorld) -> None:
+    put(
+        world,
+        "1.parquet",
+        pa.table(
+            {
+                "id": pa.array([1], pa.int32()),
+                "share": pa.array([0.5], pa.float32()),
+                "price": pa.array([Decimal("1.25")], pa.decimal128(5, 2)),
+                "inner": pa.array([{"x": 1}], pa.struct([("x", pa.int8())])),
+                "members": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())),
+            }
+        ),
+    )
+    list_type = pa.list_(pa.struct([("deep", pa.int32())]))
+    wider = pa.struct([("y", pa.string()), ("x", pa.int32())])
+    put(
+        world,
+        "2.parquet",
+        pa.table(
+            {
+                "name": ["new"],
+                "id": [3_000_000_000],
+                "share": [0.1],
+                "price": pa.array([Decimal("1234.5678")], pa.decimal128(10, 4)),
+                "inner": pa.array([{"y": "z", "x": 300}], wider),
+                "members": pa.array([[("k", 3_000_000_000)]], pa.map_(pa.string(), pa.int64())),
+                "list": pa.array([[{"deep": 1}]], list_type),
+            }
+        ),
+    )  # fmt: skip
+    put(world, "3.parquet", {"name": pa.nulls(1), "list": [[{"far": "f"}]]})
+    (commit,) = world.run()
+    assert schema_of(commit) == (
+        "struct<id:bigint,share:double,price:decimal(10,4),inner:struct<x:int,y:string>,"
+        "members:map<string,bigint>,name:string,list:array<struct<deep:int,far:string>>>"
+    )
+    rows = world.rows()
+    assert [str(row["price"]) for row in rows] == ["1.2500", "1234.5678", "None"]
+    assert [row["inner"] for row in rows] == [{"x": 1, "y": None}, {"x": 300, "y": "z"}, None]
+    assert [row["share"] for row in rows] == [0.5, 0.1, None]
+    assert [row["id"] for row in rows] == [1, 3_000_000_000, None]
+    assert [row["members"] for row in rows] == [{"k": 1}, {"k": 3_000_000_000}, None]
+    assert [row["name"] for row in rows] == [None, "new", None]
+    assert [row["list"] for row in rows] == [
+        None, [{"deep": 1, "far": None}], [{"deep": None, "far": "f"}],
+    ]  # fmt: skip
+
+
+MOMENT = datetime(2026, 1, 1, 0, 0, 1, tzinfo=UTC)
+SECOND = local(MOMENT)
+
+
+@pytest.mark.parametrize(
+    ("array", "options", "kind", "values"),
+    [
+        (pa.array([255], pa.uint8()), {}, "smallint", [255]),
+        (pa.array([65_535], pa.uint16()), {}, "int", [65_535]),
+        (pa.array([2**32 - 1], pa.uint32()), {}, "bigint", [2**32 - 1]),
+        (pa.array([2**32 - 1], pa.uint32()), {"version": "1.0"}, "bigint", [2**32 - 1]),
+        (pa.array([2**64 - 1], pa.uint64()), {}, "decimal(20,0)", [Decimal(2**64 - 1)]),
+        (pa.array([SECOND], pa.timestamp("ms")), {}, "timestamp_ntz", [SECOND]),
+        (pa.array([SECOND], pa.timestamp("s")), {}, "timestamp_ntz", [SECOND]),
+        (pa.array([-1_999], pa.timestamp("ns")), {"use_deprecated_int96_timestamps": True},
+         "timestamp", [datetime(1970, 1, 1, tzinfo=UTC) - timedelta(microseconds=2)]),
+        (pa.array([MOMENT], pa.timestamp("ms", tz="Asia/Tokyo")), {}, "timestamp", [MOMENT]),
+        (pa.array([5], pa.duration("us")), {}, "bigint", [5]),
+        (pa.array(["a", "b", "a"]).dictionary_encode(), {}, "string", ["a", "b", "a"]),
+        (pa.array([7, 7]).dictionary_encode(), {}, "bigint", [7, 7]),
+        (pa.array(["a"], pa.large_string()), {}, "string", ["a"]),
+        (pa.array(["a"], pa.string_view()), {}, "string", ["a"]),
+        (pa.array([b"a"], pa.large_binary()), {}, "binary", [b"a"]),
+        (pa.array([b"ab"], pa.binary(2)), {}, "binary", [b"ab"]),
+        (pa.array([[1], None], pa.large_list(pa.int8())), {}, "array<tinyint>", [[1], None]),
+        (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), {}, "array<tinyint>", [[1, 2], None]),
+        (pa.array([["a"], ["b", None]], pa.list_(pa.dictionary(pa.int8(), pa.string()))), {},
+         "array<string>", [["a"], ["b", None]]),
+        (pa.array([[1], None]), OLD_WRITER, "array<bigint>", [[1], None]),
+        (pa.array([date(2026, 1, 1)], pa.date64()), {}, "date", [date(2026, 1, 1)]),
+        (pa.array(["{}"], pa.json_()), {}, "string", ["{}"]),
+        (pa.array([Decimal("1.5")], pa.decimal32(5, 1)), {}, "decimal(5,1)", [Decimal("1.5")]),
+        (pa.array([Decimal("1.5")], pa.decimal256(38, 1)), {}, "decimal(38,1)", [Decimal("1.5")]),
+        (pa.nulls(2), {}, "void", [None, None]),
+        (pa.array([[(1, "x")]], pa.map_(pa.uint8(), pa.large_string())), {}, "map<smallint,string>",
+         [[(1, "x")]]),
+    ],
+)  # fmt: skip
+def test_a_type_is_read_as_by_spark_whatever_arrow_notes_about_it(
+    world: RowWorld, array: Any, options: dict[str, Any], kind: str, values: list[Any]
+) -> None:
+    put(world, "1.parquet", pa.table({"c": array}), **options)
+    (commit,) = world.run()
+    assert schema_of(commit) == f"struct<c:{kind}>"
+    assert world.table().to_pydict() == {"c": values}
+
+
+@pytest.mark.parametrize(
+    ("array", "found"),
+    [
+        (pa.array([1], pa.timestamp("ns")), "column c is INT64 (TIMESTAMP(timeUnit=nanoseconds))"),
+        (pa.array([1], pa.time32("ms")), "column c is INT32 (TIME(timeUnit=milliseconds))"),
+        (pa.array([1.5], pa.float16()), "column c is FIXED_LEN_BYTE_ARRAY (FLOAT16)"),
+        (pa.array([bytes(16)], pa.uuid()), "column c is FIXED_LEN_BYTE_ARRAY (UUID)"),
+        (pa.array([1], pa.decimal256(39, 0)), "BYTE_ARRAY (DECIMAL(precision=39,scale=0))"),
+        (pa.array([[{"x": 1}]], pa.list_(pa.struct([("x", pa.time64("us"))]))),
+         "column c.list.element.x is INT64 (TIME(timeUnit=microseconds))"),
+    ],
+)  # fmt: skip
+def test_a_type_that_outputs_lack_is_refused_with_its_source(
+    world: RowWorld, array: Any, found: str
+) -> None:
+    put(world, "1.parquet", {"c": [1]})
+    put(world, "2.parquet", pa.table({"c": array}))
+    said = refusal(world)
+    assert said.startswith("source: 'logs/2026/01/02/2.parquet' is not accepted; expected")
+    assert said.endswith(found)
+
+
+def test_an_interval_is_refused(world: RowWorld) -> None:
+    put_sql(world, "1.parquet", "select interval 3 days as c")
+    assert refusal(world).endswith("column c is FIXED_LEN_BYTE_ARRAY (INTERVAL)")
+
+
+def test_two_columns_of_one_name_are_refused(world: RowWorld) -> None:
+    put(world, "1.parquet", pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]))
+    assert refusal(world).endswith("two of its columns are both named a")
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "said"),
+    [
+        (pa.array([1]), pa.array(["x"]), "column c: 'bigint in {1}, string in {2}"),
+        (pa.array([date.max]), pa.array([SECOND]), "column c: 'date in {1}, timestamp_ntz in {2}"),
+        (pa.array([1]), pa.array([1.5]), "column c: 'bigint in {1}, double in {2}"),
+        (pa.array([{"x": 1}]), pa.array([{"x": "y"}]), "column c.x: 'bigint in {1}, string in {2}"),
+        (pa.array([[1]]), pa.array([[True]]), "column c.element: 'bigint in {1}, boolean in {2}"),
+        (pa.array([1], pa.decimal128(38, 0)), pa.array([1], pa.decimal128(38, 10)),
+         "column c: 'decimal(38,0) in {1}, decimal(38,10) in {2}"),
+    ],
+)  # fmt: skip
+def test_types_without_a_common_one_are_refused_by_name(
+    world: RowWorld, one: Any, two: Any, said: str
+) -> None:
+    put(world, "0.parquet", {"other": [1]})
+    put(world, "1.parquet", pa.table({"c": one}))
+    put(world, "2.parquet", pa.table({"c": two}))
+    keys = {str(n): f"logs/2026/01/02/{n}.parquet" for n in (1, 2)}
+    expected = said.replace("{1}", keys["1"]).replace("{2}", keys["2"])
+    assert refusal(world).startswith(f"{expected}' is not accepted; expected one type")
+
+
+@pytest.mark.parametrize("tables", [[{"a": [1]}, {"A": [1]}], [{"a": [1], "A": [2]}]])
+def test_names_that_differ_only_in_case_are_refused(
+    world: RowWorld, tables: list[dict[str, Any]]
+) -> None:
+    for number, table in enumerate(tables):
+        put(world, f"{number}.parquet", table)
+    assert refusal(world).startswith("column A: 'bigint named a in logs/")
+
+
+def test_names_with_dots_blanks_and_quotes_are_kept(world: RowWorld) -> None:
+    put(world, "1.parquet", {"a.b": [1], "a": [{"b": 2}], "c d": [3], "e`f": [4], "": [5]})
+    put(world, "2.parquet", {"a.b": [6]})
+    world.run()
+    assert world.table().to_pylist() == [
+        {"a.b": 1, "a": {"b": 2}, "c d": 3, "e`f": 4, "": 5},
+        {"a.b": 6, "a": None, "c d": None, "e`f": None, "": None},
+    ]
+
+
+def test_sources_that_are_not_whole_parquet_are_quarantined_and_the_others_merged(
+    world: RowWorld,
+) -> None:
+    whole = body_of({"id": [2]})
+    put(world, "1.parquet", {"id": [1]})
+    world.put("2.parquet", whole[:-20])
+    world.put("3.parquet", b"no parquet at all, but long enough")
+    world.put("4.parquet", whole[:-40] + b"\xff" * 32 + whole[-8:])
+    world.put("5.parquet", b"PAR1")
+    put(world, "6.parquet", {"id": [6]})
+    world.put("7.parquet", whole[:-4] + b"PARE")
+    (commit,) = world.run()
+    assert world.rows() == [{"id": 1}, {"id": 6}]
+    reasons = {q.source.key[-9:]: q.reason.value for q in commit.quarantined}
+    assert reasons == {
+        "2.parquet": "truncated",
+        "3.parquet": "truncated",
+        "4.parquet": "corrupt_compression",
+        "5.parquet": "truncated",
+        "7.parquet": "unknown_format",
+    }
+    assert not world.groups()
+
+
+@pytest.mark.parametrize("kept", [parquet_input.KEPT_BYTES, 0])
+def test_sources_with_damaged_pages_are_quarantined_and_leave_no_row(
+    world: RowWorld, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr(parquet_input, "KEPT_BYTES", kept)
+    options = {"row_group_size": 100, "write_page_checksum": True, "compression": "none"}
+    for number in range(6):
+        ids = list(range(1_000 * number, 1_000 * number + 1_000))
+        body = bytearray(body_of({"id": ids}, **options))
+        if number in {1, 4}:
+            # In the last row group: nine of ten were in the output when it is found.
+            body[body.index(ids[950].to_bytes(8, "little"))] ^= 1
+        world.put(f"{number}.parquet", bytes(body))
+    (commit,) = world.run()
+    assert [row["id"] // 1_000 for row in world.rows()] == [
+        n for n in (0, 2, 3, 5) for _ in range(1_000)
+    ]
+    found = {q.source.key[-9:]: q.reason.value for q in commit.quarantined}
+    assert found == {"1.parquet": "corrupt_compression", "4.parquet": "corrupt_compression"}
+    assert all("its rows cannot be read" in q.detail for q in commit.quarantined)
+    assert account(commit).rows_in == account(commit).rows_out == 4_000
+
+
+def test_a_group_without_a_readable_source_has_no_output(world: RowWorld) -> None:
+    world.put("1.parquet", b"no parquet at all, but long enough")
+    (commit,) = world.run()
+    assert commit.output is None
+    assert len(commit.quarantined) == 1
+
+
+@pytest.mark.parametrize("kept", [parquet_input.KEPT_BYTES, 0])
+@pytest.mark.parametrize("call", ["read_sources", "create_upload"])
+def test_a_source_that_changed_since_it_was_listed_leaves_nothing(
+    world: RowWorld, monkeypatch: pytest.MonkeyPatch, kept: int, call: str
+) -> None:
+    monkeypatch.setattr(parquet_input, "KEPT_BYTES", kept)
+    put(world, "1.parquet", {"id": [1]})
+    (group,) = world.groups()
+    put(world, "1.parquet", {"id": [2]})
+    with pytest.raises(SourceChanged):
+        world._store(group)
+    assert not world.uploads()
+
+
+def test_a_second_run_finds_nothing_to_do(world: RowWorld) -> None:
+    put(world, "1.parquet", {"id": [1]})
+    assert len(world.run()) == 1
+    before = set(world.store.contents("lake"))
+    assert world.run() == []
+    assert set(world.store.contents("lake")) == before
+
+
+def test_sources_without_rows_give_their_columns(world: RowWorld) -> None:
+    put(world, "1.parquet", pa.table({"id": [1], "name": ["x"]}).slice(0, 0))
+    (commit,) = world.run()
+    assert account(commit).rows_out == 0
+    assert schema_of(commit) == "struct<id:bigint,name:string>"
+    assert world.table().schema.names == ["id", "name"]
+    assert check_commit(commit, world.store) == 0
+
+
+@pytest.mark.parametrize(("given", "codec"), [("same", "gzip"), ("zstd", "zstd"), ("none", "none")])
+def test_outputs_have_the_commonest_codec_of_their_sources_or_the_given_one(
+    given: str, codec: str
+) -> None:
+    world = RowWorld(format="parquet", output_format="same", compression=given)
+    for number, found in enumerate(("snappy", "gzip", "gzip")):
+        put(world, f"{number}.parquet", {"id": [number]}, compression=found)
+    (commit,) = world.run()
+    (body,) = world.outputs()
+    footer = read_footer(lambda start, length: body[start : start + length], len(body))
+    assert account(commit).codec == footer.codec == codec
+
+
+def test_many_row_groups_become_one(world: RowWorld) -> None:
+    for number in range(40):
+        put(world, f"{number:02}.parquet", {"id": range(125 * number, 125 * number + 125)})
+    world.run()
+    (body,) = world.outputs()
+    metadata = pq.ParquetFile(io.BytesIO(body)).metadata
+    assert (metadata.num_rows, metadata.num_row_groups) == (5_000, 1)
+    assert [row["id"] for row in world.rows()] == list(range(5_000))
+
+
+def test_rows_that_are_read_back_differently_are_never_stored(
+    world: RowWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(world, "1.parquet", {"id": range(10)})
+    store = RowsOutput.store
+
+    def store_tampered(output: RowsOutput, *given: Any, **named: Any) -> object:
+        output._write()
+        assert output._writer is not None
+        output._writer.close()
+        output._writer = None
+        pq.write_table(pa.table({"id": [0, 1, 2, 4, 4, 5, 6, 7, 8, 9]}), output._path)
+        return store(output, *given, **named)
+
+    monkeypatch.setattr(RowsOutput, "store", store_tampered)
+    with pytest.raises(IntegrityError, match="the hash of the rows was"):
+        world.pending()
+    assert not world.uploads()
+
+
+@pytest.mark.parametrize("in_memory", [parquet_input.IN_MEMORY_BYTES, 0])
+def test_nothing_is_left_on_disk(
+    world: RowWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_memory: int
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(parquet_input, "KEPT_BYTES", 0)
+    monkeypatch.setattr(parquet_input, "IN_MEMORY_BYTES", in_memory)
+    put(world, "1.parquet", {"id": [1]})
+    put(world, "2.parquet", {"id": [2]})
+    world.run()
+    assert world.rows() == [{"id": 1}, {"id": 2}] or list(tmp_path.iterdir())
+    assert [one for one in tmp_path.iterdir() if one.name.startswith("compactor")] == []
+
+
+def test_each_row_has_the_key_of_its_source_and_its_position_there() -> None:
+    key = {"upsert_key": ("id",), "table": "glue:db.t", "table_warehouse": "s3://lake/w/"}
+    world = RowWorld(format="parquet", output_format="same", **key)
+    put(world, "1.parquet", {"id": range(5)}, row_group_size=2)
+    put(world, "2.parquet", {"id": range(5, 7)})
+    pending = world.pending()
+    assert pending.output is not None
+    assert pending.output.columnar is not None
+    schema = from_spark_json(pending.output.columnar.schema)
+    assert simple(schema) == "struct<id:bigint,__source_key:string,__position:bigint>"
+
+
+def test_a_large_object_is_copied_byte_for_byte_and_can_be_restored() -> None:
+    world = RowWorld(format="parquet", output_format="same", small_object_bytes=1)
+    body = body_of({"id": [1]})
+    world.put("1.parquet", body)
+    world.run()
+    assert world.outputs() == [body]
+    (found,) = find(world.log.every_commit(), Wanted(frozenset({"logs/2026/01/02/1.parquet"})))
+    ((_, pieces),) = restore(found, world.store)
+    assert b"".join(pieces) == body
