@@ -20,6 +20,7 @@ import compactor_dev.bundling
 from compactor.sizes import MIB
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import (
+    NOT_IMPORTED,
     Machine,
     build_application,
     build_dependencies,
@@ -87,21 +88,6 @@ _ROW_REQUIREMENTS = ("pyarrow",)
 _TABLE_REQUIREMENTS = (*_ROW_REQUIREMENTS, "pyiceberg")
 # For catalogs in a database, which no function uses.
 _OTHER_CATALOGS = ("sqlalchemy", "greenlet")
-# Parts of pyarrow: Flight, headers for C++, copies of a library under the names that linkers look
-# for, and tests: 53 MiB. Without them the bundle fits.
-_NOT_IMPORTED = (
-    "pyarrow/libarrow_flight.so*",
-    "pyarrow/libarrow_python_flight.so*",
-    "pyarrow/_flight.*",
-    "pyarrow/libarrow_python.so",
-    "pyarrow/libarrow_python.so.*.*",
-    "pyarrow/include*",
-    "pyarrow/src",
-    "pyarrow/tests",
-    "pyarrow/*.pyx",
-    "pyarrow/*.px?",
-    "fsspec/tests",
-)
 
 
 def bundle_functions(
@@ -127,7 +113,7 @@ def bundle_functions(
     chosen = lock or (TABLES_LOCK if table else LOCK)
     roots = _roots(table=table, maintenance=maintenance)
     build_dependencies(
-        chosen, out, machine, roots=roots, without=_without(table), drop=_NOT_IMPORTED
+        chosen, out, machine, roots=roots, without=_without(table), drop=NOT_IMPORTED
     )
     packages, without = _packages(maintenance=maintenance)
     build_application(packages, out, without)
@@ -151,7 +137,7 @@ def _without(table: bool) -> tuple[str, ...]:
 
 def bundle_spark_libraries(out: Path, machine: Machine, lock: Path = LOCK) -> None:
     """Put the libraries that ``--archives`` unpacks on the cluster into an empty directory."""
-    build_dependencies(lock, out, machine, roots=REQUIREMENTS)
+    build_dependencies(lock, out, machine, roots=REQUIREMENTS, drop=NOT_IMPORTED)
 
 
 def bundle_spark_application(out: Path) -> None:
@@ -193,7 +179,6 @@ def functions_bundle(machine: Machine, *, table: bool = False, maintenance: bool
     """
     roots = _roots(table=table, maintenance=maintenance)
     libraries = _libraries(machine, roots, _without(table), TABLES_LOCK if table else LOCK)
-    libraries += "\n".join(_NOT_IMPORTED)
     packages, without = _packages(maintenance=maintenance)
     return Bundle(
         lambda out: bundle_functions(out, machine, table=table, maintenance=maintenance),

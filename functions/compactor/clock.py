@@ -1,7 +1,8 @@
-"""The machine's clock. Code that needs the time is passed a clock."""
+"""The machine's clock, which is passed to code that needs the time; instants and run ids."""
 
 from __future__ import annotations
 
+import secrets
 import time
 from datetime import UTC, datetime
 from math import inf
@@ -26,3 +27,9 @@ class NoDeadline:
 def instant(seconds: float) -> str:
     """Format UNIX seconds as ``2026-01-31T12:00:00Z``."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def new_run_id() -> str:
+    """Return a unique run id; ids sort by creation time (UTC, milliseconds)."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    return f"{now[:-6].replace('-', '').replace(':', '')}Z-{secrets.token_hex(3)}"

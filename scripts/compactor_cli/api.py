@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from compactor.cleaning.clean_partition import Decision
-from compactor.clock import SystemClock
+from compactor.clock import SystemClock, new_run_id
 from compactor.discovery.discover import Discovery
 from compactor.errors import IntegrityError, InvalidInput, PartitionsFailed, TimeRanOut
 from compactor.probe.probe import recorded_traits
@@ -33,7 +33,6 @@ from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import OnStep, Step, heard_by
 from compactor_cli.restored_objects import place_at
 from compactor_cli.restoring import Restored, restore_all
-from compactor_cli.runs import new_run_id
 from compactor_cli.whole import Machine, default_workers, require_time_limit, run_here
 
 __all__ = [

@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import Any
 
 from compactor import layout
+from compactor.clock import new_run_id
 from compactor.errors import ObjectMissing
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.console import progress
 from compactor_cli.one_run import EndedRun, RunEnd
-from compactor_cli.runs import new_run_id
 from compactor_cli.summary import Summary
 from compactor_cli.whole import Machine, cleaning_text, compacting_text
 from compactor_local.engine import run_workflow

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from compactor import layout
+from compactor.clock import new_run_id
 from compactor.errors import (
     CompactorError,
     InvalidInput,
@@ -21,7 +22,7 @@ from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_TIME_RAN_OUT, EXIT_USAGE, Failure
 from compactor_cli.pages import leave_report
-from compactor_cli.runs import message_of, new_run_id
+from compactor_cli.runs import message_of
 from compactor_cli.summary import Summary
 from compactor_cli.whole import Machine, run_here
 

@@ -1,10 +1,8 @@
-"""Shared by all ways to run the workflow: run ids, Map labels, and causes of failure."""
+"""Shared by all ways to run the workflow: Map labels, and causes of failure."""
 
 from __future__ import annotations
 
 import json
-import secrets
-from datetime import UTC, datetime
 
 PARTITIONS_LABEL, CLEAN_UPS_LABEL = "Partitions", "CleanUps"
 """The labels of the definition's two Distributed Maps, a part of their Map Runs' names."""
@@ -12,12 +10,6 @@ PARTITIONS_LABEL, CLEAN_UPS_LABEL = "Partitions", "CleanUps"
 
 TABLES_LABEL = "Tables"
 """The label of the Distributed Map over tables, of the definition of maintenance."""
-
-
-def new_run_id() -> str:
-    """Return a unique run id; ids sort by creation time (UTC, milliseconds)."""
-    now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return f"{now[:-6].replace('-', '').replace(':', '')}Z-{secrets.token_hex(3)}"
 
 
 def message_of(cause: str | None) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compactor.clock import NoDeadline, SystemClock, instant
+from compactor.clock import NoDeadline, SystemClock, instant, new_run_id
 from compactor.errors import InvalidInput
 from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.orchestration.run_progress import RunProgress
@@ -23,7 +23,6 @@ from compactor.settings.settings import Settings
 from compactor.sizes import plural
 from compactor_cli.commands.endpoint import watched
 from compactor_cli.console import Bar, progress
-from compactor_cli.runs import new_run_id
 from compactor_machine.environment import engine_environment, opened_log
 from compactor_machine.extras import require
 from compactor_machine.partition_workers import (

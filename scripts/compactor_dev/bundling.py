@@ -24,6 +24,21 @@ from compactor_dev.lock_selection import select
 # Lambda since python3.12, and EMR since 7.
 _PLATFORMS = {"arm64": "aarch64-manylinux_2_28", "x86_64": "x86_64-manylinux_2_28"}
 ARCHITECTURES = tuple(_PLATFORMS)
+# Parts of pyarrow: Flight, headers for C++, copies of a library under the names that linkers look
+# for, and tests: 53 MiB. Without them the bundle fits.
+NOT_IMPORTED = (
+    "pyarrow/libarrow_flight.so*",
+    "pyarrow/libarrow_python_flight.so*",
+    "pyarrow/_flight.*",
+    "pyarrow/libarrow_python.so",
+    "pyarrow/libarrow_python.so.*.*",
+    "pyarrow/include*",
+    "pyarrow/src",
+    "pyarrow/tests",
+    "pyarrow/*.pyx",
+    "pyarrow/*.px?",
+    "fsspec/tests",
+)
 # As in pyproject.toml.
 _OLDEST_PYTHON = 11
 

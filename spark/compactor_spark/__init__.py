@@ -1,15 +1,17 @@
-"""The Spark job, for partitions that are too large for one Lambda function.
+"""The Spark job, for partitions that are too large for one Lambda function, or for whole runs.
 
 What runs where, and what each module passes to the next:
 
-    compact_partitions   spark-submit's entry point: arguments, session, exit code
+    compact_partitions   an entry point of spark-submit: compacts what a run lists for Spark
+    compact_run          another one: a whole run from discovery to its report
+    job                  shared by both: session, table, outcome
     places               the run's records on S3: settings and work items in, outcome out
     driver               rounds: plan all partitions -> run the groups -> commit -> plan again
       oversized          one partition on the driver: its windows, answers and failed groups
       rounds             one round as a Spark job; yields answers as tasks end
-        tasks            on the executors: read, store and verify one group
+        tasks            on the executors: read, store and verify a few groups
         answers          what travels to a task and back
-      columnar           the same for groups whose outputs hold rows (Parquet)
+    session              session settings under which every Spark reads and writes rows alike
     opening              start settings and sessions for tables, by their addresses
     upsert               merges outputs into tables whose rows have a key
     hours                vCPU hours and GB hours that the job used
@@ -17,7 +19,7 @@ What runs where, and what each module passes to the next:
     console              progress lines
     warm_up              starts Spark before the first job, where one process runs several
 
-    maintain_tables      second entry point: maintains tables of other writers, by order
+    maintain_tables      a third entry point: maintains tables of other writers, by order
     maintain             one order: rewrite, compare, expire, undo
 
 The order of writes is that of every other worker. Tasks do steps 1 to 3 (read, store, verify);

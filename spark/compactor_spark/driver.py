@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
@@ -34,17 +34,6 @@ ROUND_SOURCES = 1_000_000
 _CONCURRENT_PARTITIONS = 8
 
 
-class RunsGroups(Protocol):
-    """Runs the groups of a round."""
-
-    def run(self, tasks: Sequence[GroupTask]) -> Iterator[Sequence[Answer]]:
-        """Yield answers as they arrive, one for each task.
-
-        Often yields an empty batch, so that the caller can log.
-        """
-        ...
-
-
 def nothing() -> None:
     """Do nothing: the default for ``before_stop``."""
 
@@ -67,17 +56,23 @@ class Driver:
     traits: StoreTraits = OF_AWS
     before_stop: Callable[[], None] = nothing
 
-    def compact(self, session: SparkSession) -> Sequence[Receipt]:
+    def compact(self, session: SparkSession, stop: Callable[[], None]) -> Sequence[Receipt]:
         """Compact every oversized partition; a partition that fails does not stop the others.
 
         The session is stopped before the uploads of tasks that lost are aborted, so that no such
         task is still running and uploading.
 
+        Args:
+            session: runs the groups.
+            stop: stops the session.
+
         Returns:
             A receipt for each partition. The receipts are also stored.
         """
         partitions = [self._partition(item) for item in self.loaded.items]
-        rounds = self._rounds(session)
+        settings, run_id = self.loaded.settings, self.loaded.run_id
+        region = self.client.meta.region_name
+        rounds = Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
         numbers = count(1)
         with ThreadPoolExecutor(_CONCURRENT_PARTITIONS, thread_name_prefix="partition") as pool:
             try:
@@ -87,7 +82,7 @@ class Driver:
                         partition.end_round()
                 self.before_stop()
             finally:
-                session.stop()
+                stop()
             return list(pool.map(OversizedPartition.finish, partitions))
 
     def _partition(self, item: WorkItem) -> OversizedPartition:
@@ -104,16 +99,7 @@ class Driver:
             run_id,
             listing=open_earlier(settings, run_id, store, clock.now()),
         )
-        return OversizedPartition(run, rebuild=not settings.columnar)
-
-    def _rounds(self, session: SparkSession) -> RunsGroups:
-        settings, run_id = self.loaded.settings, self.loaded.run_id
-        if settings.columnar:
-            from compactor_spark.columnar.rounds import ParquetRounds  # noqa: PLC0415 - no other run needs it
-
-            return ParquetRounds(session, settings, run_id, self.client, traits=self.traits)
-        region = self.client.meta.region_name
-        return Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
+        return OversizedPartition(run)
 
     def _plan(
         self, partitions: Sequence[OversizedPartition], pool: ThreadPoolExecutor
@@ -132,7 +118,7 @@ class Driver:
     def _do_round(
         self,
         planned: Sequence[PlannedGroup],
-        rounds: RunsGroups,
+        rounds: Rounds,
         numbers: Iterator[int],
         pool: ThreadPoolExecutor,
     ) -> None:

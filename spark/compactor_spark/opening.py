@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from compactor.errors import InvalidInput
 from compactor.settings.tables import DELTA, TableAddress
-from compactor_spark.columnar.session import columnar_session
 from compactor_spark.log_store import use_conditional_commits
+from compactor_spark.session import pinned_session
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -70,7 +70,7 @@ def table_session(
         InvalidInput: Spark lacks the jars or the extension for the table.
     """
     _require_jars(session, address)
-    own = columnar_session(session)
+    own = pinned_session(session)
     if str(session.sparkContext.master).startswith("local"):
         # The defaults, 200 and 50, are for clusters: here they cost more than a small merge itself.
         tasks = str(max(_LEAST_TASKS, 4 * session.sparkContext.defaultParallelism))

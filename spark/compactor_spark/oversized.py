@@ -81,14 +81,12 @@ class OversizedPartition:
 
     Args:
         run: the partition, and a store that no other run uses, as its requests are counted.
-        rebuild: see :class:`compactor.runs.partition_progress.PartitionProgress`.
     """
 
-    def __init__(self, run: PartitionRun, *, rebuild: bool = True) -> None:
+    def __init__(self, run: PartitionRun) -> None:
         self.run = run
         self.progress: PartitionProgress | None = None
         self.error: Exception | None = None
-        self._rebuild = rebuild
         self._recorder = Recorder(run, Counts())
         self._elsewhere = Elsewhere()
         self._open: list[Window] = [Window()]
@@ -214,7 +212,7 @@ class OversizedPartition:
 
     def _look_at_log(self) -> PartitionProgress:
         if self.progress is None:
-            self.progress = PartitionProgress(self.run, self.run.log.load(), rebuild=self._rebuild)
+            self.progress = PartitionProgress(self.run, self.run.log.load())
         elif self._open:
             self.run.log.refresh(self.progress.state)
         self.progress.settling.settle()

@@ -10,12 +10,17 @@ from pyspark import SparkContext
 
 from compactor.conditions import StoreTraits
 from compactor.settings.settings import Settings
+from compactor.sizes import MIB
 from compactor_spark.answers import Answer, AnswersParam, GroupTask
 from compactor_spark.tasks import OF_AWS, GroupRunner, OpenStore
 
 POLL_SECONDS = 0.2
 # Error name in the answer of a group when every attempt at it was lost with its executor.
 TASK_LOST = "TaskLost"
+# Tiny groups share a task up to these limits, as starting a task takes longer than such a group.
+_SLICE_BYTES, _SLICE_SOURCES = 32 * MIB, 2_000
+# Fewer groups share a task if there would be fewer tasks than this for each core.
+_TASKS_OF_A_CORE = 4
 
 
 class Rounds:
@@ -60,7 +65,8 @@ class Rounds:
         yield from self._run_alone(waiting)
 
     def _start(self, tasks: Sequence[GroupTask]) -> _Job:
-        return _Job(self._context, tasks, self._runner)
+        slices = slices_of(tasks, self._context.defaultParallelism)
+        return _Job(self._context, slices, self._runner)
 
     def _run_alone(self, waiting: dict[int, GroupTask]) -> Iterator[Sequence[Answer]]:
         following = deque(waiting.values())
@@ -90,12 +96,12 @@ class _Job:
     """A Spark job that runs in a separate thread."""
 
     def __init__(
-        self, context: SparkContext, tasks: Sequence[GroupTask], runner: GroupRunner
+        self, context: SparkContext, slices: list[list[GroupTask]], runner: GroupRunner
     ) -> None:
-        self.first = tasks[0].number
+        self.first = slices[0][0].number
         self.error = ""
         self._context = context
-        self._tasks = list(tasks)
+        self._slices = slices
         self._runner = runner
         self._thread = threading.Thread(target=self._run, name="spark job", daemon=True)
         self._thread.start()
@@ -106,15 +112,37 @@ class _Job:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        objects = sum(len(task.group.sources) for task in self._tasks)
-        description = f"{len(self._tasks):,} groups of {objects:,} objects"
+        groups = [task.group for tasks in self._slices for task in tasks]
+        objects = sum(len(group.sources) for group in groups)
         try:
-            self._context.setJobDescription(description)
-            # One group per slice, so that each is retried, or speculated on, separately.
-            slices = self._context.parallelize(self._tasks, len(self._tasks))
+            self._context.setJobDescription(f"{len(groups):,} groups of {objects:,} objects")
+            # Each slice is retried, or speculated on, separately.
+            slices = self._context.parallelize(self._slices, len(self._slices))
             slices.foreachPartition(self._runner)
         except Exception as error:
             self.error = first_line(error)
+
+
+def slices_of(tasks: Sequence[GroupTask], cores: int) -> list[list[GroupTask]]:
+    """Divide groups among Spark's tasks: one for each, except that tiny groups share one.
+
+    Args:
+        tasks: the groups; their order is kept.
+        cores: of all executors.
+    """
+    least = _TASKS_OF_A_CORE * cores
+    most_bytes = min(_SLICE_BYTES, sum(task.group.size for task in tasks) // least)
+    most_sources = min(_SLICE_SOURCES, sum(len(task.group.sources) for task in tasks) // least)
+    slices: list[list[GroupTask]] = []
+    size = sources = 0
+    for task in tasks:
+        size += task.group.size
+        sources += len(task.group.sources)
+        if not slices or size > most_bytes or sources > most_sources:
+            slices.append([])
+            size, sources = task.group.size, len(task.group.sources)
+        slices[-1].append(task)
+    return slices
 
 
 def first_line(error: Exception) -> str:

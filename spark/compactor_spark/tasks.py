@@ -1,4 +1,4 @@
-"""Runs on the executors: steps 1 to 3 of the write order (read, store, verify) for one group.
+"""Runs on the executors: steps 1 to 3 of the write order (read, store, verify) for each group.
 
 Spark reuses a Python process for many tasks, so each process keeps one store with its connections.
 """
@@ -8,18 +8,19 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from compactor.conditions import StoreTraits
 from compactor.log.encoding import encode_commit
-from compactor.outputs.group import draft_of, store_group
+from compactor.outputs.group import draft_of
 from compactor.outputs.pending import PendingOutput
 from compactor.planning.dialects import Dialects
 from compactor.ports import ObjectStore
 from compactor.process import memory as worker_process
+from compactor.runs.storing import store as store_group
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_spark.answers import Answer, GroupTask
@@ -75,7 +76,7 @@ class OpenStore:
 
 @dataclass(frozen=True, slots=True)
 class GroupRunner:
-    """Runs the tasks of one slice on an executor; pickled and sent there.
+    """Runs the tasks of slices on an executor; pickled and sent there.
 
     Attributes:
         answers: receives one answer for each task, on success or failure.
@@ -86,10 +87,11 @@ class GroupRunner:
     answers: Accumulator[list[Answer]]
     open_store: OpenStore
 
-    def __call__(self, tasks: Iterable[GroupTask]) -> None:
-        """Store every group of a slice."""
-        for task in tasks:
-            self.answers.add([self._answer(task)])
+    def __call__(self, slices: Iterable[Sequence[GroupTask]]) -> None:
+        """Store every group of these slices; each has an answer of its own."""
+        for tasks in slices:
+            for task in tasks:
+                self.answers.add([self._answer(task)])
 
     def _answer(self, task: GroupTask) -> Answer:
         try:
@@ -102,7 +104,9 @@ class GroupRunner:
             task,
             self.run_id,
             store,
-            lambda: store_group(task.group, settings, store, where, decide=decide),
+            lambda: store_group(
+                task.group, settings, store, where, decide=decide, replays=task.replays
+            ),
         )
 
 

@@ -18,9 +18,9 @@ from typing import Any
 import pyspark
 
 from compactor import layout
-from compactor.discovery.discover import discover
 from compactor.discovery.work_items import Discovery, WorkItem, write_work
 from compactor.model import Partition
+from compactor.orchestration.discovery_step import Begun, begin
 from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Receipt
 from compactor.s3.store import S3Store, make_client
@@ -34,6 +34,7 @@ from tests.support.world import records_in
 SPARK_HOME = Path(pyspark.__file__).parent
 LONG_AGO_SECONDS = 9 * 86_400
 RUN_SECONDS = 600
+_OWN_LINES = ("compact_partitions: ", "compact_run: ")
 _names = itertools.count(1)
 
 
@@ -81,6 +82,7 @@ class Job:
                 "s3_source_uri": f"s3://{self.source}/logs/",
                 "s3_destination_uri": f"s3://{self.lake}/compacted/",
                 "depth": 1,
+                "engine": "spark",
                 **self.given,
             }
         )
@@ -96,15 +98,23 @@ class Job:
         self.s3.seed(self.source, seeds)
 
     def discover(self, *more: WorkItem) -> list[WorkItem]:
-        """Write the run's records with every partition on the oversized list."""
-        found = discover(self.settings, self.store, time.time(), committed=lambda _: set())
-        items = (*found.items, *found.oversized, *more)
-        write_work(Discovery(oversized=items), self.settings, self.run_id, self.store)
-        self.items = list(items)
+        """Write the run's records, with all partitions and these on the list for Spark."""
+        begun = begin(self.settings, self.run_id, self.store, time.time())
+        assert isinstance(begun, Begun)
+        found = begun.in_full()
+        assert not found.items
+        self.items = [*found.oversized, *more]
+        if more:
+            listed = Discovery(oversized=tuple(self.items))
+            write_work(listed, self.settings, self.run_id, self.store)
         return self.items
 
     def start(self) -> subprocess.Popen[str]:
         """Submit it; its process leads a group of its own, with all that it starts."""
+        return self.submit_script("compact_partitions.py", "--run", self.place)
+
+    def submit_script(self, name: str, *arguments: str) -> subprocess.Popen[str]:
+        """Submit one of the scripts for spark-submit."""
         given = {**os.environ, **self.s3.environment}
         environment = {name: value for name, value in given.items() if value}
         environment |= {
@@ -122,11 +132,10 @@ class Job:
         conf |= {"spark.executor.extraJavaOptions": SHORT_LIVED}
         conf |= {"spark.ui.enabled": "false", **self.conf}
         options = [word for name in conf for word in ("--conf", f"{name}={conf[name]}")]
-        script = str(spark_script())
         process = subprocess.Popen(
             [
                 *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master),
-                *(*options, script, "--run", self.place),
+                *(*options, str(spark_script(name)), *arguments),
             ],
             env=environment,
             # Spark passes what the driver's Python writes on to its own standard output.
@@ -148,7 +157,7 @@ class Job:
             self.kill(process)
             log, _ = process.communicate()
             raise AssertionError(f"the job did not end:\n{log[-4000:]}") from None
-        lines = [line for line in log.splitlines() if line.startswith("compact_partitions: ")]
+        lines = [line for line in log.splitlines() if line.startswith(_OWN_LINES)]
         return Ended(process.returncode, lines, log)
 
     def kill(self, process: subprocess.Popen[str]) -> None:

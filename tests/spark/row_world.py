@@ -55,7 +55,7 @@ def session_here(s3: EmbeddedS3, directory: Path) -> Iterator[SparkSession]:
     wanted |= {name: value for name, value in s3.environment.items() if value}
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
-    builder = SparkSession.Builder().master("local[2]").appName("rows")
+    builder = SparkSession.Builder().master("local[2,4]").appName("rows")
     for name, value in {
         "spark.ui.enabled": "false",
         "spark.sql.shuffle.partitions": "2",

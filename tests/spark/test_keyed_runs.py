@@ -110,8 +110,8 @@ def lake(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Lake:
     find_embedded(s3, monkeypatch)
-    monkeypatch.setattr(opening, "columnar_session", small_session)
-    monkeypatch.setattr(compact_partitions, "_session", lambda _: Lasting(tables))
+    monkeypatch.setattr(opening, "pinned_session", small_session)
+    monkeypatch.setattr(compact_partitions, "start_session", lambda _: Lasting(tables))
     source, people = people_of(request.param, s3, f"keyed-{next(_names)}", tmp_path)
     return Lake(s3, source, Settings.from_input(people.given), people.read, people.take_back)
 

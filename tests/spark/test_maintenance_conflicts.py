@@ -144,7 +144,7 @@ def shared(
     request: pytest.FixtureRequest,
 ) -> Shared:
     find_embedded(s3, monkeypatch)
-    monkeypatch.setattr(opening, "columnar_session", small_session)
+    monkeypatch.setattr(opening, "pinned_session", small_session)
     bucket = f"conflicts-{next(_names)}"
     s3.create_bucket(bucket)
     delta, iceberg = f"delta:s3://{bucket}/t/", f"sql:sqlite:///{tmp_path}/own.db#lake.t"

@@ -69,7 +69,7 @@ def bucket(
     s3: EmbeddedS3, tables: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, SparkSession]:
     find_embedded(s3, monkeypatch)
-    monkeypatch.setattr(opening, "columnar_session", _own_session)
+    monkeypatch.setattr(opening, "pinned_session", _own_session)
     monkeypatch.setattr(maintain_tables, "_session", lambda _: Lasting(tables))
     made = f"maintained-{next(_names)}"
     s3.create_bucket(made)

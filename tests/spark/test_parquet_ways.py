@@ -8,52 +8,19 @@ import pytest
 
 from compactor import layout
 from compactor.destination import Destination
-from compactor.errors import InvalidInput, SourceChanged
+from compactor.errors import SourceChanged
 from compactor.model import SourceObject
 from compactor.planning.packing import make_group
 from compactor.settings.settings import Settings
 from compactor_spark.columnar import staging
 from compactor_spark.columnar.context import ColumnarContext
 from compactor_spark.columnar.native import NativeWorkspace
-from compactor_spark.columnar.staging import access
 from tests.spark.row_world import JARS_VARIABLE, RowWorld
 from tests.support.examples import NOW, PARTITION, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.support.parquet_example import PARQUET
 
 Rows = Callable[..., RowWorld]
-
-
-@pytest.mark.parametrize(
-    ("asked", "master", "schemes", "way"),
-    [
-        ("auto", "local[2]", {"s3a"}, "staged"),
-        ("auto", "local-cluster[2,1,1024]", set(), "staged"),
-        ("auto", "yarn", {"s3", "s3a"}, "s3"),
-        ("auto", "yarn", {"s3a"}, "s3a"),
-        ("s3a", "local[2]", {"s3a"}, "s3a"),
-        ("staged", "local[2]", set(), "staged"),
-    ],
-)
-def test_a_way_is_chosen_by_what_executors_can_reach(
-    asked: str, master: str, schemes: set[str], way: str
-) -> None:
-    assert access(asked, master, frozenset(schemes)) == way
-
-
-@pytest.mark.parametrize(
-    ("asked", "master", "told"),
-    [
-        ("auto", "yarn", "spark.master: 'yarn' is not accepted; expected a cluster on which"),
-        ("staged", "yarn", "spark.compactor.access: 'staged' is not accepted; expected s3 or s3a"),
-        ("s3", "local[2]", "spark.compactor.access: 's3' is not accepted; expected a scheme"),
-        ("hdfs", "yarn", "spark.compactor.access: 'hdfs' is not accepted; expected auto, staged"),
-    ],
-)
-def test_a_way_that_leads_nowhere_is_refused(asked: str, master: str, told: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        access(asked, master, frozenset())
-    assert str(refused.value).startswith(told)
 
 
 class Native:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from compactor_spark.columnar.session import columnar_session
+from compactor_spark.session import pinned_session
 from tests.support import server_builds
 from tests.support.server_builds import Unavailable
 
@@ -61,7 +61,7 @@ def engine_settings() -> dict[str, str]:
 
 def small_session(session: SparkSession) -> SparkSession:
     """Return a new session for tables of a few rows."""
-    own = columnar_session(session)
+    own = pinned_session(session)
     for name, value in _SMALL.items():
         own.conf.set(name, value)
     return own

@@ -135,7 +135,7 @@ class Count:
             counting = _Counting(self, partition, Tally(against_log=True))
         if counting.tally.complete:
             counting.tally.resting = counting.resting()
-            of_spark = self.settings.engine == "spark" or self.is_oversized(counting.tally)
+            of_spark = self.settings.all_on_spark or self.is_oversized(counting.tally)
             counting.tally.oversized |= of_spark
         return partition, counting.tally
 

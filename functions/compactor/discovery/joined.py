@@ -50,7 +50,7 @@ def join(settings: Settings, run_id: str, pieces: Pieces, partitions: Partitions
             unpartitioned = unpartitioned.plus(piece.unpartitioned, SHOWN_EXAMPLES)
             resting = resting.plus(piece.resting)
         refuse_named_levels(settings, [lost], objects)
-        (oversized if settings.engine == "spark" else items).add(rejected.items())
+        (oversized if settings.all_on_spark else items).add(rejected.items())
         items.close()
         oversized.close()
     return Joined(items.count, oversized.count, unpartitioned, resting, items.largest)

@@ -37,7 +37,7 @@ def with_rejected(found: Discovery, settings: Settings, store: ObjectStore) -> D
     more = tuple(rejected.items())
     if not more:
         return found
-    if settings.engine == "spark":
+    if settings.all_on_spark:
         return msgspec.structs.replace(found, oversized=found.oversized + more)
     return msgspec.structs.replace(found, items=found.items + more)
 

@@ -28,6 +28,7 @@ from compactor.inventory.pages import RunShelf
 from compactor.inventory.taking import take_on
 from compactor.log.log import CommitLog
 from compactor.model import Partition
+from compactor.planning.dialects import Dialects
 from compactor.planning.partition_listing import ListedStore
 from compactor.ports import Deadline, ObjectStore
 from compactor.probe.probe import ensure_asked
@@ -124,7 +125,27 @@ def begin(
     else:
         lists = write_work(found, settings, run_id, store, warnings, requests=asked)
     spark = bool(lists.oversized_count) or (bool(settings.upsert_key) and lags(settings, store))
-    return Begun(found, lists, store, spark)
+    return _with_columns(Begun(found, lists, store, spark), settings)
+
+
+def _with_columns(begun: Begun[_Store], settings: Settings) -> Begun[_Store]:
+    """Settle the columns of outputs that hold rows, before several workers begin.
+
+    Raises:
+        InvalidInput: the given schema is invalid, or no superset of the pinned one.
+        TransientStoreError: the store did not answer.
+    """
+    if not (settings.columnar and begun.lists.item_count + begun.lists.oversized_count):
+        return begun
+    # pyarrow is imported only by runs with rows.
+    from compactor.rows.sample import pin_columns  # noqa: PLC0415
+
+    def partitions() -> list[Partition]:
+        found = begun.in_full()
+        return [item.partition for item in (*found.items, *found.oversized)]
+
+    pin_columns(settings, begun.store, partitions, Dialects(settings, begun.store))
+    return begun
 
 
 def _as_listed(ask: Ask, store: ObjectStore, listing: InventoryListing) -> Ask:

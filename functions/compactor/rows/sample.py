@@ -6,14 +6,15 @@ depend on which group came first, and would lack columns of other partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, islice
 from typing import TypeVar
 
 import pyarrow as pa
 
 from compactor import layout
-from compactor.errors import UnreadableSource
+from compactor.errors import InvalidInput, SourceChanged, UnreadableSource
 from compactor.formats import Decide
 from compactor.model import Partition, SourceObject
 from compactor.outputs.detection import detector
@@ -29,6 +30,11 @@ from compactor.sizes import MIB
 
 _T = TypeVar("_T")
 
+
+class NoRecords(Exception):
+    """There is no record to infer columns from."""
+
+
 #: Most sources in a sample: some of each partition, spread over its keys.
 SAMPLE_SOURCES = 2_000
 #: Most stored bytes of a sample.
@@ -39,23 +45,37 @@ _LISTED = 1_000
 
 
 def pin_columns(
-    settings: Settings, store: ObjectStore, partitions: Sequence[Partition], decide: Decide
+    settings: Settings,
+    store: ObjectStore,
+    partitions: Callable[[], Sequence[Partition]],
+    decide: Decide,
 ) -> None:
-    """Pin the columns inferred from a sample of all partitions, unless given or pinned already.
+    """Pin the columns of a run's outputs, inferred from a sample of all partitions unless given.
+
+    If none can be inferred, nothing is pinned, and each group reports why it has no columns.
+
+    Args:
+        settings: of the run.
+        store: of sources and state.
+        partitions: returns those of the run; called only for a sample.
+        decide: what is decided about the first record of a CSV source's data set.
 
     Raises:
-        InvalidInput: no columns can be inferred.
-        SourceChanged: a source differs from its listing.
+        InvalidInput: the given schema is invalid, or no superset of the pinned one.
         TransientStoreError: the store does not answer.
     """
-    if settings.format == "parquet" or settings.parquet_schema is not None:
+    if settings.format == "parquet":
         return
-    if not partitions or known_schema(settings, store) is not None:
+    if settings.parquet_schema is not None:
+        pinned_schema(settings, store, lambda known: known)
         return
-    sources = list(_within(_sample(partitions, settings, store), SAMPLE_BYTES))
-    pinned_schema(
-        settings, store, lambda known: infer_from(sources, known, settings, store, decide)
-    )
+    if known_schema(settings, store) is not None:
+        return
+    sources = list(_within(_sample(partitions(), settings, store), SAMPLE_BYTES))
+    with suppress(InvalidInput, NoRecords, SourceChanged):
+        pinned_schema(
+            settings, store, lambda known: infer_from(sources, known, settings, store, decide)
+        )
 
 
 def infer_from(
@@ -68,16 +88,20 @@ def infer_from(
     """Return the known columns, followed by others of the records of some sources.
 
     Raises:
+        NoRecords: no readable source has a record.
         SourceChanged: a source differs from its listing.
         TransientStoreError: the store does not answer.
     """
-    found, blocks = Inferred(), Blocks(settings, decide)
+    found, blocks, is_empty = Inferred(), Blocks(settings, decide), True
     for body, plain_of in inflated(store.read_sources(sources), settings):
         try:
             for block in blocks.of(body, plain_of):
                 found.add(block)
+                is_empty = False
         except UnreadableSource:
             continue
+    if is_empty:
+        raise NoRecords
     return found.columns(known)
 
 
@@ -124,7 +148,7 @@ def _sample(
 ) -> Iterator[SourceObject]:
     """Yield sources spread over the keys of partitions that are spread over all of them."""
     chosen = spread(partitions, _PARTITIONS)
-    share = max(1, SAMPLE_SOURCES // len(chosen))
+    share = max(1, SAMPLE_SOURCES // max(1, len(chosen)))
     for partition in chosen:
         reason_to_skip = KeyRules(settings, layout.partition_at(settings, partition.path))
         pages = store.list_objects(partition.bucket, partition.prefix)

@@ -124,6 +124,11 @@ class Settings(RunFields):
         return "parquet" in {self.format, self.output_format}
 
     @property
+    def all_on_spark(self) -> bool:
+        """Whether Spark compacts every partition: a table with a key is merged right after."""
+        return self.engine == "spark" or bool(self.upsert_key)
+
+    @property
     def destination(self) -> S3Uri:
         """Where outputs are written."""
         return _uri("s3_destination_uri", self.s3_destination_uri)
@@ -305,6 +310,8 @@ def _check_engine(settings: Settings) -> None:
     if settings.engine == "spark" and settings.spark_engine == "none":
         accepted = '"auto" or "worker" when spark_engine is "none"'
         raise InvalidInput("engine", settings.engine, accepted)
+    if settings.upsert_key and settings.engine == "worker":
+        raise InvalidInput("engine", "worker", "auto or spark with upsert_key: Spark merges rows")
     if settings.upsert_key and settings.spark_engine == "none":
         accepted = "emr or emr_serverless with upsert_key: Spark merges into the table"
         raise InvalidInput("spark_engine", settings.spark_engine, accepted)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import inf
 
-from compactor.clock import SystemClock
+from compactor.clock import SystemClock, new_run_id
 from compactor.errors import InvalidInput
 from compactor.model import Partition
 from compactor.runs.partition_run import PartitionRun
@@ -22,7 +22,6 @@ from compactor_cli.commands.asking import is_agreed, require_answer
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_error, print_line, print_table, progress
-from compactor_cli.runs import new_run_id
 
 _SHOWN_ROWS = 50
 

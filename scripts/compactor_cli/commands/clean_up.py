@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from compactor.cleaning.clean_partition import Decision
-from compactor.clock import SystemClock
+from compactor.clock import SystemClock, new_run_id
 from compactor.errors import InvalidInput
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.ports import ObjectStore
@@ -23,7 +23,6 @@ from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import require_state
 from compactor_cli.console import print_error, print_line, print_table
-from compactor_cli.runs import new_run_id
 
 _SHOWN_ROWS = 50
 _FIELDS = ("retention_days", "policies")

@@ -1,19 +1,32 @@
-"""Options that several commands share; the fields of a run are generated from FIELDS."""
+"""Options that several commands share, with those for the fields of a run."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-from compactor.errors import InvalidInput
-from compactor.settings.fields import FIELDS
-from compactor.settings.specs import FieldSpec
+from compactor.settings.arguments import (
+    DESTINATION,
+    POLICIES,
+    SOURCE,
+    STATE,
+    add_fields,
+    add_named,
+    add_places,
+    fields_from,
+)
 
-SOURCE, DESTINATION, STATE = "s3_source_uri", "s3_destination_uri", "s3_state_uri"
-POLICIES = "policies"
+__all__ = [
+    "DESTINATION",
+    "POLICIES",
+    "SOURCE",
+    "STATE",
+    "add_common",
+    "add_fields",
+    "add_named",
+    "add_places",
+    "add_state",
+    "fields_from",
+]
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -26,118 +39,6 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_places(parser: argparse.ArgumentParser, *names: str, optional: bool = False) -> None:
-    """Add positional URIs: SOURCE, DEST or both."""
-    for name in names:
-        parser.add_argument(
-            name,
-            metavar="SOURCE" if name == SOURCE else "DEST",
-            nargs="?" if optional else None,
-            help=_help(FIELDS[name].meaning),
-        )
-
-
 def add_state(parser: argparse.ArgumentParser) -> None:
     """Add ``--state-uri`` only, for commands without the other fields."""
     add_named(parser, STATE)
-
-
-def add_named(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add options for these fields only."""
-    for name in names:
-        _add_field(parser, FIELDS[name])
-
-
-def add_fields(parser: argparse.ArgumentParser) -> None:
-    """Add an option for every field of a run's input except SOURCE and DEST."""
-    groups: dict[str, argparse._ArgumentGroup] = {}
-    for spec in FIELDS.values():
-        if spec.name in (SOURCE, DESTINATION):
-            continue
-        if spec.section not in groups:
-            groups[spec.section] = parser.add_argument_group(spec.section.lower())
-        _add_field(groups[spec.section], spec)
-
-
-def fields_from(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the given fields in the form of the JSON input.
-
-    Raises:
-        InvalidInput: a value is rejected.
-    """
-    given: dict[str, Any] = {}
-    for name, spec in FIELDS.items():
-        value = getattr(args, name, None)
-        if value is not None:
-            given[name] = _value(spec, value) if isinstance(value, str) else value
-    return given
-
-
-def _add_field(parser: argparse._ActionsContainer, spec: FieldSpec) -> None:
-    names = ["--" + spec.name.replace("_", "-")]
-    if spec.name == STATE:
-        names.insert(0, "--state-uri")
-    text = f"{spec.meaning} Accepted: {spec.accepted}."
-    if spec.default is not None and not isinstance(spec.default, tuple):
-        text += f" Default: {spec.default_text}."
-    arguments: dict[str, Any] = {"dest": spec.name, "help": _help(text), "default": None}
-    if isinstance(spec.default, bool):
-        arguments["action"] = argparse.BooleanOptionalAction
-    elif isinstance(spec.default, tuple) and spec.name != POLICIES:
-        many = "GLOB" if "globs" in spec.accepted else "NAME"
-        arguments |= {"action": "append", "metavar": many}
-    else:
-        arguments["metavar"] = _metavar(spec)
-    parser.add_argument(*names, **arguments)
-
-
-def _rules(spec: FieldSpec, text: str) -> object:
-    """Read rules from JSON text or from a file.
-
-    Raises:
-        InvalidInput: it cannot be read, or a rule is rejected.
-    """
-    try:
-        found = json.loads(text if text.lstrip().startswith("[") else Path(text).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        accepted = f"a JSON file with {spec.accepted} ({error})"
-        raise InvalidInput(spec.name, text, accepted) from None
-    spec.parse(found)
-    return found
-
-
-def _metavar(spec: FieldSpec) -> str:
-    if spec.name == POLICIES:
-        return "FILE.json"
-    if spec.name.endswith("_uri"):
-        return "URI"
-    return "N" if spec.accepted.startswith(("a whole number", "a number")) else "VALUE"
-
-
-def _help(text: str) -> str:
-    return text.replace("%", "%%")
-
-
-def _value(spec: FieldSpec, text: str) -> object:
-    """Convert an option's text to what the field accepts: text, else a number, else JSON.
-
-    Raises:
-        InvalidInput: the field accepts none of them.
-    """
-    if spec.name == POLICIES:
-        return _rules(spec, text)
-    try:
-        spec.parse(text)
-    except InvalidInput as error:
-        for kind in _KINDS:
-            try:
-                value = kind(text)
-                spec.parse(value)
-            except (ValueError, InvalidInput, RecursionError):
-                continue
-            return value
-        raise error from None
-    return text
-
-
-_KINDS: tuple[Callable[[str], object], ...] = (int, float, json.loads)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from compactor.clock import new_run_id
 from compactor.settings.settings import Settings
 from compactor_cli.commands import options
 from compactor_cli.commands.deployment import Deployment, add_deployment, find_deployment
@@ -19,7 +20,6 @@ from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.progress import DeployedProgress, Follower
 from compactor_cli.deployed.reports import report_of
-from compactor_cli.runs import new_run_id
 
 # Fields of one set are exclusive: giving one drops the stack's own values of that set.
 _WINDOW = frozenset({"duration", "start", "end"})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from compactor.catalogs.opening import open_catalog
-from compactor.clock import NoDeadline, SystemClock
+from compactor.clock import NoDeadline, SystemClock, new_run_id
 from compactor.errors import InvalidInput
 from compactor.log.identity import read_identity
 from compactor.ports import ObjectStore
@@ -24,7 +24,6 @@ from compactor_cli.commands.asking import is_agreed, require_answer
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, progress
-from compactor_cli.runs import new_run_id
 
 _SHOWN = 10
 

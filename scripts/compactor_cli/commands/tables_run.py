@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from compactor.clock import new_run_id
 from compactor.errors import InvalidInput
 from compactor.settings.tables import TableAddress, parse_table
 from compactor_cli.commands import options, table_input
@@ -21,7 +22,7 @@ from compactor_cli.console import print_line, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.aws import Aws
 from compactor_cli.deployed.stack import find_stack
-from compactor_cli.runs import message_of, new_run_id
+from compactor_cli.runs import message_of
 from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowProgress, WorkflowResult
 from compactor_local.tables_model import TABLES_BRIDGES, TABLES_DEFINITION, TABLES_HANDLERS

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from compactor.errors import InvalidInput
-from compactor_spark.columnar.hash import MODULUS, hash_sums
+from compactor_spark.maintain.row_hash import MODULUS, hash_sums
 
 _HASHED = "columns of which Spark makes a hash; or verify_bytes 0, and nothing compares the rows"
 

@@ -22,11 +22,11 @@ from compactor.sinks.table_catalog import TableFile
 from compactor.sinks.table_publisher import Publishing, record_publish
 from compactor.sinks.table_receipts import TableReceipt, read_receipt
 from compactor.sinks.upserts import key_of
-from compactor_spark.columnar.staging import STAGED, access_of
 from compactor_spark.console import Console
 from compactor_spark.log_store import one_driver_only
 from compactor_spark.places import LoadedRun
 from compactor_spark.rounds import first_line
+from compactor_spark.upsert.access import STAGED, access_of
 from compactor_spark.upsert.opening import OpenedTable, open_table
 from compactor_spark.upsert.tables import SparkUpserts
 
@@ -48,7 +48,7 @@ class Merging:
         console: shows progress.
         traits: store features that are safe to rely on.
         table: the table, opened by Spark.
-        access: how Spark reads outputs, see :func:`compactor_spark.columnar.staging.access`.
+        access: how Spark reads outputs, see :func:`compactor_spark.upsert.access.access`.
         receipt: the result of the merge; None before it.
     """
 

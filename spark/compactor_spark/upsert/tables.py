@@ -34,9 +34,9 @@ from compactor.sinks.upserts import (
     merge_keys,
     merge_rows,
 )
-from compactor_spark.columnar.schema import SUPERSET_ACCEPTED, SchemaClash, nullable, widened
 from compactor_spark.upsert import winners
 from compactor_spark.upsert.engines import PREFIX, Engine, Seen, Token
+from compactor_spark.upsert.schema import SUPERSET_ACCEPTED, SchemaClash, nullable, widened
 from compactor_spark.upsert.winners import Outputs, find_outputs
 
 _RANKED_BY = f"{PREFIX}.ranked-by"

@@ -23,7 +23,7 @@ from compactor.sinks.upserts import (
     UpsertKey,
     quoted,
 )
-from compactor_spark.columnar.schema import (
+from compactor_spark.upsert.schema import (
     SUPERSET_ACCEPTED,
     SchemaClash,
     conformed,
