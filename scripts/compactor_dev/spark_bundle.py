@@ -2,7 +2,8 @@
 
     deps.zip                 the libraries, with native code for the cluster's machines
     app.zip                  the packages compactor and spark
-    compact_partitions.py    the script for spark-submit
+    compact_partitions.py    the script for spark-submit, of a run's oversized partitions
+    compact_run.py           the script of a whole run
 
 The cluster provides Spark. Versions and hashes of the libraries are those in
 requirements.txt; builds are reproducible.
@@ -49,7 +50,7 @@ _FUNCTIONS = REPOSITORY / "functions"
 PACKAGES = (_FUNCTIONS / "compactor", _FUNCTIONS / "compactor_tables", _JOB)
 # Used only by Lambda functions.
 WITHOUT = (_FUNCTIONS / "compactor" / "invocation.py", _FUNCTIONS / "compactor_tables" / "handlers")
-SCRIPT = _JOB / "compact_partitions.py"
+SCRIPT, RUN_SCRIPT = _JOB / "compact_partitions.py", _JOB / "compact_run.py"
 
 # Spark unpacks the archive under this name in the working directory of each process. Libraries with
 # native code cannot be imported from an archive, so --py-files does not suffice for them.
@@ -62,20 +63,21 @@ _DRIVER = {
 
 @dataclass(frozen=True, slots=True)
 class SparkBundle:
-    """The paths of the three parts of a bundle."""
+    """The paths of the parts of a bundle."""
 
     dependencies: Path
     application: Path
     script: Path
+    run_script: Path
 
     @property
-    def paths(self) -> tuple[Path, Path, Path]:
-        """All three paths."""
-        return self.dependencies, self.application, self.script
+    def paths(self) -> tuple[Path, Path, Path, Path]:
+        """All paths."""
+        return self.dependencies, self.application, self.script, self.run_script
 
 
 def build_spark_bundle(out: Path, machine: Machine, lock: Path = LOCK) -> SparkBundle:
-    """Build all three parts, replacing those of an earlier build.
+    """Build all parts, replacing those of an earlier build.
 
     Args:
         out: the output directory; created if it does not exist.
@@ -85,13 +87,15 @@ def build_spark_bundle(out: Path, machine: Machine, lock: Path = LOCK) -> SparkB
     Raises:
         BundleError: the libraries could not be installed.
     """
-    bundle = SparkBundle(out / "deps.zip", out / "app.zip", out / SCRIPT.name)
+    scripts = (out / SCRIPT.name, out / RUN_SCRIPT.name)
+    bundle = SparkBundle(out / "deps.zip", out / "app.zip", *scripts)
     with tempfile.TemporaryDirectory(prefix="compactor-bundle-") as directory:
         libraries = Path(directory, "deps")
         build_dependencies(lock, libraries, machine, roots=REQUIREMENTS, drop=NOT_IMPORTED)
         write_zip(libraries, bundle.dependencies)
     build_spark_application(bundle.application)
     shutil.copyfile(SCRIPT, bundle.script)
+    shutil.copyfile(RUN_SCRIPT, bundle.run_script)
     return bundle
 
 
@@ -134,8 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{hashlib.sha256(content).hexdigest()}  {len(content):>12,} bytes  {path}")
     for engine, name in (("emr", "EMR"), ("emr_serverless", "EMR Serverless")):
         options = submit_arguments(bundle.dependencies.name, bundle.application.name, engine)
-        run = [bundle.script.name, "--run", "s3://BUCKET/STATE_PREFIX/runs/RUN_ID/"]
-        print(f"\n{name}, with the three on S3:\n  {shlex.join(['spark-submit', *options, *run])}")
+        run = [bundle.run_script.name, "s3://SOURCE/", "s3://DEST/"]
+        print(f"\n{name}, with all on S3:\n  {shlex.join(['spark-submit', *options, *run])}")
     return 0
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, groupby
@@ -15,7 +14,6 @@ from pyspark.sql import SparkSession
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.discovery.work_items import WorkItem
-from compactor.planning.dialects import Dialects
 from compactor.runs.partition_receipts import Receipt
 from compactor.runs.partition_run import PartitionRun
 from compactor.runs.prior_listing import open_earlier
@@ -78,7 +76,6 @@ class Driver:
         numbers = count(1)
         with ThreadPoolExecutor(_CONCURRENT_PARTITIONS, thread_name_prefix="partition") as pool:
             try:
-                self._pin_columns()
                 while planned := self._plan(partitions, pool):
                     self._do_round(planned, rounds, numbers, pool)
                     for partition in partitions:
@@ -103,19 +100,6 @@ class Driver:
             listing=open_earlier(settings, run_id, store, clock.now()),
         )
         return OversizedPartition(run)
-
-    def _pin_columns(self) -> None:
-        """Pin the columns of rows by a sample of all partitions, before the first group."""
-        settings, partitions = self.loaded.settings, [item.partition for item in self.loaded.items]
-        if not settings.columnar:
-            return
-        from compactor.rows.sample import pin_columns  # noqa: PLC0415 - only runs with rows import Arrow
-
-        # A separate store, as these requests belong to no partition.
-        store = S3Store(self.client).with_traits(self.traits)
-        with suppress(Exception):
-            # Every group runs into the same error, and reports it as its own failure.
-            pin_columns(settings, store, partitions, Dialects(settings, store))
 
     def _plan(
         self, partitions: Sequence[OversizedPartition], pool: ThreadPoolExecutor

@@ -18,9 +18,9 @@ from typing import Any
 import pyspark
 
 from compactor import layout
-from compactor.discovery.discover import discover
 from compactor.discovery.work_items import Discovery, WorkItem, write_work
 from compactor.model import Partition
+from compactor.orchestration.discovery_step import Begun, begin
 from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Receipt
 from compactor.s3.store import S3Store, make_client
@@ -82,6 +82,7 @@ class Job:
                 "s3_source_uri": f"s3://{self.source}/logs/",
                 "s3_destination_uri": f"s3://{self.lake}/compacted/",
                 "depth": 1,
+                "engine": "spark",
                 **self.given,
             }
         )
@@ -97,11 +98,15 @@ class Job:
         self.s3.seed(self.source, seeds)
 
     def discover(self, *more: WorkItem) -> list[WorkItem]:
-        """Write the run's records with every partition on the oversized list."""
-        found = discover(self.settings, self.store, time.time(), committed=lambda _: set())
-        items = (*found.items, *found.oversized, *more)
-        write_work(Discovery(oversized=items), self.settings, self.run_id, self.store)
-        self.items = list(items)
+        """Write the run's records, with all partitions and these on the list for Spark."""
+        begun = begin(self.settings, self.run_id, self.store, time.time())
+        assert isinstance(begun, Begun)
+        found = begun.in_full()
+        assert not found.items
+        self.items = [*found.oversized, *more]
+        if more:
+            listed = Discovery(oversized=tuple(self.items))
+            write_work(listed, self.settings, self.run_id, self.store)
         return self.items
 
     def start(self) -> subprocess.Popen[str]:

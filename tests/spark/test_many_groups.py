@@ -1,4 +1,4 @@
-"""Many groups on Spark, and both engines at once: outputs are those of a worker, to the byte."""
+"""Many groups on Spark, and both engines concurrently: outputs are those of a worker, to the byte."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_200_groups_and_many_small_partitions_are_those_of_a_worker_though_tasks
 
 
 @pytest.mark.parametrize("lake", KINDS, indirect=True)
-def test_both_engines_at_once_over_one_lake_store_each_record_once(
+def test_both_engines_on_one_lake_concurrently_store_each_record_once(
     lake: Lake, tmp_path: Path
 ) -> None:
     settings = lake.settings("shared")

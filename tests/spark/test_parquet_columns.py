@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from compactor.encoding.parquet_footer import read_footer
 from compactor.encoding.parquet_schema import hive_columns
-from tests.spark.row_world import RowWorld
 
 OF_ALL_TYPES = """
     true as truth, 1Y as tiny, 1S as small, 1 as whole, 1L as large, 1.5F as single, 1.5D as double,
@@ -25,9 +24,9 @@ OF_ALL_TYPES = """
 @pytest.mark.parametrize("legacy", ["false", "true"])
 @pytest.mark.parametrize("timestamps", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_columns_are_those_that_spark_reads(
-    rows: Callable[..., RowWorld], tmp_path: Path, legacy: str, timestamps: str
+    spark_session: SparkSession, tmp_path: Path, legacy: str, timestamps: str
 ) -> None:
-    session = rows().session.newSession()
+    session = spark_session.newSession()
     session.conf.set("spark.sql.parquet.writeLegacyFormat", legacy)
     session.conf.set("spark.sql.parquet.outputTimestampType", timestamps)
     where = tmp_path / "all"

@@ -26,7 +26,7 @@ def test_a_way_is_chosen_by_what_executors_can_reach(
 
 
 @pytest.mark.parametrize(
-    ("asked", "master", "told"),
+    ("asked", "master", "message"),
     [
         ("auto", "yarn", "spark.master: 'yarn' is not accepted; expected a cluster on which"),
         ("staged", "yarn", "spark.compactor.access: 'staged' is not accepted; expected s3 or s3a"),
@@ -34,7 +34,7 @@ def test_a_way_is_chosen_by_what_executors_can_reach(
         ("hdfs", "yarn", "spark.compactor.access: 'hdfs' is not accepted; expected auto, staged"),
     ],
 )
-def test_a_way_that_leads_nowhere_is_refused(asked: str, master: str, told: str) -> None:
+def test_a_way_that_leads_nowhere_is_refused(asked: str, master: str, message: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         access(asked, master, frozenset())
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(message)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
@@ -22,7 +22,7 @@ from compactor.ports import ObjectStore, SourceBody
 from compactor.rows.output import RowsOutput, codec_for
 from compactor.rows.pin import known_schema, pinned_schema
 from compactor.rows.rejects import RejectedRecords
-from compactor.rows.sample import SAMPLE_SOURCES, Blocks, infer_from, spread
+from compactor.rows.sample import SAMPLE_SOURCES, Blocks, NoRecords, infer_from, spread
 from compactor.rows.sink import Origin, RowSink, with_origin_columns
 from compactor.settings.settings import Settings
 
@@ -67,7 +67,10 @@ def convert(given: Given) -> PendingOutput:
         IntegrityError: rows and rejects do not add up to the records of the sources.
         TransientStoreError: the store did not answer.
     """
-    columns = columns_for(given.settings, given.store, partial(_inferred, given))
+    try:
+        columns = columns_for(given.settings, given.store, partial(_inferred, given))
+    except NoRecords:
+        columns = pa.schema([])
     left_out: dict[bytes, Quarantined] = {}
     # Terminates: each iteration leaves out another source, or has more columns.
     while True:
@@ -193,6 +196,13 @@ class _Pass:
 
 
 def _inferred(given: Given, known: pa.Schema) -> pa.Schema:
-    """Return the columns of a group's own records, for lack of a sample of the whole source."""
-    sources = spread(given.group.sources, SAMPLE_SOURCES)
-    return infer_from(sources, known, given.settings, given.store, given.decide)
+    """Return the columns of a group's own records, for lack of a sample of the whole source.
+
+    Raises:
+        NoRecords: the group has none.
+    """
+    group, settings, store, _, _, decide = given
+    with suppress(NoRecords):
+        sources = spread(group.sources, SAMPLE_SOURCES)
+        return infer_from(sources, known, settings, store, decide)
+    return infer_from(group.sources, known, settings, store, decide)

@@ -30,6 +30,11 @@ from compactor.sizes import MIB
 
 _T = TypeVar("_T")
 
+
+class NoRecords(Exception):
+    """There is no record to infer columns from."""
+
+
 #: Most sources in a sample: some of each partition, spread over its keys.
 SAMPLE_SOURCES = 2_000
 #: Most stored bytes of a sample.
@@ -67,7 +72,7 @@ def pin_columns(
     if known_schema(settings, store) is not None:
         return
     sources = list(_within(_sample(partitions(), settings, store), SAMPLE_BYTES))
-    with suppress(InvalidInput, SourceChanged):
+    with suppress(InvalidInput, NoRecords, SourceChanged):
         pinned_schema(
             settings, store, lambda known: infer_from(sources, known, settings, store, decide)
         )
@@ -83,16 +88,20 @@ def infer_from(
     """Return the known columns, followed by others of the records of some sources.
 
     Raises:
+        NoRecords: no readable source has a record.
         SourceChanged: a source differs from its listing.
         TransientStoreError: the store does not answer.
     """
-    found, blocks = Inferred(), Blocks(settings, decide)
+    found, blocks, is_empty = Inferred(), Blocks(settings, decide), True
     for body, plain_of in inflated(store.read_sources(sources), settings):
         try:
             for block in blocks.of(body, plain_of):
                 found.add(block)
+                is_empty = False
         except UnreadableSource:
             continue
+    if is_empty:
+        raise NoRecords
     return found.columns(known)
 
 

@@ -1,29 +1,27 @@
-"""Sources are cut into records exactly, before Spark sees any of them."""
+"""Sources are cut into records exactly, before any of them is converted."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
-from pyspark import Accumulator
 
 from compactor.errors import UnreadableSource
 from compactor.formats.csv_evidence import CsvDialect
 from compactor.formats.first_record import undecided
 from compactor.model import QuarantineReason
+from compactor.outputs import plain_content
 from compactor.outputs.detection import detector
 from compactor.ports import SourceBody
-from compactor_spark.columnar import records as reading
-from compactor_spark.columnar.records import Block, RecordReader, blocks_of
-from compactor_spark.columnar.rounds import RequestsParam
+from compactor.rows import records as reading
+from compactor.rows.records import Block, blocks_of
 from tests.support.examples import settings, source
-from tests.support.memory_store import MemoryStore
 
 
 def blocks_of_body(body: SourceBody, **given: object) -> list[Block]:
     made = settings(**given)
-    return [*blocks_of(0, body, made, detector(made, undecided))]
+    content = plain_content.read(body, made)
+    return [*blocks_of(content, body.source.key, made, detector(made, undecided))]
 
 
 def blocks(name: str, content: bytes, **given: object) -> list[Block]:
@@ -32,7 +30,7 @@ def blocks(name: str, content: bytes, **given: object) -> list[Block]:
 
 def records(name: str, content: bytes, **given: object) -> list[bytes]:
     found = blocks(name, content, csv_header="present", **given)
-    return [one for block in found for one in block.records or ()]
+    return [one for block in found for one in block.records]
 
 
 @pytest.mark.parametrize(
@@ -85,15 +83,15 @@ def names(
 ) -> Any:
     made = settings(**given)
     detect = detector(made, lambda *_: CsvDialect(b";", 3, b"", ("",) * 3))
-    body = SourceBody(source(name), content)
-    return next(blocks_of(0, body, made, detect, columns)).header
+    content_of = plain_content.read(SourceBody(source(name), content), made)
+    return next(blocks_of(content_of, source(name).key, made, detect, columns)).kind.header
 
 
 def test_rows_without_names_are_named_by_the_schema_or_as_spark_does() -> None:
     content = b"10.0.0.1;GET;/health\n10.0.0.2;GET;/a\n"
-    assert names("a.csv", content, ("ip", "verb", "path")) == ["ip", "verb", "path"]
-    assert names("a.csv", content, csv_header="absent") == ["_c0", "_c1", "_c2"]
-    assert names("a.csv", b"a,b\n", ("x", "y"), csv_header="absent") == ["x", "y"]
+    assert names("a.csv", content, ("ip", "verb", "path")) == ("ip", "verb", "path")
+    assert names("a.csv", content, csv_header="absent") == ("_c0", "_c1", "_c2")
+    assert names("a.csv", b"a,b\n", ("x", "y"), csv_header="absent") == ("x", "y")
     with pytest.raises(UnreadableSource, match=r"its columns have no names; .*set parquet_schema"):
         names("a.csv", content)
     with pytest.raises(UnreadableSource, match="has 3 fields, parquet_schema has 2 columns"):
@@ -121,11 +119,9 @@ def test_a_long_source_is_given_block_by_block(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(reading, "BLOCK_BYTES", 100)
     lines = [b'{"n":%d}' % number for number in range(100)]
     found = blocks("a.json", b"\n".join(lines))
-    assert [block.block for block in found] == list(range(len(found)))
     assert len(found) > 5
-    assert [one for block in found for one in block.records or ()] == lines
-    # A record's place in its source does not hang on where blocks end.
-    firsts = [lines.index(block.records[0]) for block in found if block.records]
+    assert [one for block in found for one in block.records] == lines
+    firsts = [lines.index(block.records[0]) for block in found]
     assert [block.first for block in found] == firsts
 
 
@@ -138,24 +134,6 @@ def test_a_line_longer_than_a_document_may_be_is_refused() -> None:
         blocks_of_body(given, format="json_lines", max_document_bytes=longest)
     with pytest.raises(UnreadableSource, match=r"no line of it ends within .*set format"):
         blocks_of_body(given, max_document_bytes=longest)
-
-
-@pytest.mark.parametrize(
-    ("record", "fault"),
-    [
-        (b'{"a":1}', ""),
-        (b'{"a":1} {"a":2}', "not one JSON object: "),
-        (b"[1]", "not one JSON object: "),
-        (b'{"a":1,}', "not one JSON object: "),
-        (b"plain text", "not one JSON object: "),
-        (b'{"a":"\xff"}', "not UTF-8 at byte 6"),
-    ],
-)
-def test_a_record_that_can_be_no_row_has_its_fault_beside_it(record: bytes, fault: str) -> None:
-    (block,) = blocks("a.json", b'{"first":1}\n' + record, format="json_lines")
-    assert block.records == [b'{"first":1}', record]
-    assert (block.faults or {}).get(1, "").startswith(fault)
-    assert sorted(block.faults or {}) == ([1] if fault else [])
 
 
 @pytest.mark.parametrize(
@@ -181,29 +159,3 @@ def test_objects_beside_each_other_on_a_line_are_records_each() -> None:
         b'{"a":1} ',
         b'{"a":2}',
     ]
-
-
-def test_errors_are_reported_beside_what_the_other_sources_hold() -> None:
-    store = MemoryStore()
-    good = store.seed("source", "a.json", b'{"a":1}')
-    gone = store.seed("source", "b.json", b'{"a":2}')
-    damaged = store.seed("source", "c.json.gz", b"\x1f\x8b\x08\x00 no gzip")
-    store.remove("source", "b.json")
-    reader = RecordReader(settings(), lambda: store)
-    found = [*reader(enumerate([good, gone, damaged]))]
-    assert [(block.source, block.error) for block in found] == [
-        (0, ""),
-        (1, "SourceChanged"),
-        (2, "UnreadableSource"),
-    ]
-    assert type(found[2].reason) is str
-
-
-def test_requests_of_a_task_are_counted() -> None:
-    store = MemoryStore()
-    given = [store.seed("source", f"{n}.json", b'{"a":1}') for n in range(3)]
-    nothing: Counter[str] = Counter()
-    requests = Accumulator(1, nothing, RequestsParam())
-    reader = RecordReader(settings(), lambda: store, requests)
-    assert len([*reader(enumerate(given))]) == 3
-    assert requests.value == {"GET": 3, "bytes_read": 21}

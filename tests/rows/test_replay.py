@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
-import duckdb
-import pyarrow.parquet as pq
 import pytest
 
 from compactor.errors import CommitConflict, IntegrityError
@@ -17,16 +13,15 @@ from compactor.outputs.verify import check_commit
 from compactor.runs.partition_progress import PartitionProgress
 from compactor.runs.replays import replay_groups
 from compactor.sinks.upserts import POSITION, SOURCE_KEY
-from compactor_spark.columnar.groups import compact_columnar
-from tests.spark.row_world import RowWorld
+from tests.rows.row_world import RowWorld
+from tests.support.examples import PARTITION
 
-Rows = Callable[..., RowWorld]
 NARROW, WIDE = "id BIGINT", "id BIGINT, more DOUBLE, name STRING"
 
 
-def rejecting(rows: Rows, **given: Any) -> RowWorld:
+def rejecting(**given: Any) -> RowWorld:
     """Three rows, and four records that the columns did not take."""
-    world = rows(output_format="parquet", csv_header="present", parquet_schema=NARROW, **given)
+    world = RowWorld(csv_header="present", parquet_schema=NARROW, **given)
     world.put_lines("1.json", {"id": 1}, {"id": 2, "more": 0.5}, {"id": "x"})
     world.put_lines("2.json", {"id": 3}, {"id": 4, "name": "four"})
     world.put("3.csv", b"id\n5\n")
@@ -37,28 +32,25 @@ def rejecting(rows: Rows, **given: Any) -> RowWorld:
 
 
 def ids(world: RowWorld) -> list[int]:
-    """What two readers that share nothing with the job see, the same."""
-    files = [str(one) for one in world.output_files()]
-    found = duckdb.read_parquet(files, union_by_name=True).project("id").fetchall()
-    arrow = [one for file in files for one in pq.read_table(file)["id"].to_pylist()]
-    assert sorted(arrow) == sorted(one for (one,) in found)
-    return sorted(arrow)
+    """What DuckDB and pyarrow read, the same."""
+    arrow = sorted(world.table()["id"].to_pylist())
+    assert arrow == sorted(one["id"] for one in world.rows())
+    return arrow
 
 
 def waiting(world: RowWorld) -> int:
     return world.log.load().rejects.records
 
 
-def test_rejects_that_fit_by_now_come_into_an_output_each_record_once(rows: Rows) -> None:
-    world = rejecting(rows)
+def test_rejects_that_fit_by_now_come_into_an_output_each_record_once() -> None:
+    world = rejecting()
     assert (ids(world), waiting(world)) == ([1, 3, 5], 4)
     before = world.rejects()
     commits = world.run()
     assert all(one.replays for one in commits)
     assert ids(world) == [1, 2, 3, 4, 5, 6]
-    files = [str(one) for one in world.output_files()]
-    found = duckdb.read_parquet(files, union_by_name=True).filter("id in (2, 4, 6)")
-    assert sorted(found.project("id, more, name").fetchall()) == [
+    found = [tuple(one.values()) for one in world.rows() if one["id"] in {2, 4, 6}]
+    assert sorted(found) == [
         (2, 0.5, None),
         (4, None, "four"),
         (6, None, "six; of them"),
@@ -72,8 +64,8 @@ def test_rejects_that_fit_by_now_come_into_an_output_each_record_once(rows: Rows
     assert not world.uploads()
 
 
-def test_what_fits_no_schema_waits_on_and_leaves_nothing(rows: Rows) -> None:
-    world = rows(output_format="parquet", parquet_schema=NARROW, format="json_lines")
+def test_what_fits_no_schema_waits_on_and_leaves_nothing() -> None:
+    world = RowWorld(parquet_schema=NARROW, format="json_lines")
     world.put("1.json", b'{"id": 1}\n{"id": "\xff"}\n{"id": "x"}\n')
     world.run()
     objects = len(world.rejects())
@@ -85,8 +77,8 @@ def test_what_fits_no_schema_waits_on_and_leaves_nothing(rows: Rows) -> None:
         assert not world.uploads()
 
 
-def test_what_waits_on_comes_with_a_later_schema(rows: Rows) -> None:
-    world = rows(output_format="parquet", parquet_schema=NARROW)
+def test_what_waits_on_comes_with_a_later_schema() -> None:
+    world = RowWorld(parquet_schema=NARROW)
     world.put_lines("1.json", {"id": 1}, {"id": 2, "more": 0.5}, {"id": 3, "later": True})
     world.run()
     for schema, found in ((WIDE, [1, 2]), (f"{WIDE}, later BOOLEAN", [1, 2, 3])):
@@ -97,8 +89,8 @@ def test_what_waits_on_comes_with_a_later_schema(rows: Rows) -> None:
     assert waiting(world) == 0
 
 
-def test_columns_that_are_added_take_what_was_rejected_before(rows: Rows) -> None:
-    world = rows(output_format="parquet")
+def test_columns_that_are_added_take_what_was_rejected_before() -> None:
+    world = RowWorld()
     world.put_lines("1.json", {"id": 1})
     world.run()
     world.put_lines("2.json", {"id": 2}, {"id": 3, "more": 1})
@@ -108,10 +100,10 @@ def test_columns_that_are_added_take_what_was_rejected_before(rows: Rows) -> Non
     assert (ids(world), waiting(world)) == ([1, 2, 3], 0)
 
 
-def test_a_run_that_dies_after_the_commit_leaves_each_record_once(rows: Rows) -> None:
+def test_a_run_that_dies_after_the_commit_leaves_each_record_once() -> None:
     """The upload is there for the next run, or lost: then the rejects are replayed again."""
     for lost in (False, True):
-        world = rejecting(rows)
+        world = rejecting()
         draft = draft_of_replay(world)
         world.log.append(world.log.load(), draft)
         assert waiting(world) == 1
@@ -124,9 +116,9 @@ def test_a_run_that_dies_after_the_commit_leaves_each_record_once(rows: Rows) ->
         assert (waiting(world), world.uploads()) == (1, [])
 
 
-def test_of_two_runs_that_replay_one_commits(rows: Rows) -> None:
-    world = rejecting(rows)
-    progress = PartitionProgress(world._run(), world.log.load(), rebuild=False)
+def test_of_two_runs_that_replay_one_commits() -> None:
+    world = rejecting()
+    progress = PartitionProgress(world._run(), world.log.load())
     progress.settling.settle()
     late = draft_of_replay(world)
     world.run()
@@ -136,8 +128,8 @@ def test_of_two_runs_that_replay_one_commits(rows: Rows) -> None:
     assert not world.uploads()
 
 
-def test_rejects_that_were_changed_are_not_replayed(rows: Rows) -> None:
-    world = rejecting(rows)
+def test_rejects_that_were_changed_are_not_replayed() -> None:
+    world = rejecting()
     (one, *_) = world.log.load().rejects.in_order
     body = world.store.get(one.rejects.bucket, one.rejects.key)
     world.store.put(one.rejects.bucket, one.rejects.key, body.replace(b"0.5", b"0.7"))
@@ -146,26 +138,24 @@ def test_rejects_that_were_changed_are_not_replayed(rows: Rows) -> None:
     assert ids(world) == [1, 3, 5]
 
 
-def test_replayed_rows_say_which_source_they_come_from(rows: Rows) -> None:
-    world = rejecting(rows, table="glue:lake.people", upsert_key=["id"])
+def test_replayed_rows_say_which_source_they_come_from() -> None:
+    world = rejecting(table="glue:lake.people", upsert_key=["id"])
     world.run()
-    files = [str(one) for one in world.output_files()]
-    found = duckdb.read_parquet(files, union_by_name=True).project(f"id, {SOURCE_KEY}, {POSITION}")
-    assert sorted(found.fetchall()) == [
-        (1, "logs/a/1.json", 0),
-        (2, "logs/a/1.json", 1),
-        (3, "logs/a/2.json", 0),
-        (4, "logs/a/2.json", 1),
-        (5, "logs/a/3.csv", 0),
-        (6, "logs/a/4.csv", 0),
+    found = [(one["id"], one[SOURCE_KEY], one[POSITION]) for one in world.rows()]
+    assert sorted(found) == [
+        (1, PARTITION.prefix + "1.json", 0),
+        (2, PARTITION.prefix + "1.json", 1),
+        (3, PARTITION.prefix + "2.json", 0),
+        (4, PARTITION.prefix + "2.json", 1),
+        (5, PARTITION.prefix + "3.csv", 0),
+        (6, PARTITION.prefix + "4.csv", 0),
     ]
     assert world.run() == []
 
 
 def draft_of_replay(world: RowWorld) -> Commit:
-    context = world.context()
     ((group, replays),) = replay_groups(world.log.load(), world.settings)
-    pending = compact_columnar(world.session, group, context, replays)
-    draft = draft_of(pending, context.run_id, time.time())
+    pending = world._store(group, replays)
+    draft = draft_of(pending, "run-1", world.clock.now())
     assert draft is not None
     return draft
