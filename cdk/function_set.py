@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Size
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -95,6 +95,7 @@ class FunctionSet(Construct):
         reserved: int | None = None,
         timeout_seconds: int = _TIMEOUT_SECONDS,
         knows_table: bool = False,
+        scratch_mb: int | None = None,
     ) -> iam.Role:
         """Add a function.
 
@@ -104,6 +105,7 @@ class FunctionSet(Construct):
             reserved: concurrent executions reserved for it; None shares the account's.
             timeout_seconds: time limit of an invocation.
             knows_table: include the libraries that read and write tables.
+            scratch_mb: size of ``/tmp``; None for Lambda's default, 512.
 
         Returns:
             The function's role.
@@ -140,6 +142,7 @@ class FunctionSet(Construct):
             role=role,
             memory_size=memory_mb,
             timeout=Duration.seconds(timeout_seconds),
+            ephemeral_storage_size=Size.mebibytes(scratch_mb) if scratch_mb else None,
             reserved_concurrent_executions=reserved,
             tracing=lambda_.Tracing.ACTIVE,
             log_group=log,

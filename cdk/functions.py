@@ -31,8 +31,12 @@ from cdk.grants import (
 from cdk.reader_table import may_ask_readers, may_switch, reader_table_of
 from cdk.storage import Storage
 from cdk.tables import Table, may_ask_table, may_publish, table_of
+from compactor.encoding.output_encoding import ASSUMED_RATIO, target_bytes
 from compactor.layout import RECONCILE, ROUND, RUNS
 from compactor.log.identity import marker_keys, states_around, states_of_source
+from compactor.model import Compression
+from compactor.settings.settings import Settings
+from compactor.sizes import MIB
 
 # A batch of a thousand messages takes a few seconds.
 REGISTER_TIMEOUT_SECONDS = 60
@@ -42,6 +46,8 @@ _NEW_ACCOUNTS_MB = 3_008
 # bounded part of the receipts, but parses all of them, which takes a whole processor. Planning a
 # clean-up holds the list that it writes.
 _DISCOVER_MB, _REPORT_MB, _PLAN_CLEAN_UP_MB, _CLEAN_UP_MB = 1_769, 1_769, 1_024, 1_024
+# Lambda's limits of ephemeral storage ("Configure ephemeral storage for Lambda functions").
+_LEAST_SCRATCH_MB, _MOST_SCRATCH_MB = 512, 10_240
 _REGISTER_MB, _SWEEP_MB, _PUBLISH_MB = 1_024, 1_024, 1_024
 
 
@@ -124,6 +130,7 @@ class Functions(FunctionSet):
             "compact_partition",
             self._config.worker_memory_mb,
             reserved=self._config.worker_reserved_concurrency,
+            scratch_mb=_scratch_mb(self._config.run),
         )
         may_compact(role, self._storage)
         if self._config.events:
@@ -171,6 +178,7 @@ class Functions(FunctionSet):
             self._config.worker_memory_mb,
             reserved=self._config.worker_reserved_concurrency,
             knows_table=self._takes_table("standalone"),
+            scratch_mb=_scratch_mb(self._config.run),
         )
         may_compact(role, self._storage)
         may_see_owners(role, self._storage.source)
@@ -220,6 +228,15 @@ class Functions(FunctionSet):
             may_write(role, self._storage.state, f"{RUNS}{ROUND}{self._config.name}-*/listing/*")
         else:
             may_list(role, self._storage.source)
+
+
+def _scratch_mb(run: Settings) -> int:
+    """Return the size of a worker's ``/tmp``, which holds one output of rows before its upload.
+
+    Should none of its records compress, the output is as large as they are.
+    """
+    needed = ASSUMED_RATIO * target_bytes(run, Compression.ZSTD) // MIB
+    return min(max(needed, _LEAST_SCRATCH_MB), _MOST_SCRATCH_MB)
 
 
 def may_compact(role: Role, storage: Storage) -> None:

@@ -118,7 +118,7 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({**_EMR, "emr_cluster": {"core_instances": 4}}, "emr_cluster", "subnet_id"),
     ({**_EMR, "emr_cluster": {**_CLUSTER, "nodes": 4}}, "emr_cluster", "core_instances"),
     ({"mode": "standalone", "spark_engine": "emr_serverless"}, "spark_engine", '"none"'),
-    ({"mode": "standalone", "format": "parquet"}, "mode", "workflow"),
+    ({"mode": "standalone", "table": "glue:a.b"}, "mode", "workflow"),
     # Events.
     ({"ingest": "event"}, "ingest", "events"),
     ({"ingest": "events", "mode": "standalone"}, "ingest", "standalone"),

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from cdk.functions import _scratch_mb
 from tests.infrastructure.cloud import shims
 from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, key_of
 from tests.infrastructure.conftest import Deployed, Synthesized
+from tests.support.examples import settings
 
 _NO_TLS = {"Bool": {"aws:SecureTransport": "false"}}
 
@@ -180,6 +182,26 @@ def test_a_worker_has_no_more_memory_than_new_accounts_give_unless_asked_for(
         assert json.loads(told)["memory_mb"] == wanted
         # Workers with a concurrency of their own are not those that the account's limit is for.
         assert json.loads(told)["reserved"] is ("ReservedConcurrentExecutions" in worker)
+
+
+@pytest.mark.parametrize(
+    ("target_bytes", "size"), [(None, 640), ("16MiB", 512), ("1GiB", 5_120), ("1TiB", 10_240)]
+)
+def test_a_worker_has_room_for_an_output_of_rows_that_does_not_compress(
+    target_bytes: str | None, size: int
+) -> None:
+    assert _scratch_mb(settings(target_bytes=target_bytes)) == size
+
+
+def test_only_workers_have_more_ephemeral_storage_than_lambda_gives(
+    configuration: str, synthesized: Synthesized
+) -> None:
+    functions = synthesized(configuration).functions().values()
+    sizes = {_handled(one): one.get("EphemeralStorage") for one in functions}
+    (worker,) = {"compact_partition", "standalone"} & sizes.keys()
+    given = settings(target_bytes=CONFIGURATIONS[configuration].get("target_bytes"))
+    assert sizes.pop(worker) == {"Size": _scratch_mb(given)}
+    assert set(sizes.values()) <= {None}
 
 
 def test_every_log_is_deleted_after_its_days(

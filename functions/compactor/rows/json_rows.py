@@ -23,9 +23,11 @@ from compactor.rows.values import JSON_VALUES, Misfit, json_value, members
 _SHOWN_CHARACTERS = 40
 _NOT_ONE_OBJECT = "not one JSON object"
 # As pyarrow casts these, which is as values.py reads them.
-_PLAIN_TIMESTAMP = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
+_PLAIN_TIMESTAMP = r"^[12][0-9]{3}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$"
 # Whole numbers below this are held exactly by a double.
 _EXACT = float(1 << 53)
+# The bits of -0.0 as an integer.
+_NEGATIVE_ZERO = -(1 << 63)
 # Some room for pyarrow, which refuses a block that is as long as its limit.
 _MORE_BYTES = 64
 
@@ -195,6 +197,9 @@ def _finished(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | N
         for numbers in _doubles(chunk):
             largest = pc.max(pc.abs(numbers)).as_py()
             if largest is not None and not largest < _EXACT:
+                return None
+            # pyarrow reads the whole number -0 as this, too, while it is the integer 0.
+            if pc.min(numbers.view(pa.int64())).as_py() == _NEGATIVE_ZERO:
                 return None
     # pyarrow names the elements of a list otherwise.
     return column if column.type == kind else column.cast(kind)

@@ -94,9 +94,8 @@ class RowsOutput:
             TransientStoreError: the store did not answer; nothing is stored.
         """
         self._write()
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        self._open().close()
+        self._writer = None
         found = self._read_back()
         columnar = Columnar(
             rows_in=counted,
@@ -125,13 +124,17 @@ class RowsOutput:
         table = pa.concat_tables(self._held)
         self._held.clear()
         self._held_bytes = 0
+        self._written.add(table)
+        self._open().write_table(table, row_group_size=table.num_rows)
+
+    def _open(self) -> pq.ParquetWriter:
+        """Return the file's writer. Without rows the file still has its columns."""
         if self._writer is None:
             # Without Arrow's own schema beside Parquet's, which only pyarrow would prefer.
             self._writer = pq.ParquetWriter(
                 self._path, self._schema, compression=self._codec, store_schema=False
             )
-        self._written.add(table)
-        self._writer.write_table(table, row_group_size=table.num_rows)
+        return self._writer
 
     def _read_back(self) -> RowDigest:
         found = RowDigest()
@@ -141,8 +144,10 @@ class RowsOutput:
                     ", ".join(map(simple, one.types)) for one in (file.schema_arrow, self._schema)
                 )
                 raise IntegrityError(f"the output has columns of {columns}, not {wanted}")
-            for batch in file.iter_batches(batch_size=_READ_ROWS, use_threads=False):
-                found.add(batch)
+            # Row by row group: a batch over several would have more than one of them in memory.
+            for number in range(file.num_row_groups):
+                for batch in file.iter_batches(_READ_ROWS, [number], use_threads=False):
+                    found.add(batch)
         return found
 
     def _upload(

@@ -194,7 +194,7 @@ def _finite(held: Callable[[Any], float], text: str) -> float:
 
 
 def _as_single(value: Any) -> float:
-    (found,) = struct.unpack("<f", struct.pack("<f", value))
+    (found,) = struct.unpack("<f", struct.pack("<f", float(value)))
     return float(found)
 
 

@@ -12,7 +12,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from compactor.errors import CommitConflict, IntegrityError, InvalidInput, NothingReadable
+from compactor.destination import Destination
+from compactor.errors import (
+    CommitConflict,
+    CompactorError,
+    IntegrityError,
+    InvalidInput,
+    NothingReadable,
+)
 from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.rejects import Waiting
@@ -22,6 +29,7 @@ from compactor.outputs.detection import decided_by
 from compactor.outputs.group import draft_of, drop, dropping
 from compactor.outputs.group_reading import ReadingTime
 from compactor.outputs.known_contents import found_in
+from compactor.outputs.pending import PendingOutput
 from compactor.outputs.publish import publish
 from compactor.outputs.verify import confirm
 from compactor.planning.dialects import Dialects
@@ -94,6 +102,20 @@ class Claim:
         return Background(partial(self.identity, whole=whole), look)
 
 
+class RowsRefused(CompactorError):
+    """No output can hold the rows of a group, which says nothing of other groups.
+
+    Attributes:
+        group: the group.
+        error: why not, and what is accepted.
+    """
+
+    def __init__(self, group: ObjectGroup, error: InvalidInput) -> None:
+        super().__init__(str(error))
+        self.group = group
+        self.error = error
+
+
 # After any other error the commit may have been written, and then its upload is still needed.
 _NOT_WRITTEN = (CommitConflict, IntegrityError, InvalidInput)
 
@@ -147,6 +169,7 @@ class GroupWork:
             SourceChanged: a source differs from its listing.
             CommitConflict: another run committed first.
             UploadLost: committed, but the upload was dropped; the log must be settled again.
+            RowsRefused: no output can hold the rows of this group.
         """
         run, created = self._run, self._dialects.created
         started = run.clock.now()
@@ -155,15 +178,7 @@ class GroupWork:
             with self._claim.beside(whole=replaces is None) as claim:
                 destination = replace(run.destination, log_id=claim.result)
                 with claim.first():
-                    pending = store(
-                        group,
-                        run.settings,
-                        run.store,
-                        destination,
-                        time,
-                        decide=self._dialects,
-                        replays=replays,
-                    )
+                    pending = self._stored(group, destination, time, replays)
                 with dropping(pending.output, run.store):
                     claim.join()
         except NothingReadable as error:
@@ -180,6 +195,23 @@ class GroupWork:
         if draft is not None:
             self.commit(draft)
             self._attempts.took(run.clock.now() - started)
+
+    def _stored(
+        self,
+        group: ObjectGroup,
+        destination: Destination,
+        time: ReadingTime,
+        replays: Sequence[Waiting],
+    ) -> PendingOutput:
+        settings, objects = self._run.settings, self._run.store
+        try:
+            return store(
+                group, settings, objects, destination, time, decide=self._dialects, replays=replays
+            )
+        except InvalidInput as error:
+            if not settings.columnar:
+                raise
+            raise RowsRefused(group, error) from error
 
     def news_of(self, draft: Commit | None) -> Commit | None:
         """Return what a draft adds to the log, or None; set its unreadable sources aside."""

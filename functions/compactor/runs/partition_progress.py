@@ -17,7 +17,7 @@ from compactor.errors import CommitConflict, CompactorError, InvalidInput, Sourc
 from compactor.log.state import LogState
 from compactor.model import SkipReason
 from compactor.readers.outcome import Outcome
-from compactor.runs.group_work import Claim, GroupWork
+from compactor.runs.group_work import Claim, GroupWork, RowsRefused
 from compactor.runs.listings import Listings
 from compactor.runs.partition_run import Attempts, PartitionResult, PartitionRun
 from compactor.runs.registered_objects import NamedBy, settle_registered
@@ -55,6 +55,7 @@ class PartitionProgress:
             result.skip(SkipReason(reason), one)
         self.notes = notes = SourceNotes(result)
         self.attempts = attempts = Attempts(run)
+        self._refused: list[InvalidInput] = []
         self._claim = claim = Claim(run.log, state)
         self._named = named = NamedBy(run)
         self.groups = GroupWork(run, state, result, notes, named, attempts=attempts, claim=claim)
@@ -95,6 +96,23 @@ class PartitionProgress:
             self.windows.listings.doubt()
         elif issubclass(kind, CommitConflict):
             self.result.conflicts += 1
+
+    def set_aside(self, refused: RowsRefused) -> None:
+        """Leave a group out of every later plan of this call, and go on with the others."""
+        self.notes.set_aside(refused.group)
+        self._refused.append(refused.error)
+
+    def require_none_refused(self) -> None:
+        """Require that the rows of every group could be written.
+
+        Raises:
+            InvalidInput: some were refused; why the first one was.
+        """
+        if not self._refused:
+            return
+        first, *others = self._refused
+        more = f"; and {len(others):,} more groups" if others else ""
+        raise InvalidInput(first.field, first.value, "", message=f"{first}{more}") from first
 
     def finish(self) -> PartitionResult:
         """Finish the call after its last window, and return what it did.

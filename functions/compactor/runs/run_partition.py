@@ -20,8 +20,9 @@ from compactor.errors import (
     UploadLost,
 )
 from compactor.log.state import LogState
-from compactor.model import CompactionPlan
+from compactor.model import CompactionPlan, ObjectGroup
 from compactor.process.background import Background
+from compactor.runs.group_work import RowsRefused
 from compactor.runs.listings import Listings, Window
 from compactor.runs.partition_progress import PartitionProgress, show
 from compactor.runs.partition_receipts import Counts, Receipt, read
@@ -64,6 +65,7 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         result = progress.finish() if is_done else progress.result
         ended = _ended(run, result, earlier)
         recorder.did(result)
+        progress.require_none_refused()
         if ended:
             recorder.receipt.shown = show(run)
         rest = partial(_rest, progress, result, recorder.receipt)
@@ -142,15 +144,24 @@ def _compact(progress: PartitionProgress, expects: Callable[[CompactionPlan], No
         for group in decision.groups:
             if progress.attempts.out_of_time():
                 return False
-            try:
-                progress.groups.do(group)
-            except (SourceChanged, CommitConflict, UploadLost) as error:
-                progress.give_up(error)
+            if not _do(progress, group):
                 break
         else:
             if progress.notes.lessons == lessons:
                 progress.windows.ended(window)
                 window = window.following()
+    return True
+
+
+def _do(progress: PartitionProgress, group: ObjectGroup) -> bool:
+    """Compact one group; return False if its window must be planned again."""
+    try:
+        progress.groups.do(group)
+    except (SourceChanged, CommitConflict, UploadLost) as error:
+        progress.give_up(error)
+        return False
+    except RowsRefused as error:
+        progress.set_aside(error)
     return True
 
 
@@ -166,3 +177,5 @@ def _replay(progress: PartitionProgress) -> None:
         except (SourceChanged, CommitConflict, UploadLost) as error:
             # Another run has taken these rejects, or they wait for the next run.
             progress.refuse(type(error))
+        except RowsRefused as error:
+            progress.set_aside(error)
