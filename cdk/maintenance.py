@@ -15,7 +15,16 @@ from constructs import Construct
 from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
 from cdk.config import Config
 from cdk.function_set import FunctionSet
-from cdk.grants import allow, may_delete, may_list, may_read, may_write, own_role
+from cdk.grants import (
+    allow,
+    may_delete,
+    may_list,
+    may_list_parts,
+    may_list_uploads,
+    may_read,
+    may_write,
+    own_role,
+)
 from cdk.latencies import may_read_latencies
 from cdk.machines import Machine, MapRuns, allow_managed_rules, allow_map_runs, make_machine
 from cdk.maintained_tables import MaintainedTables
@@ -190,10 +199,15 @@ class Maintenance(Construct):
         )
         allow(policy, ["athena:GetDataCatalog"], [catalog])
         self._tables.may_rewrite(policy)
+        self._tables.may_query(policy)
         answers = Place(self._state.bucket, f"{self._state.prefix}{_ANSWERS}", self._state.key)
         may_list(policy, answers)
         may_read(policy, answers)
         may_write(policy, answers)
+        # Athena resumes and checks the uploads of its results (the managed policies
+        # AmazonAthenaFullAccess and AWSQuicksightAthenaAccess have the same three rights).
+        may_list_parts(policy, answers)
+        may_list_uploads(policy, answers)
         buckets = {one.bucket.bucket_arn for one in (*self._tables.places, answers)}
         allow(policy, ["s3:GetBucketLocation"], sorted(buckets))
         allow(policy, ["lakeformation:GetDataAccess"], ["*"], wildcard=LAKE_FORMATION)
