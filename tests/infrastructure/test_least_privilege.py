@@ -447,6 +447,28 @@ def test_sources_are_never_written(configuration: str, deployed: Deployed) -> No
     assert [name for name, policies in _roles(found) if policies.allow(write)] == []
 
 
+@pytest.mark.parametrize("suffix", ["amazonaws.com", "amazonaws.com.cn"])
+def test_emr_and_ec2_get_their_roles_by_the_service_names_of_each_partition(
+    suffix: str, deployed: Deployed
+) -> None:
+    found = deployed("EMR on EC2")
+    by_service: dict[str, str] = {}
+    for name, role in found.assembly.resources("AWS::IAM::Role").items():
+        for statement in role["AssumeRolePolicyDocument"]["Statement"]:
+            service = statement["Principal"]["Service"]
+            if isinstance(service, Mapping):
+                assert service["Fn::Join"][1][1:] == [{"Ref": "AWS::URLSuffix"}]
+                by_service[service["Fn::Join"][1][0]] = found.physical_ids[name]
+    assert by_service.keys() == {"ec2.", "elasticmapreduce."}
+    machine = found.policies[found.machine["roleArn"]]
+    for service, name in by_service.items():
+        (role_arn,) = [arn for arn in found.policies if arn.endswith(name)]
+        passed = (("iam:PassedToService", f"{service}{suffix}"),)
+        assert machine.allow(Call("iam:PassRole", role_arn, passed))
+        other = (("iam:PassedToService", f"lambda.{suffix}"),)
+        assert not machine.allow(Call("iam:PassRole", role_arn, other))
+
+
 def test_taking_any_one_statement_from_the_state_machine_shows(deployed: Deployed) -> None:
     found = deployed("EMR on EC2")
     policies = found.policies[found.machine["roleArn"]]

@@ -326,7 +326,10 @@ def test_a_cluster_gets_its_roles_profile_and_security_configuration(
 
     roles = {arn.rpartition("/")[2] for arn in found.policies}
     assert asked["ServiceRole"].rpartition("/")[2] in roles
-    assert found.profiles[asked["JobFlowRole"]].rpartition("/")[2] in roles
+    # EMR knows no profile that is called otherwise than its role.
+    role = found.profiles[asked["JobFlowRole"]].rpartition("/")[2]
+    assert role == asked["JobFlowRole"]
+    assert role in roles
     ((name, security),) = found.assembly.resources("AWS::EMR::SecurityConfiguration").items()
     # CloudFormation names it, since a change replaces it and the old one goes last.
     assert "Name" not in security
