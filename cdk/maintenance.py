@@ -30,7 +30,7 @@ from cdk.machines import Machine, MapRuns, allow_managed_rules, allow_map_runs, 
 from cdk.maintained_tables import MaintainedTables
 from cdk.schedule import add_schedule, how_to_start
 from cdk.spark import SparkStep
-from cdk.storage import Place
+from cdk.storage import ATHENA_RESULTS, Place
 from cdk.table_optimizers import LAKE_FORMATION, TableOptimizers
 from compactor_cli.runs import TABLES_LABEL
 from compactor_dev import REPOSITORY
@@ -53,7 +53,6 @@ _TABLES_MB = {
     "end_table": 1_024,
     "report_tables": 1_024,
 }
-_ANSWERS = "athena-results/"
 _HISTORY = TABLES_HISTORY
 # Documents of the state, by the function that writes them.
 _WRITES = {
@@ -156,7 +155,7 @@ class Maintenance(Construct):
                     selected_engine_version="Athena engine version 3"
                 ),
                 result_configuration=group.ResultConfigurationProperty(
-                    output_location=f"{self._state.uri}{_ANSWERS}",
+                    output_location=f"{self._state.uri}{ATHENA_RESULTS}",
                     encryption_configuration=group.EncryptionConfigurationProperty(**encryption),
                 ),
             ),
@@ -200,7 +199,9 @@ class Maintenance(Construct):
         allow(policy, ["athena:GetDataCatalog"], [catalog])
         self._tables.may_rewrite(policy)
         self._tables.may_query(policy)
-        answers = Place(self._state.bucket, f"{self._state.prefix}{_ANSWERS}", self._state.key)
+        answers = Place(
+            self._state.bucket, f"{self._state.prefix}{ATHENA_RESULTS}", self._state.key
+        )
         may_list(policy, answers)
         may_read(policy, answers)
         may_write(policy, answers)
