@@ -28,6 +28,7 @@ from compactor.rows.output import RowsOutput
 from compactor.rows.parquet_input import UnreadableRows, open_sources
 from compactor.rows.schema import from_spark_json, simple
 from tests.rows.row_world import RowWorld, account
+from tests.support.memory_store import Call
 
 
 def body_of(table: pa.Table | dict[str, Any], **options: Any) -> bytes:
@@ -438,9 +439,8 @@ def test_a_group_without_a_readable_source_has_no_output(world: RowWorld) -> Non
 
 
 @pytest.mark.parametrize("kept", [parquet_input.KEPT_BYTES, 0])
-@pytest.mark.parametrize("call", ["read_sources", "create_upload"])
 def test_a_source_that_changed_since_it_was_listed_leaves_nothing(
-    world: RowWorld, monkeypatch: pytest.MonkeyPatch, kept: int, call: str
+    world: RowWorld, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     monkeypatch.setattr(parquet_input, "KEPT_BYTES", kept)
     put(world, "1.parquet", {"id": [1]})
@@ -448,6 +448,30 @@ def test_a_source_that_changed_since_it_was_listed_leaves_nothing(
     put(world, "1.parquet", {"id": [2]})
     with pytest.raises(SourceChanged):
         world._store(group)
+    assert not world.uploads()
+
+
+def test_a_source_that_changes_between_its_footer_and_its_rows_leaves_nothing(
+    world: RowWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_input, "KEPT_BYTES", 0)
+    put(world, "1.parquet", {"id": [1]})
+    (group,) = world.groups()
+
+    reads: list[Call] = []
+
+    def change(call: Call) -> None:
+        if call.name == "read_source":
+            reads.append(call)
+        # The first two read the footer and the columns.
+        if len(reads) == 3:
+            world.store.hooks.before.clear()
+            put(world, "1.parquet", {"id": [2]})
+
+    world.store.hooks.before.append(change)
+    with pytest.raises(SourceChanged):
+        world._store(group)
+    assert len(reads) == 3
     assert not world.uploads()
 
 
