@@ -22,6 +22,8 @@ from compactor.rows.values import Misfit, Number
 
 _LONG = 1 << 63
 _MOST_DIGITS = 38
+# Levels of structs and arrays in a column. Readers of Parquet end at some hundred.
+_DEEPEST = 50
 # A long has up to 19 digits.
 _DIGITS_OF_LONG = 20
 # Any 18 digits fit a bigint, and any 15 a double.
@@ -50,27 +52,30 @@ class _Seen:
     members: dict[str, _Seen] | None = None
     element: _Seen | None = None
 
-    def add(self, value: Any) -> None:
+    def add(self, value: Any, levels: int = _DEEPEST) -> None:
+        """Take a value; what is more than ``levels`` deep in it becomes text."""
         if value is None:
             return
         self.count += 1
-        if isinstance(value, dict):
-            self._add_members(value)
-        elif isinstance(value, list):
+        if not isinstance(value, dict | list):
+            self._add_scalar(value)
+        elif not levels:
+            self.kinds.add("string")
+        elif isinstance(value, dict):
+            self._add_members(value, levels - 1)
+        else:
             self.element = self.element or _Seen()
             for one in value:
-                self.element.add(one)
-        else:
-            self._add_scalar(value)
+                self.element.add(one, levels - 1)
 
-    def _add_members(self, value: dict[str, Any]) -> None:
+    def _add_members(self, value: dict[str, Any], levels: int) -> None:
         if self.members is None:
             self.members = {}
         for name, one in value.items():
             member = self.members.get(name)
             if member is None:
                 member = self.members[name] = _Seen()
-            member.add(one)
+            member.add(one, levels)
 
     def _add_scalar(self, value: bool | int | str) -> None:
         if isinstance(value, bool):

@@ -7,7 +7,6 @@ numbers a column may have rounded, is converted record by record, by the rules o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,15 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from compactor.rows.schema import simple
-from compactor.rows.values import JSON_VALUES, Misfit, json_value, members
+from compactor.rows.values import (
+    JSON_VALUES,
+    TOO_DEEP,
+    Misfit,
+    json_text,
+    json_value,
+    members,
+    with_repeated,
+)
 
 _SHOWN_CHARACTERS = 40
 _NOT_ONE_OBJECT = "not one JSON object"
@@ -65,6 +72,7 @@ class JsonRows:
         self._schema = schema
         self._members = members(schema, "")
         self._columns = {one.name: one.type for one in schema}
+        self._keeps_names = any(_keeps_names(one.type) for one in schema)
         quick = [_quick(one.type) for one in schema]
         self._options = None
         if None not in quick:
@@ -124,14 +132,16 @@ class JsonRows:
 
     def _row(self, record: bytes) -> dict[str, Any]:
         value = decoded(record)
+        if self._keeps_names and record.count(b"{") > 1:
+            value = with_repeated(record)
         try:
             return self._members(value)
         except Misfit as misfit:
             if misfit.reason:
                 raise
-            raise Misfit(self._reason(value, record)) from None
+            raise Misfit(self._reason(value)) from None
 
-    def _reason(self, value: dict[str, Any], record: bytes) -> str:
+    def _reason(self, value: dict[str, Any]) -> str:
         """Return a reason that names the first column whose value does not fit."""
         for name, one in value.items():
             kind = self._columns.get(name)
@@ -140,7 +150,7 @@ class JsonRows:
             try:
                 json_value(kind, f"{name}.")(one)
             except Misfit:
-                shown = json.dumps(json.loads(record)[name])[:_SHOWN_CHARACTERS]
+                shown = json_text(one)[:_SHOWN_CHARACTERS]
                 return f"column {name} is {simple(kind)}, and does not take {shown}"
         raise AssertionError("no value of the record is a misfit")
 
@@ -154,7 +164,9 @@ def decoded(record: bytes) -> dict[str, Any]:
     try:
         # Checked as a whole first, as the decoder stops at the first character that is not UTF-8.
         _objects.decode(record)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except RecursionError:
+        raise Misfit(TOO_DEEP) from None
+    except msgspec.MsgspecError as error:
         raise Misfit(f"{_NOT_ONE_OBJECT}: {error}") from None
     try:
         record.decode()
@@ -162,9 +174,20 @@ def decoded(record: bytes) -> dict[str, Any]:
         raise Misfit(f"not UTF-8 at byte {error.start}") from None
     try:
         found: dict[str, Any] = JSON_VALUES.decode(record)
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except RecursionError:
+        raise Misfit(TOO_DEEP) from None
+    except msgspec.MsgspecError as error:
         raise Misfit(f"{_NOT_ONE_OBJECT}: {error}") from None
     return found
+
+
+def _keeps_names(kind: pa.DataType) -> bool:
+    """Return whether names in the objects of a column are part of its values."""
+    if pa.types.is_list(kind):
+        return _keeps_names(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(_keeps_names(kind.field(number).type) for number in range(kind.num_fields))
+    return bool(pa.types.is_string(kind) or pa.types.is_map(kind))
 
 
 def _quick(kind: pa.DataType) -> pa.DataType | None:

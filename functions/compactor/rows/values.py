@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import math
 import re
 import struct
@@ -38,12 +39,17 @@ _TIMESTAMP = re.compile(
     r" ?(Z|UTC|GMT|[+-][0-9]{1,2}(?::?[0-9]{2})?)?)?"
 )
 _MOST_DIGITS = 400
+#: Levels of arrays and objects in a value that becomes text. More would end Python's stack, at a
+#: depth that depends on the caller.
+DEEPEST = 200
+TOO_DEEP = f"it has more than {DEEPEST} levels of arrays and objects"
+_MOST_AHEAD = 18 * 3_600_000_000
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
 # The only texts that a floating-point column takes from JSON, as Spark does.
 _NOT_FINITE: Mapping[str, float] = MappingProxyType(
     {
         "NaN": math.nan,
-        "Infinity": math.inf, "+Infinity": math.inf, "INF": math.inf, "+INF": math.inf,
+        "Infinity": math.inf, "+Infinity": math.inf, "+INF": math.inf,
         "-Infinity": -math.inf, "-INF": -math.inf,
     }
 )  # fmt: skip
@@ -76,16 +82,50 @@ class Number(str):
 JSON_VALUES = msgspec.json.Decoder(float_hook=Number)
 
 
-def json_text(value: Any) -> str:
-    """Return a decoded value as JSON, its numbers as they were written."""
+def json_text(value: Any, levels: int = DEEPEST) -> str:
+    """Return a decoded value as JSON, its numbers as they were written.
+
+    Args:
+        value: to be written.
+        levels: of arrays and objects that it may have.
+
+    Raises:
+        Misfit: it has more levels, or an object in it has a name twice.
+    """
     if type(value) is Number:
         return value
-    if isinstance(value, dict):
-        members = (f"{json_text(name)}:{json_text(one)}" for name, one in value.items())
-        return f"{{{','.join(members)}}}"
+    if not isinstance(value, dict | list):
+        return msgspec.json.encode(value).decode()
+    if not levels:
+        raise Misfit(TOO_DEEP)
+    _require_names_once(value)
     if isinstance(value, list):
-        return f"[{','.join(map(json_text, value))}]"
-    return msgspec.json.encode(value).decode()
+        return f"[{','.join([json_text(one, levels - 1) for one in value])}]"
+    found = [f"{json_text(name)}:{json_text(one, levels - 1)}" for name, one in value.items()]
+    return f"{{{','.join(found)}}}"
+
+
+def with_repeated(record: bytes) -> Any:
+    """Return a JSON value, in which an object that has a name twice is a :class:`Repeated`."""
+    return json.loads(record, object_pairs_hook=_object, parse_float=Number)
+
+
+class Repeated(dict[str, Any]):
+    """An object that has a name twice; the last value counts."""
+
+    __slots__ = ()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    return found if len(found) == len(pairs) else Repeated(found)
+
+
+def _require_names_once(value: Any) -> None:
+    if type(value) is Repeated:
+        raise Misfit(
+            "it has an object with two values of one name, of which text or a map keeps one"
+        )
 
 
 def json_value(kind: pa.DataType, path: str = "") -> Convert:
@@ -141,7 +181,7 @@ def _struct(kind: pa.StructType, path: str) -> Convert:
     take = members([kind.field(number) for number in range(kind.num_fields)], path)
 
     def convert(value: Any) -> dict[str, Any]:
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             raise Misfit
         return take(value)
 
@@ -153,8 +193,9 @@ def _map(kind: pa.MapType, path: str) -> Convert:
     takes_text = pa.types.is_string(kind.key_type)
 
     def convert(value: Any) -> list[tuple[str, Any]]:
-        if type(value) is not dict or not takes_text:
+        if not isinstance(value, dict) or not takes_text:
             raise Misfit
+        _require_names_once(value)
         return [(name, item(one)) for name, one in value.items()]
 
     return convert
@@ -174,7 +215,7 @@ def _floating(kind: pa.DataType, path: str) -> Convert:
                 pass
             raise Misfit(rounded)
         if type(value) is Number:
-            return _finite(held, value)
+            return _finite(_nearest_single if held is _as_single else float, value)
         if type(value) is str and value in _NOT_FINITE:
             return _NOT_FINITE[value]
         raise Misfit
@@ -182,10 +223,10 @@ def _floating(kind: pa.DataType, path: str) -> Convert:
     return convert
 
 
-def _finite(held: Callable[[Any], float], text: str) -> float:
+def _finite(nearest: Callable[[str], float], text: str) -> float:
     """Return the number that a text stands for, rounded to the next that the column holds."""
     try:
-        found = held(float(text))
+        found = nearest(text)
     except OverflowError:
         raise Misfit from None
     if math.isinf(found):
@@ -196,6 +237,17 @@ def _finite(held: Callable[[Any], float], text: str) -> float:
 def _as_single(value: Any) -> float:
     (found,) = struct.unpack("<f", struct.pack("<f", float(value)))
     return float(found)
+
+
+def _nearest_single(text: str) -> float:
+    wide = float(text)
+    if wide and math.isfinite(wide):
+        # Rounding twice would round some numbers the wrong way. They are rounded to odd first.
+        exact, near_exact = Decimal(text), Decimal(wide)
+        (bits,) = struct.unpack("<q", struct.pack("<d", wide))
+        if exact != near_exact and not bits & 1:
+            wide = math.nextafter(wide, math.inf if exact > near_exact else -math.inf)
+    return _as_single(wide)
 
 
 def _json_scalar(kind: pa.DataType) -> Convert:
@@ -301,9 +353,9 @@ def _offset(zone: str | None) -> int:
         return 0
     digits = zone[1:].replace(":", "")
     hours, minutes = (digits, "0") if len(digits) < 3 else (digits[:-2], digits[-2:])
-    if int(hours) > 18 or int(minutes) > 59:
-        raise Misfit
     ahead = (int(hours) * 60 + int(minutes)) * 60_000_000
+    if int(minutes) > 59 or ahead > _MOST_AHEAD:
+        raise Misfit
     return -ahead if zone[0] == "-" else ahead
 
 
@@ -337,7 +389,8 @@ def csv_value(kind: pa.DataType, name: str) -> Convert:
 def _csv_floating(take: Convert) -> Convert:
     def convert(text: str) -> Any:
         if _INTEGER.fullmatch(text):
-            return take(_whole(text))
+            # A column of numbers with fractions has -0.
+            return math.copysign(take(_whole(text)), -1 if text.startswith("-") else 1)
         if _NUMBER.fullmatch(text):
             return take(Number(text))
         return _one_of(_CSV_NOT_FINITE, text)
