@@ -22,8 +22,6 @@ from compactor.settings.uris import S3Uri
 _RULES = Path(__file__).with_name("rules.guard")
 _DELETION = Path(__file__).with_name("deletion.guard")
 _STRICT = "@aws-cdk/core:validateAgainstDefaultRules"
-# What the Spark job writes before it becomes an upload.
-_STAGING = "/runs/*/staging/*"
 #: Objects of the state that clean-up may delete. A commit's name ends in its number and .json.gz,
 #: so these patterns match no commit, whatever a partition is called.
 OLD_STATE = ("runs/*", "partitions/*commits/*.checkpoint.json.gz")
@@ -56,7 +54,8 @@ def _guard(rules: tuple[tuple[str, str], ...]) -> cdk.CloudFormationValidatePlug
 
 def guard_rules(config: Config) -> dict[str, str]:
     """Return our own rules for a configuration: name -> text in the language of Guard."""
-    allowed = [] if config.maintenance_alone else [_STAGING]
+    # An empty list would make a pattern that matches every resource.
+    allowed = ["no resource"]
     if config.deletes:
         allowed.append(f"/{config.run.source.root.prefix}*")
         allowed += [f"/{config.run.state.prefix}{below}" for below in OLD_STATE]

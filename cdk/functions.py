@@ -94,6 +94,8 @@ class Functions(FunctionSet):
             # The account's concurrency limit, which the workers share.
             allow(role, ["lambda:GetAccountSettings"], ["*"])
         may_list(role, self._storage.source)
+        # Columns are inferred from a sample of the sources.
+        may_read(role, self._storage.source)
         may_see_owners(role, self._storage.source)
         # Discovery checks for outputs that were written with another layout than this run's.
         may_list(role, self._storage.destination)

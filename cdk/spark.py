@@ -30,7 +30,6 @@ from cdk.functions import may_compact
 from cdk.grants import (
     Role,
     allow,
-    may_delete,
     may_list_uploads,
     may_mark,
     may_read,
@@ -220,9 +219,6 @@ class SparkStep(Construct):
         if readers is not None:
             may_switch(role, readers)
         self._may_read_assets(role, [*self._assets.values()])
-        if self._config.run.columnar:
-            # Spark's files before they become an upload; no source or output is stored there.
-            may_delete(role, storage.state, "runs/*/staging/*")
 
     def _may_run_alone(self, role: Role) -> None:
         """Allow the job to use state and code in a deployment that only maintains tables."""

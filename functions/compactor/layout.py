@@ -260,11 +260,6 @@ def round_id(stream: str, begun_at: float) -> str:
     return f"{ROUND}{stream}-{int(begun_at)}"
 
 
-def staging_prefix(settings: Settings, run_id: str, name: str) -> tuple[str, str]:
-    """Return the prefix where Spark stages data that is not yet part of an upload."""
-    return run_key(settings, run_id, f"staging/{name}/")
-
-
 def output_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:
     """Return the prefix of a partition's outputs."""
     destination = settings.destination

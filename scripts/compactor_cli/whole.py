@@ -59,7 +59,7 @@ class Machine:
         call_seconds: a process that does not answer about a partition within this time is killed
             and replaced.
         time_limit_seconds: no partition is started without time left; None for no limit.
-        spark: kept between runs; None starts one when needed.
+        spark: runs the Spark job; None for the one on this machine.
     """
 
     workers: int

@@ -10,5 +10,4 @@ embedded.embedded_s3               an embedded S3, seeded at disk speed
     s3_http s3_reads s3_writes     WSGI layers that answer the most frequent requests fast
 definition model tables_model      the state machine files, and data types
 ingest executions table_reader     the deployment of events, on the embedded services
-kept_spark spark_host              a Spark that is kept between jobs
 """

@@ -328,19 +328,16 @@ def test_deleting_is_allowed_only_with_clean_up_and_then_only_below_the_source(
                 assert not policies.allow(Call(action, f"arn:aws:s3:::{place}")), (name, place)
 
 
-def test_only_the_parquet_job_may_delete_its_own_staging_and_clean_up_what_is_old(
+def test_only_clean_up_may_delete_the_files_of_a_run(
     configuration: str, deployed: Deployed
 ) -> None:
     found = deployed(configuration)
     state = found.outputs["StateUri"].removeprefix("s3://")
-    staged = Call("s3:DeleteObject", f"arn:aws:s3:::{state}runs/1/staging/a/part-0.parquet")
+    old = Call("s3:DeleteObject", f"arn:aws:s3:::{state}runs/1/receipts/a.json")
 
-    may = [name for name, policies in _roles(found) if policies.allow(staged)]
+    may = [name for name, policies in _roles(found) if policies.allow(old)]
 
-    context = CONFIGURATIONS[configuration]
-    cleans = context.get("clean_up") == "delete"
-    writes_parquet = context.get("format") == "parquet" or "table" in context
-    assert len(may) == writes_parquet + cleans, may
+    assert len(may) == (CONFIGURATIONS[configuration].get("clean_up") == "delete"), may
 
 
 def _role_of(found: Deployment, function: str) -> Policies | None:

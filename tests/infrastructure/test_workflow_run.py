@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from compactor.settings.settings import Settings
@@ -59,8 +61,14 @@ class Ran:
 
     @property
     def records(self) -> list[bytes]:
-        """Every line of every output, in order."""
-        return sorted(line for body in self.outputs.values() for line in body.splitlines())
+        """Every record of every output, in order, as a line of JSON."""
+        return sorted(line for body in self.outputs.values() for line in _records_of(body))
+
+
+def _records_of(body: bytes) -> list[bytes]:
+    if not body.startswith(b"PAR1"):
+        return body.splitlines()
+    return [json.dumps(row).encode() for row in pq.read_table(BytesIO(body)).to_pylist()]
 
 
 def _lines(name: str) -> bytes:
@@ -232,10 +240,25 @@ _GIVEN_BY_HAND = {
     "date_format": "%Y/%m/%d",
     "duration": 2,
 }
+# As the standalone configuration has it.
+_STANDALONE = {
+    "s3_source_uri": "s3://app-logs/raw/",
+    "s3_destination_uri": "s3://lake/compacted/",
+    "clean_up": "delete",
+    "retention_days": 0,
+}
 _YESTERDAY = (datetime.now(UTC) - timedelta(days=1)).strftime("%Y/%m/%d/")
 _PLANS = {
     "the scheduler's input": Plan("nothing set"),
     "an input given by hand": Plan("two days", day=_YESTERDAY, person=_GIVEN_BY_HAND),
+    "rows, by workers": Plan(
+        "two days", day=_YESTERDAY, person={**_GIVEN_BY_HAND, "output_format": "parquet"}
+    ),
+    "rows, standalone": Plan(
+        "standalone, clean-up, imported buckets",
+        person={**_STANDALONE, "output_format": "parquet"},
+        start=_function,
+    ),
     "KMS and clean-up": Plan("KMS, clean-up, imported buckets"),
     "standalone": Plan("standalone, clean-up, imported buckets", start=_function),
     "readers' table, KMS and clean-up": Plan(

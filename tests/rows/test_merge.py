@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import tempfile
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.parquet import encryption
 
 from compactor.encoding.parquet_footer import read_footer
 from compactor.errors import IntegrityError, InvalidInput, SourceChanged
@@ -21,8 +25,10 @@ from compactor.outputs.restore import Wanted, find, restore
 from compactor.outputs.verify import check_commit
 from compactor.rows import parquet_input
 from compactor.rows.output import RowsOutput
+from compactor.rows.parquet_input import UnreadableRows, open_sources
 from compactor.rows.schema import from_spark_json, simple
 from tests.rows.row_world import RowWorld, account
+from tests.support.memory_store import Call
 
 
 def body_of(table: pa.Table | dict[str, Any], **options: Any) -> bytes:
@@ -376,6 +382,55 @@ def test_sources_with_damaged_pages_are_quarantined_and_leave_no_row(
     assert account(commit).rows_in == account(commit).rows_out == 4_000
 
 
+class _Keys(encryption.KmsClient):
+    """Wraps no keys at all."""
+
+    def __init__(self, config: object) -> None:
+        super().__init__()
+
+    def wrap_key(self, key_bytes: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64encode(key_bytes)
+
+    def unwrap_key(self, wrapped_key: bytes, master_key_identifier: str) -> bytes:
+        return base64.b64decode(wrapped_key)
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_sources_are_quarantined(world: RowWorld, plaintext_footer: bool) -> None:
+    table = pa.table({"id": [1], "secret": ["x"]})
+    config = encryption.EncryptionConfiguration(
+        footer_key="f", column_keys={"c": ["secret"]}, plaintext_footer=plaintext_footer
+    )
+    stream = io.BytesIO()
+    properties = encryption.CryptoFactory(_Keys).file_encryption_properties(
+        encryption.KmsConnectionConfig(), config
+    )
+    with pq.ParquetWriter(stream, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+    world.put("1.parquet", stream.getvalue())
+    put(world, "2.parquet", {"id": [2]})
+    (commit,) = world.run()
+    assert world.rows() == [{"id": 2}]
+    assert [one.reason for one in commit.quarantined] == ["unknown_format"]
+
+
+def test_damaged_sources_never_end_the_process(world: RowWorld) -> None:
+    whole = body_of(everything(0, 20), row_group_size=7)
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for seed in range(300):
+        random = Random(seed)
+        damaged = bytearray(whole)
+        for _ in range(random.choice([1, 2, 4])):
+            at = random.randrange(4 if seed % 3 == 0 else footer, len(whole) - 8)
+            damaged[at] ^= random.randint(1, 255)
+        source = world.store.seed("source", "damaged", bytes(damaged))
+        with suppress(InvalidInput, UnreadableRows):
+            sources = open_sources([source], world.store)
+            for body, _ in sources.bodies():
+                for batch in sources.rows_of(body):
+                    assert batch.schema == sources.schema
+
+
 def test_a_group_without_a_readable_source_has_no_output(world: RowWorld) -> None:
     world.put("1.parquet", b"no parquet at all, but long enough")
     (commit,) = world.run()
@@ -384,9 +439,8 @@ def test_a_group_without_a_readable_source_has_no_output(world: RowWorld) -> Non
 
 
 @pytest.mark.parametrize("kept", [parquet_input.KEPT_BYTES, 0])
-@pytest.mark.parametrize("call", ["read_sources", "create_upload"])
 def test_a_source_that_changed_since_it_was_listed_leaves_nothing(
-    world: RowWorld, monkeypatch: pytest.MonkeyPatch, kept: int, call: str
+    world: RowWorld, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     monkeypatch.setattr(parquet_input, "KEPT_BYTES", kept)
     put(world, "1.parquet", {"id": [1]})
@@ -394,6 +448,30 @@ def test_a_source_that_changed_since_it_was_listed_leaves_nothing(
     put(world, "1.parquet", {"id": [2]})
     with pytest.raises(SourceChanged):
         world._store(group)
+    assert not world.uploads()
+
+
+def test_a_source_that_changes_between_its_footer_and_its_rows_leaves_nothing(
+    world: RowWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_input, "KEPT_BYTES", 0)
+    put(world, "1.parquet", {"id": [1]})
+    (group,) = world.groups()
+
+    reads: list[Call] = []
+
+    def change(call: Call) -> None:
+        if call.name == "read_source":
+            reads.append(call)
+        # The first two read the footer and the columns.
+        if len(reads) == 3:
+            world.store.hooks.before.clear()
+            put(world, "1.parquet", {"id": [2]})
+
+    world.store.hooks.before.append(change)
+    with pytest.raises(SourceChanged):
+        world._store(group)
+    assert len(reads) == 3
     assert not world.uploads()
 
 

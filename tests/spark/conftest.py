@@ -14,7 +14,7 @@ from compactor_machine.spark_submit import SparkHere, SparkMissing, find_spark
 from tests.spark.cluster import Cluster, cluster
 from tests.spark.gate import Gate, gate
 from tests.spark.job import Job
-from tests.spark.row_world import RowWorld, session_here
+from tests.spark.session import session_here
 from tests.support.embedded import find_embedded
 from tests.support.table_engines import Unavailable, engine_settings, table_session
 
@@ -57,22 +57,6 @@ def tables(spark_session: SparkSession, tmp_path: Path) -> SparkSession:
     except Unavailable as reason:
         pytest.skip(f"no jars of Iceberg and Delta: {reason}")
     return table_session(spark_session, tmp_path)
-
-
-@pytest.fixture
-def rows(
-    spark_session: SparkSession,
-    s3: EmbeddedS3,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Callable[..., RowWorld]:
-    """Makes worlds whose outputs hold rows."""
-    find_embedded(s3, monkeypatch)
-
-    def make(**given: object) -> RowWorld:
-        return RowWorld(spark_session, s3, tmp_path, dict(given))
-
-    return make
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Many groups on Spark, and both engines concurrently: outputs are those of a worker, to the byte."""
+"""Many groups on Spark, and beside workers: outputs are those of a worker, to the byte."""
 
 from __future__ import annotations
 

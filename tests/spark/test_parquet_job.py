@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.outputs.verify import check_commit
 from compactor_cli.commands.verify import check
 from tests.spark.job import Job
-from tests.spark.row_world import RowWorld
 
-Rows = Callable[..., RowWorld]
 Jobs = Callable[..., Job]
 
 
-def test_a_clash_of_schemas_fails_its_group_in_one_line_and_nothing_else(
-    rows: Rows, new_job: Jobs
-) -> None:
-    world = rows()
-    three = world.session.range(3)
-    numbers, words = (
-        world.parquet(three.selectExpr(f"{value} as price"), 1)[0] for value in ("1", "'x'")
-    )
+def parquet(prices: pa.Array) -> bytes:
+    """A Parquet object with one column."""
+    written = io.BytesIO()
+    pq.write_table(pa.table({"price": prices}), written)
+    return written.getvalue()
+
+
+def test_a_clash_of_schemas_fails_its_group_in_one_line_and_nothing_else(new_job: Jobs) -> None:
+    numbers, words = parquet(pa.array([1, 2, 3], pa.int32())), parquet(pa.array(["x"] * 3))
     job = new_job(format="parquet")
     job.seed(
         {

@@ -138,7 +138,7 @@ def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
     names -= {"types_boto3_s3", "pyspark", "py4j"}
     names -= {"compactor", "compactor_cli", "compactor_spark", "compactor_tables"}
     # Of compactor.catalogs alone: outputs are brought into a table behind the job, not by it.
-    names -= {"deltalake", "pyarrow", "pyiceberg"}
+    names -= {"deltalake", "pyiceberg"}
     # botocore, too, takes its authorities where it is installed, and has its own.
     names -= {"certifi"}
     assert {name.replace("_", "-") for name in names} == set(REQUIREMENTS)

@@ -118,7 +118,6 @@ KINDS = {
     "runs/<run id>/maintenance-request.json": False,
     "runs/<run id>/tables.json": False,
     "runs/<run id>/tables/<table id>.order.json": False,
-    "runs/<run id>/staging/<name>/<rest>": True,
     "runs/<run id>/results/<rest>": True,
     "runs/<run id>/discovery/partitions.json": True,
     "runs/<run id>/discovery/pieces/<piece>.json": True,

@@ -53,7 +53,7 @@ def record(stored: StoredState) -> None:
 
 
 def pinned(stored: StoredState) -> Any:
-    pin = pytest.importorskip("compactor_spark.columnar.pin")
+    pin = pytest.importorskip("compactor.rows.pin")
     return pin._load(stored.settings, stored.store)
 
 

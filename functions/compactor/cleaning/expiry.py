@@ -31,7 +31,7 @@ _LISTED = ("listing/index.json", "listing/taken/000000.json")
 _WRITTEN = re.compile(
     r"(?:settings|items|oversized|discovery|clean-up|table|report|report-so-far|spark-result"
     r"|spark-error)\.json"
-    r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:discovery|staging|results|listing)/.+",
+    r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:discovery|results|listing)/.+",
     re.DOTALL,
 )
 # Enough to finish a batch: one request for a thousand objects.

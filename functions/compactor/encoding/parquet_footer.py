@@ -1,6 +1,6 @@
 """The footer of a Parquet object: its number of rows, and its columns.
 
-Only what must be known before Spark reads an object is parsed. The layout is that of
+Only what must be known before an object is read is parsed. The layout is that of
 ``parquet.thrift`` in the Thrift compact protocol (Apache Parquet format 2.x): the file ends with
 the footer, its length in 4 bytes (little-endian) and ``PAR1``.
 """
@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from compactor.encoding.thrift_compact import STRUCT, CompactReader
+from compactor.encoding.thrift_compact import LIST, STRUCT, CompactReader
 from compactor.errors import UnreadableSource
 from compactor.model import QuarantineReason
 
@@ -30,6 +31,31 @@ _LONGEST_FOOTER = 64 << 20
 _FIRST_LOOK_BYTES = 64 << 10
 
 
+class ColumnChunk(NamedTuple):
+    """The sizes of one column in one row group.
+
+    Attributes:
+        path: names from the root, joined by dots.
+        physical: number of its physical type.
+        values: number of values, including nulls.
+        encoded_bytes: size of its pages before compression.
+        has_dictionary: whether it has a dictionary page.
+    """
+
+    path: str
+    physical: int
+    values: int
+    encoded_bytes: int
+    has_dictionary: bool
+
+
+class RowGroup(NamedTuple):
+    """The rows and the column chunks of one row group."""
+
+    rows: int
+    chunks: tuple[ColumnChunk, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ParquetFooter:
     """The parsed footer of one object.
@@ -37,6 +63,7 @@ class ParquetFooter:
     Attributes:
         rows: rows in all row groups.
         row_groups: number of row groups.
+        groups: the row groups.
         schema_digest: equal for two objects whose columns Spark reads alike.
         codec: of the first column chunk, such as ``snappy``; ``none`` if there is no chunk.
         schema: the encoded schema elements, for
@@ -48,6 +75,7 @@ class ParquetFooter:
     schema_digest: str
     codec: str
     schema: bytes = field(default=b"", repr=False, compare=False)
+    groups: tuple[RowGroup, ...] = field(default=(), repr=False, compare=False)
 
 
 def footer_bytes(trailer: bytes, size: int) -> int:
@@ -80,7 +108,8 @@ def parse_footer(footer: bytes) -> ParquetFooter:
     """Parse a footer, given without its trailer.
 
     Raises:
-        UnreadableSource: CORRUPT, the bytes are not a footer.
+        UnreadableSource: CORRUPT, the bytes are not a footer; UNKNOWN_FORMAT, there are
+            encrypted columns.
     """
     try:
         return _Footer(footer).file_metadata()
@@ -110,13 +139,24 @@ def read_footer(read_range: Callable[[int, int], bytes], size: int) -> ParquetFo
     return parse_footer(tail[len(tail) - needed : -TRAILER_BYTES])
 
 
+def _codec(code: int) -> str:
+    if not 0 <= code < len(_CODECS):
+        raise ValueError("an unknown codec")
+    return _CODECS[code]
+
+
 class _Footer(CompactReader):
     """Reads FileMetaData."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
-        self._rows = self._groups = -1
-        self._codec = "none"
+        self._rows = -1
+        self._has_groups = False
+        self._groups: list[RowGroup] = []
+        self._chunks: list[ColumnChunk] = []
+        self._numbers: dict[int, int] = {}
+        self._path: list[bytes] = []
+        self._codec: str | None = None
         self._schema = self._spark_schema = b""
         self._pair = [b"", b""]
 
@@ -130,11 +170,18 @@ class _Footer(CompactReader):
                 5: self._read_pairs,
             }
         )
-        if self._rows < 0 or self._groups < 0 or not self._schema:
+        if self._rows < 0 or not self._has_groups or not self._schema:
             raise ValueError("no rows, row groups or schema")
         digest = hashlib.blake2b(self._schema + self._spark_schema, digest_size=16)
-        rows, groups = self._rows, self._groups
-        return ParquetFooter(rows, groups, digest.hexdigest(), self._codec, self._schema)
+        groups = tuple(self._groups)
+        return ParquetFooter(
+            self._rows,
+            len(groups),
+            digest.hexdigest(),
+            self._codec or "none",
+            self._schema,
+            groups,
+        )
 
     def _read_schema(self, kind: int) -> None:
         start = self.at
@@ -145,21 +192,48 @@ class _Footer(CompactReader):
         self._rows = self.number(kind)
 
     def _read_groups(self, kind: int) -> None:
-        """Read the codec of the first row group: fields 1 (columns), 3 (meta_data), 4 (codec)."""
-        self._groups = self.structs(kind, {1: self._read_columns})
+        """Read row groups: fields 1 (columns), 3 (num_rows)."""
+        self._has_groups = True
+        for _ in range(self.size_of_structs(kind)):
+            self._numbers = {}
+            self._chunks = []
+            self.struct({1: self._read_columns, 3: self._reads(3)})
+            self._groups.append(RowGroup(self._numbers.get(3, 0), tuple(self._chunks)))
 
     def _read_columns(self, kind: int) -> None:
-        self.structs(kind, {3: self._read_column})
+        # Any chunk may be encrypted below a plain footer. Arrow ends the process when it is asked
+        # about such a chunk, or about one without metadata.
+        for number in range(self.size_of_structs(kind)):
+            self.struct({3: self._read_column, 8: self._read_encryption})
+            if len(self._chunks) != number + 1:
+                raise ValueError("a column chunk without metadata")
 
     def _read_column(self, kind: int) -> None:
+        """Read fields 1 (type), 3 (path), 4 (codec), 5 (values), 6 (size), 11 (dictionary)."""
         self.require(kind, STRUCT)
-        self.struct({4: self._read_codec})
+        rows, self._numbers = self._numbers, {}
+        self.struct({n: self._reads(n) for n in (1, 4, 5, 6, 11)} | {3: self._read_path})
+        found, self._numbers = self._numbers, rows
+        if self._codec is None:
+            self._codec = _codec(found.get(4, -1))
+        path = b".".join(self._path).decode()
+        physical, values, size = (found.get(number, 0) for number in (1, 5, 6))
+        self._chunks.append(ColumnChunk(path, physical, values, size, 11 in found))
 
-    def _read_codec(self, kind: int) -> None:
-        code = self.number(kind)
-        if not 0 <= code < len(_CODECS):
-            raise ValueError("an unknown codec")
-        self._codec = _CODECS[code]
+    def _reads(self, number: int) -> Callable[[int], None]:
+        def read(kind: int) -> None:
+            self._numbers[number] = self.number(kind)
+
+        return read
+
+    def _read_path(self, kind: int) -> None:
+        self.require(kind, LIST)
+        size, inner = self.list_header()
+        self._path = [self.binary(inner) for _ in range(size)]
+
+    def _read_encryption(self, kind: int) -> None:
+        detail = "it has encrypted columns"
+        raise UnreadableSource(QuarantineReason.UNKNOWN_FORMAT, detail)
 
     def _read_pairs(self, kind: int) -> None:
         for _ in range(self.size_of_structs(kind)):

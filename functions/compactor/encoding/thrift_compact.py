@@ -33,13 +33,6 @@ class CompactReader:
         self.at = 0
         self._depth = 0
 
-    def structs(self, kind: int, of_first: Fields) -> int:
-        """Read a list of structs, and some fields of the first only; returns the list's length."""
-        size = self.size_of_structs(kind)
-        for number in range(size):
-            self.struct({} if number else of_first)
-        return size
-
     def size_of_structs(self, kind: int) -> int:
         """Read the header of a list of structs and return the list's length."""
         self.require(kind, LIST)

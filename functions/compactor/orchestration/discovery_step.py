@@ -137,8 +137,7 @@ def _with_columns(begun: Begun[_Store], settings: Settings) -> Begun[_Store]:
     """
     if not (settings.columnar and begun.lists.item_count + begun.lists.oversized_count):
         return begun
-    # pyarrow is imported only by runs with rows.
-    from compactor.rows.sample import pin_columns  # noqa: PLC0415
+    from compactor.rows.sample import pin_columns  # noqa: PLC0415 - only runs with rows import Arrow
 
     def partitions() -> list[Partition]:
         found = begun.in_full()

@@ -245,8 +245,8 @@ class Dialects:
 
     def _following(self, key: str) -> list[SourceObject]:
         """Return sources spread over those of a key's partition that follow it."""
-        bucket, folder = self._settings.source.root.bucket, key[: key.rfind("/") + 1]
-        pages = self._store.list_objects(bucket, folder, start_after=key)
+        bucket, prefix = self._settings.source.root.bucket, key[: key.rfind("/") + 1]
+        pages = self._store.list_objects(bucket, prefix, start_after=key)
         found = islice(chain.from_iterable(pages), _LISTED)
         return _spread(list(filter(self._filter(), found)), _SOURCES)
 

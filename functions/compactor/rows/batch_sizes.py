@@ -7,11 +7,10 @@ of a bounded size.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import pyarrow.parquet as pq
-
+from compactor.encoding.parquet_footer import ColumnChunk, RowGroup
 from compactor.sizes import MIB
 
 #: Memory for the rows of one batch, decoded.
@@ -19,9 +18,10 @@ BATCH_BYTES = 32 * MIB
 _MOST_ROWS = 1 << 20
 # Each column chunk has a buffer of its own while it is read.
 _MOST_BUFFER, _LEAST_BUFFER = MIB, 4 * 1024
-# Bytes of a value, or of the offset of a text, in memory. Others are counted as 16.
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "FLOAT": 4, "INT64": 8, "DOUBLE": 8, "INT96": 8}
-_WIDTHS |= {"BYTE_ARRAY": 5}
+_BYTE_ARRAY = 6
+# Bytes of a value in memory, or of the offset of a text, by the number of the physical type. Values
+# of a fixed length count as 16.
+_WIDTHS = (1, 4, 8, 8, 4, 8, 5, 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,36 +35,34 @@ class Reading:
     """
 
     rows_at_once: tuple[int, ...]
-    as_dictionaries: list[str]
+    as_dictionaries: tuple[str, ...]
     buffer_bytes: int
 
 
-def plan_reading(metadata: pq.FileMetaData) -> Reading:
-    """Decide how to read an object whose footer is this."""
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+def plan_reading(groups: Sequence[RowGroup]) -> Reading:
+    """Decide how to read an object with these row groups.
+
+    The sizes come from our own reader of footers: Arrow ends the process when it is asked for those
+    of a damaged column chunk.
+    """
     paths: set[str] = set()
     for group in groups:
-        columns = [group.column(number) for number in range(group.num_columns)]
-        texts = [one for one in columns if _may_repeat(one)]
-        if sum(one.total_uncompressed_size * one.num_values for one in texts) > BATCH_BYTES:
-            paths.update(one.path_in_schema for one in texts)
-    buffer = BATCH_BYTES // max(1, metadata.num_columns)
+        texts = [one for one in group.chunks if one.physical == _BYTE_ARRAY and one.has_dictionary]
+        if sum(one.encoded_bytes * one.values for one in texts) > BATCH_BYTES:
+            paths.update(one.path for one in texts)
+    columns = max((len(group.chunks) for group in groups), default=0)
     return Reading(
         tuple(_rows_at_once(group) for group in groups),
-        sorted(paths),
-        min(_MOST_BUFFER, max(_LEAST_BUFFER, buffer)),
+        tuple(sorted(paths)),
+        min(_MOST_BUFFER, max(_LEAST_BUFFER, BATCH_BYTES // max(1, columns))),
     )
 
 
-def _may_repeat(column: Any) -> bool:
-    return bool(column.physical_type == "BYTE_ARRAY" and column.has_dictionary_page)
+def _rows_at_once(group: RowGroup) -> int:
+    total = sum(map(_least_bytes, group.chunks))
+    return max(1, min(_MOST_ROWS, BATCH_BYTES * group.rows // max(1, total)))
 
 
-def _rows_at_once(group: Any) -> int:
-    columns = (group.column(number) for number in range(group.num_columns))
-    total: int = sum(
-        max(one.total_uncompressed_size, one.num_values * _WIDTHS.get(one.physical_type, 16))
-        for one in columns
-    )
-    rows: int = group.num_rows
-    return max(1, min(_MOST_ROWS, BATCH_BYTES * rows // max(1, total)))
+def _least_bytes(chunk: ColumnChunk) -> int:
+    width = _WIDTHS[chunk.physical] if 0 <= chunk.physical < len(_WIDTHS) else max(_WIDTHS)
+    return max(chunk.encoded_bytes, chunk.values * width)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from compactor.errors import InvalidInput, UnreadableSource
 from compactor.model import Quarantined, QuarantineReason, SourceObject
 from compactor.outputs.group_reading import Denials
 from compactor.ports import ObjectStore, SourceBody
-from compactor.rows.batch_sizes import BATCH_BYTES, plan_reading
+from compactor.rows.batch_sizes import BATCH_BYTES, Reading, plan_reading
 from compactor.rows.conform import conformed_batch, decoded_bytes
 from compactor.rows.parquet_types import UnsupportedColumn, columns_of
 from compactor.rows.schema import SUPERSET_ACCEPTED, SchemaClash, merged
@@ -48,6 +48,7 @@ class ParquetSources:
         quarantined: sources that are not complete Parquet objects.
         schemas: columns of the readable sources, by the digest of their schemas.
         schema: the safe superset of these.
+        readings: how each readable source is read, by key.
         kept: content of the sources that are read only once, by key.
     """
 
@@ -56,6 +57,7 @@ class ParquetSources:
     quarantined: list[Quarantined] = field(default_factory=list)
     schemas: dict[str, pa.Schema] = field(default_factory=dict)
     schema: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    readings: dict[str, Reading] = field(default_factory=dict, repr=False)
     kept: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     def commonest_codec(self, otherwise: str) -> str:
@@ -88,7 +90,7 @@ class ParquetSources:
         """
         schema = with_origin_columns(self.schema) if origins else self.schema
         key, position = pa.scalar(body.source.key, pa.string()), 0
-        for batch in _batches(body, self.schema):
+        for batch in _batches(body, self.readings[body.source.key], self.schema):
             rows = batch.num_rows
             own = (pa.repeat(key, rows), pa.arange(position, position + rows)) if origins else ()
             yield pa.RecordBatch.from_arrays([*batch.columns, *own], schema=schema)
@@ -110,9 +112,8 @@ class ParquetSources:
         left_out = {one.source.key for one in quarantined}
         footers = [one for one in self.footers if one[0].key not in left_out]
         every = [*self.quarantined, *quarantined]
-        sources = ParquetSources(self.store, footers, every, self.schemas, kept=self.kept)
-        sources.schema = _superset(self.schemas, footers)
-        return sources
+        schema = _superset(self.schemas, footers)
+        return replace(self, footers=footers, quarantined=every, schema=schema)
 
 
 class UnreadableRows(UnreadableSource):
@@ -202,7 +203,9 @@ class _Opening:
             self._found.quarantined.append(Quarantined(source, reason, error.detail))
             return
         self._denials.read()
-        self._found.footers.append((source, footer))
+        # A group may have many thousand sources: of the row groups only the plan is kept.
+        self._found.readings[source.key] = plan_reading(footer.groups)
+        self._found.footers.append((source, replace(footer, groups=())))
 
     def _columns(self, source: SourceObject, content: bytes | None) -> pa.Schema:
         if content is None:
@@ -276,17 +279,15 @@ _OPTIONS: Mapping[str, Any] = {
 }
 
 
-def _batches(body: SourceBody, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _batches(body: SourceBody, reading: Reading, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     # An error while the temporary file is written does not come from the source's content.
-    with _opened(body) as opened, _naming(body.source):
-        file = pq.ParquetFile(opened, **_OPTIONS)
-        reading = plan_reading(file.metadata)
-        if reading.as_dictionaries or isinstance(opened, str):
-            options = {"buffer_size": reading.buffer_bytes, "metadata": file.metadata}
-            options["read_dictionary"] = reading.as_dictionaries
-            file.close()
-            file = pq.ParquetFile(opened, **options, **_OPTIONS)
-        with file:
+    with _opened(body) as opened, _naming(body.source):  # noqa: SIM117 - the last needs the first
+        with pq.ParquetFile(
+            opened,
+            read_dictionary=reading.as_dictionaries,
+            buffer_size=reading.buffer_bytes if isinstance(opened, str) else 0,
+            **_OPTIONS,
+        ) as file:
             for number, rows in enumerate(reading.rows_at_once):
                 for batch in file.iter_batches(rows, [number], use_threads=False):
                     for part in _within_budget(batch):
@@ -303,6 +304,10 @@ def _within_budget(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     yield from _within_budget(batch.slice(rows // 2))
 
 
+# What Arrow raises for footers and pages that are damaged.
+_DAMAGES = (pa.ArrowException, OSError, ValueError, LookupError, ArithmeticError)
+
+
 @contextmanager
 def _naming(source: SourceObject) -> Iterator[None]:
     """Name the source in errors about its content.
@@ -314,7 +319,7 @@ def _naming(source: SourceObject) -> Iterator[None]:
         yield
     except MemoryError:
         raise
-    except (pa.ArrowException, OSError) as error:
+    except _DAMAGES as error:
         first = str(error).partition("\n")[0]
         detail = f"its rows cannot be read: {first}"
         raise UnreadableRows(source, QuarantineReason.CORRUPT, detail) from error

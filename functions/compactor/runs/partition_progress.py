@@ -32,8 +32,6 @@ class PartitionProgress:
     Args:
         run: the run's input.
         state: the log as it was loaded.
-        rebuild: if an output was lost before it was published, build it again; otherwise void its
-            commit, so that its sources are planned again.
         listings: listings already begun; by default the first plan begins them.
 
     Attributes:
@@ -49,8 +47,6 @@ class PartitionProgress:
         self,
         run: PartitionRun,
         state: LogState,
-        *,
-        rebuild: bool = True,
         listings: Listings | None = None,
     ) -> None:
         self.run, self.state = run, state
@@ -72,9 +68,8 @@ class PartitionProgress:
             dialects_version=self.groups.dialects_version,
             listings=listings,
         )
-        work = self.groups if rebuild else None
         self.settling = Settling(
-            run, state, result, work, attempts=attempts, claim=claim, give_up=self.give_up
+            run, state, result, self.groups, attempts=attempts, claim=claim, give_up=self.give_up
         )
 
     @property

@@ -30,8 +30,7 @@ class Settling:
         run: the run's input.
         state: the log.
         result: counts repaired commits.
-        work: rebuilds lost outputs; None to void their commits instead, so that their sources are
-            planned again.
+        work: rebuilds lost outputs.
         attempts: the time left.
         claim: the call's claim on the log.
         give_up: called with the error when a commit has to be tried again.
@@ -42,7 +41,7 @@ class Settling:
         run: PartitionRun,
         state: LogState,
         result: PartitionResult,
-        work: GroupWork | None,
+        work: GroupWork,
         *,
         attempts: Attempts,
         claim: Claim,
@@ -93,7 +92,7 @@ class Settling:
     def _replace(self, commit: Commit) -> None:
         output = commit.output
         # Rows are planned again, because the pinned columns may have grown since the commit.
-        if self._work is not None and (output is None or output.columnar is None):
+        if output is None or output.columnar is None:
             with suppress(SourceChanged):
                 self._work.do(group_of(commit, self._run.settings), replaces=commit.sequence)
         if commit.sequence in self._state.unpublished:

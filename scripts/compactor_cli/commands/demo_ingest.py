@@ -10,36 +10,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
+from compactor.catalogs.opening import open_catalog
+from compactor.clock import NoDeadline, SystemClock, instant
+from compactor.orchestration.in_process import ThisProcess
+from compactor.orchestration.messages import Desk
+from compactor.orchestration.run import Given, run_whole
+from compactor.orchestration.run_progress import RunProgress
+from compactor.orchestration.workers import Observer
+from compactor.ports import ObjectStore
+from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
+from compactor.sinks.table_catalog import TableCatalog
 from compactor.sizes import plural
 from compactor_cli.commands.failures import Failure
-from compactor_cli.console import (
-    Step,
-    heard_by,
-    print_line,
-    print_table,
-    progress,
-)
+from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.ingest_source import FORMATS, JSON, PARQUET, Produced, Producer
-from compactor_cli.whole import Machine, run_here
+from compactor_cli.whole import compacting_text
 from compactor_local.embedded import EmbeddedS3
 from compactor_local.executions import FAILED, Executions
 from compactor_local.ingest import Ingest, Stream
-from compactor_local.kept_spark import KeptSpark
 from compactor_local.model import EngineError
 from compactor_local.table_reader import TableReader
-from compactor_machine.environment import engine_environment, opened_log
-from compactor_machine.spark_submit import SparkMissing, find_spark
+from compactor_machine.environment import opened_log
 
 _BUCKET = "lake"
 _RAW = "raw/"
 _DATABASE, _TABLE = "lake", "events"
 _OBJECTS_A_SECOND = 50.0
-# A run takes the objects present at its start; these thresholds give about four runs.
-_THRESHOLD_OBJECTS = 400
-_THRESHOLD_BYTES = 64 * 1024 * 1024
-_THRESHOLD_SECONDS = 10
-_SWEEP_SECONDS = 2.0
+# A run takes the objects that are pending at its start, and begins when the oldest is this old.
+_THRESHOLD_SECONDS = 1
+_THRESHOLD_OBJECTS, _THRESHOLD_BYTES = 10_000, 64 * 1024 * 1024
+_SWEEP_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
 _LONGEST_SECONDS = 600.0
 
@@ -49,7 +50,7 @@ class Shown:
     """The result of the demonstration.
 
     Attributes:
-        rows: in the table, as counted by an engine other than Spark.
+        rows: in the table, as counted by an engine that did not write it.
         doubled: rows that appear more than once.
         missing: rows that were written but are not in the table.
         freshness_p50: median seconds over rows from an object's PUT until a reader of the table
@@ -98,17 +99,9 @@ def run(args: argparse.Namespace, server: EmbeddedS3) -> int:
     Raises:
         Failure: a run failed, or the proof did.
     """
-    try:
-        find_spark()
-    except SparkMissing as error:
-        raise Failure(f"this demonstration needs Spark: {error.what}") from error
     server.create_bucket(_BUCKET)
-    with (
-        opened_log(args.log) as log,
-        KeptSpark(engine_environment({}, server.endpoint_url), log) as spark,
-    ):
-        machine = Machine(args.workers, server.endpoint_url, args.log, spark=spark)
-        return _demonstrate(args, server, _Lake(server, machine), log)
+    with opened_log(args.log) as log:
+        return _demonstrate(args, server, _Lake(server), log)
 
 
 def _demonstrate(
@@ -138,34 +131,53 @@ def _demonstrate(
 
 
 class _Lake:
-    """Carries out the runs, and notes what a reader sees of the table after each.
+    """Carries out the runs in this process, and notes what a reader sees of the table after each.
 
     Args:
         server: the embedded S3.
-        machine: how runs run.
     """
 
-    def __init__(self, server: EmbeddedS3, machine: Machine) -> None:
+    def __init__(self, server: EmbeddedS3) -> None:
         self.produced = Produced()
         self.executions = Executions(self._carry_out)
-        self._machine = machine
+        self._s3 = make_client(server.endpoint_url)
+        # Kept from run to run: to open a client of Glue takes longer than many a run.
+        self._catalogs: dict[str, TableCatalog] = {}
         self._seen_at: dict[int, float] = {}
         self.now = ""
         self._table = TableReader(server, _DATABASE, _TABLE, ("id", "reading"))
 
     def _carry_out(self, name: str, given: Mapping[str, Any]) -> None:
-        def show(step: Step) -> None:
-            self.now = f"{name}: {step.text or step.what}"
+        settings, clock = Settings.from_input(given), SystemClock()
 
-        with heard_by(show):
-            done = run_here(Settings.from_input(given), self._machine, name)
+        def worker(store: ObjectStore) -> ThisProcess:
+            return ThisProcess(Desk(settings, store, clock, name), NoDeadline())
+
+        ended = run_whole(
+            Given(
+                settings=settings,
+                run_id=name,
+                started_at=instant(clock.now()),
+                store=S3Store(self._s3),
+                clock=clock,
+                deadline=NoDeadline(),
+                workers=worker,
+                observer=_Show(self, name),
+                open_catalog=self._catalog_of,
+            )
+        )
         self.now = ""
-        report = done.report
-        if report is None or report.status != "succeeded":
-            raise EngineError(report.cause if report else done.stands)
+        if ended.report is None or ended.report.status != "succeeded":
+            raise EngineError(ended.report.cause if ended.report else "partitions are left")
         now = time.time()
         for number in self._table.ids():
             self._seen_at.setdefault(number, now)
+
+    def _catalog_of(self, settings: Settings, store: ObjectStore) -> TableCatalog:
+        stream = settings.s3_source_uri
+        if stream not in self._catalogs:
+            self._catalogs[stream] = open_catalog(settings, store)
+        return self._catalogs[stream]
 
     def shown(self, seconds: float) -> Shown:
         """Return the result so far."""
@@ -188,6 +200,16 @@ class _Lake:
         )
 
 
+class _Show(Observer):
+    """Shows the progress of a run."""
+
+    def __init__(self, lake: _Lake, name: str) -> None:
+        self._lake, self._name = lake, name
+
+    def progressed(self, progress: RunProgress) -> None:
+        self._lake.now = f"{self._name}: {compacting_text(progress)}"
+
+
 def _percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
@@ -202,6 +224,7 @@ def _stream(kind: str) -> Stream:
             "format": "parquet" if kind == PARQUET else "auto",
             "output_format": "parquet" if kind == JSON else "same",
             "table": f"glue:{_DATABASE}.{_TABLE}",
+            "engine": "worker",
             # Each object is written once, with a single PUT.
             "settle_seconds": 0,
             "open_partition_seconds": 0,

@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from compactor_cli.generator.access import BucketAccessRenderer
 from compactor_cli.generator.drawing import Draw, Renderer, Site
@@ -29,6 +31,7 @@ _DAY = "2026-01-31"
 _SITE = Site("123456789012", "us-east-1")
 _MODULUS = 1 << 128
 _GZIP_MAGIC = b"\x1f\x8b"
+_PARQUET_MAGIC = b"PAR1"
 # Loops that do not parse CloudTrail concatenate whole documents. This sequence cannot occur within
 # a record, where the quote would be escaped.
 _BETWEEN_DOCUMENTS = b']}{"Records":['
@@ -94,8 +97,21 @@ def records_of(records: Iterable[bytes | memoryview]) -> Records:
     return Records(count, digest % _MODULUS)
 
 
+def of_values(rows: Iterable[Any]) -> Records:
+    """Return the digest of rows, or of the JSON records that they were; null is no value."""
+    return records_of(msgspec.json.encode(_present(row), order="sorted") for row in rows)
+
+
+def _present(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _present(one) for name, one in value.items() if one is not None}
+    return [_present(one) for one in value] if isinstance(value, list) else value
+
+
 def of_output(body: bytes, kind: Kind) -> Records:
     """Return the digest of an output, gzip or not; empty if the output cannot be read."""
+    if body.startswith(_PARQUET_MAGIC):
+        return of_values(pq.read_table(pa.BufferReader(body)).to_pylist())
     try:
         plain = gzip.decompress(body) if body.startswith(_GZIP_MAGIC) else body
         if kind is Kind.CLOUDTRAIL:
@@ -118,6 +134,7 @@ class DataSet:
         objects: number of objects.
         rows: records per object.
         gzip: whether objects are gzip, of one member each.
+        to_rows: whether their records become the rows of Parquet.
     """
 
     name: str
@@ -126,6 +143,7 @@ class DataSet:
     rows: int
     kind: Kind = Kind.LINES
     gzip: bool = False
+    to_rows: bool = False
 
     @property
     def extension(self) -> str:
@@ -135,6 +153,8 @@ class DataSet:
     @property
     def settings(self) -> dict[str, str]:
         """Settings of the runs over it."""
+        if self.to_rows:
+            return {"output_format": "parquet"}
         # A column is added at 70 % of the objects, and the evidence comes from the first thousand.
         return {"csv_header": "present"} if self.kind is Kind.CSV else {}
 
@@ -170,6 +190,24 @@ SETS: Mapping[str, DataSet] = {
         DataSet(
             "cloudtrail-long", "600 long CloudTrail, gzip", 600, 500, Kind.CLOUDTRAIL, gzip=True
         ),
+        DataSet("rows-4k", "20,000 x 4 KB JSON lines to rows", 20_000, 12, to_rows=True),
+        DataSet(
+            "rows-4k-gzip",
+            "20,000 x 4 KB JSON lines to rows, gzip",
+            20_000,
+            12,
+            gzip=True,
+            to_rows=True,
+        ),
+        DataSet("rows-100k", "2,000 x 100 KB JSON lines to rows", 2_000, 294, to_rows=True),
+        DataSet(
+            "rows-100k-gzip",
+            "2,000 x 100 KB JSON lines to rows, gzip",
+            2_000,
+            294,
+            gzip=True,
+            to_rows=True,
+        ),
         DataSet("csv-4k", "20,000 x 4 KB CSV", 20_000, 38, Kind.CSV),
         DataSet("access-4k", "20,000 x 4 KB S3 access log", 20_000, 8, Kind.ACCESS),
     )
@@ -188,9 +226,12 @@ def objects(data_set: DataSet) -> Iterator[SetObject]:
         body = content.encode()
         if data_set.gzip:
             body = zlib.compress(body, _GZIP_LEVEL, _GZIP_CONTAINER)
-        yield SetObject(
-            _object_name(data_set, index), body, records_of(text.encode() for text in texts)
+        records = (
+            of_values(map(msgspec.json.decode, texts))
+            if data_set.to_rows
+            else records_of(text.encode() for text in texts)
         )
+        yield SetObject(_object_name(data_set, index), body, records)
 
 
 def _object_name(data_set: DataSet, index: int) -> str:

@@ -6,7 +6,15 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compactor.discovery.speed import CLOUDTRAIL_GZIP, GB, LINES, LINES_GZIP, WorkerSpeed
+from compactor.discovery.speed import (
+    CLOUDTRAIL_GZIP,
+    GB,
+    LINES,
+    LINES_GZIP,
+    ROWS,
+    ROWS_GZIP,
+    WorkerSpeed,
+)
 from compactor_dev.bench.measure import Spread, write_between
 from compactor_dev.bench.worker_results import WORKER, Measurement, Results
 
@@ -15,8 +23,16 @@ PAIRS: Mapping[str, tuple[str, str]] = {
     LINES: ("json-4k-many", "json-100k"),
     LINES_GZIP: ("json-4k-gzip", "json-100k-gzip"),
     CLOUDTRAIL_GZIP: ("cloudtrail", "cloudtrail-long"),
+    ROWS: ("rows-4k", "rows-100k"),
+    ROWS_GZIP: ("rows-4k-gzip", "rows-100k-gzip"),
 }
-_NAMES = {LINES: "LINES", LINES_GZIP: "LINES_GZIP", CLOUDTRAIL_GZIP: "CLOUDTRAIL_GZIP"}
+_NAMES = {
+    LINES: "LINES",
+    LINES_GZIP: "LINES_GZIP",
+    CLOUDTRAIL_GZIP: "CLOUDTRAIL_GZIP",
+    ROWS: "ROWS",
+    ROWS_GZIP: "ROWS_GZIP",
+}
 
 
 def solve(known: Results) -> dict[str, WorkerSpeed]:
