@@ -66,9 +66,8 @@ SPEEDS: Mapping[str, WorkerSpeed] = {
     CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=245, per_gb=46),
     ROWS: WorkerSpeed(per_million_objects=130, per_gb=25),
     ROWS_GZIP: WorkerSpeed(per_million_objects=130, per_gb=150),
-    # measured: end
-    # From the parts of the work, measured alone.
     ROWS_PARQUET: WorkerSpeed(per_million_objects=400, per_gb=60),
+    # measured: end
 }
 
 _OF_ROWS = frozenset({ROWS, ROWS_GZIP, ROWS_PARQUET})
