@@ -247,7 +247,8 @@ _DEPLOYMENT = (
         _WATCH,
         30,
         LOG_DAYS,
-        "Days until logs of functions and workflow are deleted.",
+        "Days until logs of functions and workflow are deleted; in created buckets also Spark's"
+        " logs and Athena's results.",
     ),
 )
 

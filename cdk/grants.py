@@ -152,6 +152,11 @@ def may_list_uploads(role: Role, place: Place) -> None:
     allow(role, ["s3:ListBucketMultipartUploads"], [place.bucket.bucket_arn])
 
 
+def may_list_parts(role: Role, place: Place) -> None:
+    """Allow listing the parts of unfinished uploads."""
+    allow(role, ["s3:ListMultipartUploadParts"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+
+
 def may_abort_uploads(role: Role, place: Place) -> None:
     """Allow aborting unfinished uploads, which deletes nothing that can be read."""
     allow(role, ["s3:AbortMultipartUpload"], [place.objects()], wildcard=_UNKNOWN_KEYS)

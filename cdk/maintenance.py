@@ -15,13 +15,22 @@ from constructs import Construct
 from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
 from cdk.config import Config
 from cdk.function_set import FunctionSet
-from cdk.grants import allow, may_delete, may_list, may_read, may_write, own_role
+from cdk.grants import (
+    allow,
+    may_delete,
+    may_list,
+    may_list_parts,
+    may_list_uploads,
+    may_read,
+    may_write,
+    own_role,
+)
 from cdk.latencies import may_read_latencies
 from cdk.machines import Machine, MapRuns, allow_managed_rules, allow_map_runs, make_machine
 from cdk.maintained_tables import MaintainedTables
 from cdk.schedule import add_schedule, how_to_start
 from cdk.spark import SparkStep
-from cdk.storage import Place
+from cdk.storage import ATHENA_RESULTS, Place
 from cdk.table_optimizers import LAKE_FORMATION, TableOptimizers
 from compactor_cli.runs import TABLES_LABEL
 from compactor_dev import REPOSITORY
@@ -44,7 +53,6 @@ _TABLES_MB = {
     "end_table": 1_024,
     "report_tables": 1_024,
 }
-_ANSWERS = "athena-results/"
 _HISTORY = TABLES_HISTORY
 # Documents of the state, by the function that writes them.
 _WRITES = {
@@ -147,7 +155,7 @@ class Maintenance(Construct):
                     selected_engine_version="Athena engine version 3"
                 ),
                 result_configuration=group.ResultConfigurationProperty(
-                    output_location=f"{self._state.uri}{_ANSWERS}",
+                    output_location=f"{self._state.uri}{ATHENA_RESULTS}",
                     encryption_configuration=group.EncryptionConfigurationProperty(**encryption),
                 ),
             ),
@@ -190,10 +198,17 @@ class Maintenance(Construct):
         )
         allow(policy, ["athena:GetDataCatalog"], [catalog])
         self._tables.may_rewrite(policy)
-        answers = Place(self._state.bucket, f"{self._state.prefix}{_ANSWERS}", self._state.key)
+        self._tables.may_query(policy)
+        answers = Place(
+            self._state.bucket, f"{self._state.prefix}{ATHENA_RESULTS}", self._state.key
+        )
         may_list(policy, answers)
         may_read(policy, answers)
         may_write(policy, answers)
+        # Athena resumes and checks the uploads of its results (the managed policies
+        # AmazonAthenaFullAccess and AWSQuicksightAthenaAccess have the same three rights).
+        may_list_parts(policy, answers)
+        may_list_uploads(policy, answers)
         buckets = {one.bucket.bucket_arn for one in (*self._tables.places, answers)}
         allow(policy, ["s3:GetBucketLocation"], sorted(buckets))
         allow(policy, ["lakeformation:GetDataAccess"], ["*"], wildcard=LAKE_FORMATION)

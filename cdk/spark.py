@@ -39,7 +39,7 @@ from cdk.maintained_tables import MaintainedTables
 from cdk.maintenance_fields import tables_spark
 from cdk.reader_table import may_switch, reader_table_of
 from cdk.readers import EmrCluster
-from cdk.storage import Place, Storage
+from cdk.storage import SPARK_LOGS, Place, Storage
 from cdk.tables import Table, may_merge, table_of
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
@@ -55,9 +55,8 @@ _TERMINATE_SECONDS = 1_800
 # EMR Serverless itself ends a job after twelve hours.
 _JOB_SECONDS = 43_200
 _NOT_DEPLOYED = "not-deployed"
-_LOGS = "spark-logs/"
 # Receipts, and the logs of Spark itself.
-_WRITTEN_BY_MAINTENANCE = ("runs/*/tables/*.json", f"{_LOGS}*")
+_WRITTEN_BY_MAINTENANCE = ("runs/*/tables/*.json", f"{SPARK_LOGS}*")
 # Placeholder for a Spark setting if the job writes no table: one that Spark ignores.
 _NO_TABLE = "spark.compactor.table=none"
 
@@ -105,7 +104,7 @@ class SparkStep(Construct):
             "AwsPartition": Aws.PARTITION,
             "AwsRegion": Aws.REGION,
             "SparkTableConf": self._table_conf(),
-            "SparkLogUri": f"{state.uri}{_LOGS}",
+            "SparkLogUri": f"{state.uri}{SPARK_LOGS}",
             "SparkTimeoutSeconds": str(_JOB_SECONDS),
             "EmrReleaseLabel": config.emr_release_label,
             "EmrPrimaryInstanceType": config.emr_instance_type,

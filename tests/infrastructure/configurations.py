@@ -150,6 +150,11 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         },
         "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/"],
     },
+    "tables maintained, made bucket": {
+        "maintenance": {"glue_tables": ["bronze.*"]},
+        "maintenance_locations": ["s3://tables/bronze/"],
+        "log_retention_days": 7,
+    },
     "tables maintained, KMS, running cluster": {
         **_IMPORTED,
         "maintenance": {"tables": ["glue:gold.orders"], "delta_prefixes": ["s3://tables/delta/"]},

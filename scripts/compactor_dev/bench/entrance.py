@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 
 from compactor.orchestration.in_process import run_in_process
-from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
+from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_error, print_table
 from compactor_dev.bench.sketch import Sketch
 from compactor_local.embedded import EmbeddedS3, embedded_s3, in_environment
@@ -249,7 +249,7 @@ _WAYS = (
 
 def _one_run(name: str, endpoint_url: str, given: str) -> int:
     """Run in a separate process, which can be killed; returns 0 on success."""
-    store = S3Store(make_client(endpoint_url))
+    store = open_store(endpoint_url, _BUCKET)
     report = run_in_process(Settings.from_input(json.loads(given)), name, store)
     return int(report.status != "succeeded")
 
