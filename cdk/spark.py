@@ -15,6 +15,7 @@ from constructs import Construct
 
 from cdk.bundling import asset, spark_application, spark_jar, spark_libraries
 from cdk.config import Config
+from cdk.config_checks import SERVERLESS
 from cdk.emr import (
     MAINTAINS,
     MERGES,
@@ -203,7 +204,7 @@ class SparkStep(Construct):
             rights[RUNS] = self._may_run_alone
         if self._tables is not None:
             rights[MAINTAINS] = partial(self._may_maintain, self._tables)
-        if engine == "emr_serverless":
+        if engine == SERVERLESS:
             return Serverless(self, config, rights)
         if config.emr_cluster_id is not None:
             return AnyCluster(self, config, rights)

@@ -23,6 +23,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "date_format": "%Y/%m/%d",
         "spark_engine": "none",
     },
+    "workers alone": {**_IMPORTED, "engine": "worker"},
     "named bucket made": {**_IMPORTED, "create_destination_bucket": True},
     "KMS, clean-up, imported buckets": {
         **_IMPORTED,
@@ -258,7 +259,7 @@ def key_of(context: Mapping[str, Any], what: str) -> str | None:
 
 def engine_of(context: Mapping[str, Any]) -> str:
     """Where Spark runs in a deployment: ``emr``, ``cluster``, ``emr_serverless`` or ``none``."""
-    if context.get("mode") == "standalone":
+    if context.get("mode") == "standalone" or context.get("engine") == "worker":
         return "none"
     engine = str(context.get("spark_engine", "emr_serverless"))
     return "cluster" if engine.startswith("j-") else engine

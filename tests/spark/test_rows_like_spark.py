@@ -291,7 +291,8 @@ def test_the_document_lists_each_rule_with_a_value(spark: SparkSession) -> None:
 RECORD = """
     `a.b` BIGINT, `x y` STRING, id INT, ID DOUBLE, `tick``s` BOOLEAN, `é` DECIMAL(12,3),
     at TIMESTAMP, day DATE, tags ARRAY<STRING>,
-    deep STRUCT<x: INT, `y.z`: ARRAY<STRUCT<w: DOUBLE>>>, pairs MAP<STRING, BIGINT>, raw BINARY, f FLOAT
+    deep STRUCT<x: INT, `y.z`: ARRAY<STRUCT<w: DOUBLE>>>, pairs MAP<STRING, BIGINT>,
+    raw BINARY, f FLOAT
 """
 # Of each, what both take, and what both reject.
 FITTING = {

@@ -104,7 +104,8 @@ class JsonRows:
             return None
         data = b"\n".join(records)
         try:
-            data.decode()
+            if not data.isascii():
+                data.decode()
             for record in records:
                 _objects.decode(record)
             reading = pa.json.ReadOptions(use_threads=False, block_size=len(data) + _MORE_BYTES)
