@@ -59,6 +59,7 @@ class Config:
     mode: str
     create_destination_bucket: bool
     kms_keys: Mapping[str, str]
+    encryption: str
     access_logs_uri: str | None
     versioned: bool
     lifecycle: Mapping[str, int]

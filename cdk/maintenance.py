@@ -14,6 +14,7 @@ from constructs import Construct
 
 from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
 from cdk.config import Config
+from cdk.encryption import encryption_of
 from cdk.function_set import FunctionSet
 from cdk.grants import allow, may_delete, may_list, may_read, may_write, own_role
 from cdk.latencies import may_read_latencies
@@ -121,7 +122,8 @@ class Maintenance(Construct):
         )
 
     def _made_functions(self) -> FunctionSet:
-        functions = FunctionSet(self, self._config, maintenance=True)
+        encryption = encryption_of(self._config, [self._state])
+        functions = FunctionSet(self, self._config, encryption, maintenance=True)
         knows = {"plan_table", "athena_step"}
         knows |= {"end_table"} if self._config.tags_superseded else set()
         for name, memory_mb in _TABLES_MB.items():
