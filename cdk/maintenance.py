@@ -158,9 +158,9 @@ class Maintenance(Construct):
     def _allow_functions(self, functions: FunctionSet) -> None:
         roles, tables, state = functions.roles, self._tables, self._state
         for name, writes in _WRITES.items():
-            # The function that lists tables reads neither the state nor a table.
-            if name != "list_tables":
-                may_read(roles[name], state)
+            # The function that lists tables reads neither a table nor a document of the state; it
+            # checks whose bucket this is.
+            (may_list if name == "list_tables" else may_read)(roles[name], state)
             for below in writes:
                 may_write(roles[name], state, below)
         tables.may_look(roles["list_tables"])
