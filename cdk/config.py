@@ -21,9 +21,9 @@ from compactor_tables.measures import DELTA, ICEBERG
 from compactor_tables.request import MaintenanceRequest
 
 # Placeholders for the names that CloudFormation gives to unnamed buckets. They cannot be real
-# names: the suffix is reserved for access points.
-MADE_SOURCE = "made-by-the-stack-source-s3alias"
-MADE_DESTINATION = "made-by-the-stack-destination-s3alias"
+# names: AWS reserves the prefix.
+MADE_SOURCE = "sthree-made-by-the-stack-source"
+MADE_DESTINATION = "sthree-made-by-the-stack-destination"
 #: Placeholder for the name that CloudFormation gives the registry's table.
 MADE_REGISTRY = "made-by-the-stack"
 
@@ -59,6 +59,7 @@ class Config:
     mode: str
     create_destination_bucket: bool
     kms_keys: Mapping[str, str]
+    encryption: str
     access_logs_uri: str | None
     versioned: bool
     lifecycle: Mapping[str, int]

@@ -270,7 +270,7 @@ def _security(key_arn: str | None) -> dict[str, object]:
     return {
         "EncryptionConfiguration": {
             # This would need certificates of your own. Sources and outputs always travel by TLS;
-            # between nodes there are plans, manifests and, for Parquet, shuffled rows.
+            # between nodes there are plans, manifests and, for upserts, shuffled rows.
             "EnableInTransitEncryption": False,
             "EnableAtRestEncryption": True,
             "AtRestEncryptionConfiguration": at_rest,

@@ -182,6 +182,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "everything set": {
         "access_logs_uri": "s3://access-logs/compactor/",
         "alarm_email": "operator@example.com",
+        "encryption": "AES256",
         "kms_keys": {"inventory": _INVENTORY_KEY},
         "lifecycle": {"standard_ia": 45, "deep_archive": 120, "expire": 3_650},
         "listing": "inventory:s3://inventories/daily/app-logs/all/",
