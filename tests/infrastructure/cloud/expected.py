@@ -233,10 +233,7 @@ def of_querying(deployment: Deployment, tables: Sequence[str]) -> set[Call]:
         deployment: the stack.
         tables: ``database/table`` of those in Glue.
     """
-    (group,) = deployment.assembly.resources("AWS::Athena::WorkGroup").values()
-    results = group["WorkGroupConfiguration"]["ResultConfiguration"]["OutputLocation"]
-    place = _place(_text(results))
-    assert place[1].endswith("/athena-results/")
+    place = _place(f"{deployment.outputs['StateUri']}athena-results/")
     calls = {
         _on_object(action, place, "1.csv")
         for action in ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts")
