@@ -21,9 +21,9 @@ from compactor_tables.measures import DELTA, ICEBERG
 from compactor_tables.request import MaintenanceRequest
 
 # Placeholders for the names that CloudFormation gives to unnamed buckets. They cannot be real
-# names: the suffix is reserved for access points.
-MADE_SOURCE = "made-by-the-stack-source-s3alias"
-MADE_DESTINATION = "made-by-the-stack-destination-s3alias"
+# names: AWS reserves the prefix.
+MADE_SOURCE = "sthree-made-by-the-stack-source"
+MADE_DESTINATION = "sthree-made-by-the-stack-destination"
 #: Placeholder for the name that CloudFormation gives the registry's table.
 MADE_REGISTRY = "made-by-the-stack"
 
@@ -59,6 +59,7 @@ class Config:
     mode: str
     create_destination_bucket: bool
     kms_keys: Mapping[str, str]
+    encryption: str
     access_logs_uri: str | None
     versioned: bool
     lifecycle: Mapping[str, int]
@@ -272,11 +273,18 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
         values["s3_destination_uri"] = f"s3://{MADE_DESTINATION}/compacted/"
     if mode == "standalone" and values.get("table") is not None:
         raise InvalidInput("mode", mode, '"workflow" for a table')
-    engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
     if own["ingest"] == "events":
         values |= _by_events(values, own)
-    values.setdefault("spark_engine", engine)
+    values.setdefault("spark_engine", _default_engine(values, own))
     return Settings.from_input(values)
+
+
+def _default_engine(given: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """Return where Spark runs by default: nowhere if nothing can need it."""
+    leaves_to_lambda = given.get("engine") == "worker" and own["maintenance"] is None
+    if leaves_to_lambda or own["mode"] == "standalone":
+        return "none"
+    return str(RUN_KEYS["spark_engine"].default)
 
 
 def _by_events(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str]:

@@ -27,6 +27,7 @@ from cdk.readers import (
     or_null,
 )
 from compactor.discovery.fleet import USUAL_WORKER_MB
+from compactor.settings.encryption import AES256, BUCKET_DEFAULT, KMS
 from compactor.settings.fields import FIELDS
 from compactor.settings.specs import FieldSpec, flag, matching, one_of, whole
 
@@ -73,6 +74,15 @@ _DEPLOYMENT = (
         " source: also of a created bucket. inventory: of listing or reconcile_inventory, if it"
         " differs from its bucket's. table: its metadata, if in a bucket of its own. maintenance:"
         " the maintained tables. An ARN alone is the destination's key. Default: S3's own keys.",
+    ),
+    FieldSpec(
+        "encryption",
+        _BUCKETS,
+        BUCKET_DEFAULT,
+        one_of(BUCKET_DEFAULT, AES256, KMS),
+        "Encryption that writes name where kms_keys has no key, for organizations that deny writes"
+        " without the header x-amz-server-side-encryption. none: no header, and the bucket's"
+        " default. aws:kms: the account's key aws/s3.",
     ),
     FieldSpec(
         "access_logs_uri",

@@ -14,6 +14,7 @@ from cdk.bundling import LAMBDA_PYTHON, functions_bundle
 from cdk.checks import acknowledge_wildcard
 from cdk.config import Config
 from cdk.grants import allow, own_role
+from compactor.settings.encryption import ENCRYPTION_VARIABLE
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
 
@@ -53,15 +54,27 @@ def log_days(days: int) -> logs.RetentionDays:
 class FunctionSet(Construct):
     """The functions of compaction, or those of maintenance, which share their packages.
 
+    Args:
+        scope: the construct that it belongs to.
+        config: what to deploy.
+        encryption: what the functions name in each write, from :mod:`cdk.encryption`.
+        maintenance: these are the functions of maintenance.
+
     Attributes:
         by_name: handler module (``discover``, …) -> function.
         roles: handler module -> role of its function.
         log_groups: handler module -> log group of its function.
     """
 
-    def __init__(self, scope: Construct, config: Config, *, maintenance: bool = False) -> None:
+    def __init__(
+        self, scope: Construct, config: Config, encryption: str, *, maintenance: bool = False
+    ) -> None:
         super().__init__(scope, "Functions")
         self._config, self._maintenance = config, maintenance
+        self._environment = {
+            "POWERTOOLS_METRICS_NAMESPACE": config.name,
+            ENCRYPTION_VARIABLE: encryption,
+        }
         self._codes: dict[bool, lambda_.Code] = {}
         self.by_name: dict[str, lambda_.Function] = {}
         self.roles: dict[str, iam.Role] = {}
@@ -146,6 +159,6 @@ class FunctionSet(Construct):
             reserved_concurrent_executions=reserved,
             tracing=lambda_.Tracing.ACTIVE,
             log_group=log,
-            environment={"POWERTOOLS_METRICS_NAMESPACE": self._config.name},
+            environment=self._environment,
         )
         return role

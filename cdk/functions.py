@@ -10,6 +10,7 @@ from constructs import Construct
 
 from cdk.checks import OLD_STATE
 from cdk.config import Config
+from cdk.encryption import encryption_of_runs
 from cdk.function_set import FunctionSet
 from cdk.grants import (
     Role,
@@ -55,7 +56,7 @@ class Functions(FunctionSet):
     """The functions of the workflow and its triggers, or the one of standalone mode."""
 
     def __init__(self, scope: Construct, config: Config, storage: Storage) -> None:
-        super().__init__(scope, config)
+        super().__init__(scope, config, encryption_of_runs(config, storage))
         self._storage = storage
         self._table = table_of(Stack.of(self), config, storage)
         self._readers = reader_table_of(Stack.of(self), config, storage)

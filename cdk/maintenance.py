@@ -14,6 +14,7 @@ from constructs import Construct
 
 from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
 from cdk.config import Config
+from cdk.encryption import encryption_of
 from cdk.function_set import FunctionSet
 from cdk.grants import (
     allow,
@@ -129,7 +130,8 @@ class Maintenance(Construct):
         )
 
     def _made_functions(self) -> FunctionSet:
-        functions = FunctionSet(self, self._config, maintenance=True)
+        encryption = encryption_of(self._config, [self._state])
+        functions = FunctionSet(self, self._config, encryption, maintenance=True)
         knows = {"plan_table", "athena_step"}
         knows |= {"end_table"} if self._config.tags_superseded else set()
         for name, memory_mb in _TABLES_MB.items():
@@ -164,9 +166,9 @@ class Maintenance(Construct):
     def _allow_functions(self, functions: FunctionSet) -> None:
         roles, tables, state = functions.roles, self._tables, self._state
         for name, writes in _WRITES.items():
-            # The function that lists tables reads neither the state nor a table.
-            if name != "list_tables":
-                may_read(roles[name], state)
+            # The function that lists tables reads neither a table nor a document of the state; it
+            # checks whose bucket this is.
+            (may_list if name == "list_tables" else may_read)(roles[name], state)
             for below in writes:
                 may_write(roles[name], state, below)
         tables.may_look(roles["list_tables"])

@@ -15,6 +15,7 @@ from constructs import Construct
 
 from cdk.bundling import asset, spark_application, spark_jar, spark_libraries
 from cdk.config import Config
+from cdk.config_checks import SERVERLESS
 from cdk.emr import (
     MAINTAINS,
     MERGES,
@@ -26,6 +27,7 @@ from cdk.emr import (
     NoEngine,
     Serverless,
 )
+from cdk.encryption import encryption_of, encryption_of_runs
 from cdk.functions import may_compact
 from cdk.grants import (
     Role,
@@ -104,6 +106,7 @@ class SparkStep(Construct):
             "AwsPartition": Aws.PARTITION,
             "AwsRegion": Aws.REGION,
             "SparkTableConf": self._table_conf(),
+            "SparkEncryption": self._encryption(),
             "SparkLogUri": f"{state.uri}{SPARK_LOGS}",
             "SparkTimeoutSeconds": str(_JOB_SECONDS),
             "EmrReleaseLabel": config.emr_release_label,
@@ -130,6 +133,7 @@ class SparkStep(Construct):
         shared = {name: self.substitutions[name] for name in SHARED_SUBSTITUTIONS}
         return {
             **shared,
+            "SparkEncryption": self._encryption_of_tables(),
             "MaintainScriptUri": script.s3_object_url if script is not None else _NOT_DEPLOYED,
             "TableJars": self._jars_of_tables(),
             "SparkEngine": tables_spark(self._config.run),
@@ -183,6 +187,16 @@ class SparkStep(Construct):
         found = self._config.table_jars or [one.s3_object_url for one in self._table_jars]
         return ",".join(found) or _NOT_DEPLOYED
 
+    def _encryption(self) -> str:
+        if self._storage is None:
+            return encryption_of(self._config, [self._state])
+        return encryption_of_runs(self._config, self._storage)
+
+    def _encryption_of_tables(self) -> str:
+        places = self._tables.places if self._tables is not None else ()
+        others = places[0].key if places else None
+        return encryption_of(self._config, (*places, self._state), others)
+
     def _table_conf(self) -> str:
         if not self._config.run.upsert_key:
             return _NO_TABLE
@@ -203,7 +217,7 @@ class SparkStep(Construct):
             rights[RUNS] = self._may_run_alone
         if self._tables is not None:
             rights[MAINTAINS] = partial(self._may_maintain, self._tables)
-        if engine == "emr_serverless":
+        if engine == SERVERLESS:
             return Serverless(self, config, rights)
         if config.emr_cluster_id is not None:
             return AnyCluster(self, config, rights)

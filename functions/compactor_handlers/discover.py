@@ -14,7 +14,14 @@ from compactor.catalogs.opening import open_catalog
 from compactor.clock import SystemClock
 from compactor.discovery.fleet import Fleet, processors_of
 from compactor.discovery.resume import Part
-from compactor.invocation import Event, LambdaContext, logger, metrics, traced
+from compactor.invocation import (
+    Event,
+    LambdaContext,
+    logger,
+    metrics,
+    require_usable_state,
+    traced,
+)
 from compactor.orchestration.discovery_step import Begun, begin
 from compactor.s3.store import S3Store
 from compactor.settings.settings import Settings
@@ -55,12 +62,13 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
     the input need not repeat how the state machine was deployed.
 
     Raises:
-        InvalidInput: the run's input is invalid, or its table cannot hold the output that would be
-            compacted for it; the state machine ends.
+        InvalidInput: the run's input is invalid, its table cannot hold the output that would be
+            compacted for it, or the state machine cannot use the state; the state machine ends.
         IntegrityError: the table contradicts its log.
     """
     settings = Settings.from_input(_with_spark_here(event["input"]))
     store = store_for(settings, context)
+    require_usable_state(settings.state, store, context)
     fleet, now = _fleet(), SystemClock().now()
     deadline = WorkingTime(context, settings)
     if settings.table is not None:

@@ -41,6 +41,7 @@ VALUES: Mapping[str, str] = {
     "SparkDepsZipUri": "s3://local/spark/deps.zip",
     # For a cluster; local Spark is configured by the run's environment.
     "SparkTableConf": "spark.jars=s3://local/spark/table.jar",
+    "SparkEncryption": "none",
     "SparkLogUri": "s3://local/logs/",
     "SparkTimeoutSeconds": "43200",
     "EmrReleaseLabel": "emr-spark-8.1.0",

@@ -32,6 +32,7 @@ SHARED_SUBSTITUTIONS = (
     "AwsRegion",
     "SparkAppZipUri",
     "SparkDepsZipUri",
+    "SparkEncryption",
     "SparkLogUri",
     "SparkTimeoutSeconds",
     "EmrServerlessApplicationId",

@@ -9,6 +9,7 @@ from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped] # py4j
 from pyspark.sql import SparkSession
 
 from compactor.errors import InvalidInput
+from compactor.settings.encryption import AES256, encryptions
 from compactor.settings.tables import DELTA, TableAddress
 from compactor_spark.log_store import use_conditional_commits
 from compactor_spark.session import pinned_session
@@ -134,7 +135,21 @@ def iceberg_settings(
         said[f"{catalog}.s3.endpoint"] = endpoint
         said[f"{catalog}.s3.path-style-access"] = "true"
     region = client.meta.region_name
-    return said | ({f"{catalog}.client.region": region} if region else {})
+    said |= {f"{catalog}.client.region": region} if region else {}
+    return said | _iceberg_encryption(catalog)
+
+
+def _iceberg_encryption(catalog: str) -> dict[str, str]:
+    """Return the properties by which S3FileIO names the encryption of its writes.
+
+    S3FileIO knows no buckets, so this is the encryption of all buckets without one of their own
+    ("S3 Server Side Encryption" in "Iceberg AWS Integrations").
+    """
+    found = encryptions().others
+    if not found.algorithm:
+        return {}
+    key = {f"{catalog}.s3.sse.key": found.key_arn} if found.key_arn else {}
+    return {f"{catalog}.s3.sse.type": "s3" if found.algorithm == AES256 else "kms", **key}
 
 
 def delta_settings(client: S3Client) -> dict[str, str]:
@@ -152,7 +167,26 @@ def delta_settings(client: S3Client) -> dict[str, str]:
         said["fs.s3a.endpoint"] = endpoint
         said["fs.s3a.path.style.access"] = "true"
     region = client.meta.region_name
-    return said | ({"fs.s3a.endpoint.region": region} if region else {})
+    said |= {"fs.s3a.endpoint.region": region} if region else {}
+    return said | _hadoop_encryption()
+
+
+def _hadoop_encryption() -> dict[str, str]:
+    """Return the settings by which S3A names the encryption of its writes.
+
+    "Working with Encrypted S3 Data" and "Configuring different S3 buckets with Per-Bucket
+    Configuration" in the documentation of hadoop-aws.
+    """
+    found = encryptions()
+    places = {"fs.s3a": found.others}
+    places |= {f"fs.s3a.bucket.{bucket}": one for bucket, one in found.by_bucket.items()}
+    said: dict[str, str] = {}
+    for place, one in places.items():
+        if one.algorithm:
+            said[f"{place}.encryption.algorithm"] = AES256 if one.algorithm == AES256 else "SSE-KMS"
+        if one.key_arn:
+            said[f"{place}.encryption.key"] = one.key_arn
+    return said
 
 
 def _vacuum_settings(session: SparkSession) -> dict[str, str]:

@@ -22,6 +22,7 @@ from compactor.ports import ObjectStore
 from compactor.process import memory as worker_process
 from compactor.runs.storing import store as store_group
 from compactor.s3.store import S3Store, make_client
+from compactor.settings.encryption import ENCRYPTION_VARIABLE
 from compactor.settings.settings import Settings
 from compactor_spark.answers import Answer, GroupTask
 
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 # An executor has several Python processes, which share the request rate of one S3 prefix.
 MAX_THREADS = 128
 OF_AWS = StoreTraits()
-# Variables that point to the driver's own store; an executor's own environment takes precedence.
-_PASSED_ON = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION")
+# Variables about the driver's own store; an executor's own environment takes precedence.
+_PASSED_ON = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", ENCRYPTION_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ class OpenStore:
     Attributes:
         threads: maximum number of sources read concurrently.
         budget_bytes: maximum bytes of sources that are being fetched or are buffered.
-        environment: variables that point to the driver's own store, unless the process has
-            its own values; never credentials.
+        environment: variables about the driver's own store, unless the process has its own
+            values; never credentials.
         traits: store features that are safe to rely on.
     """
 

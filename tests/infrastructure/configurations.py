@@ -23,6 +23,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "date_format": "%Y/%m/%d",
         "spark_engine": "none",
     },
+    "workers alone": {**_IMPORTED, "engine": "worker"},
     "named bucket made": {**_IMPORTED, "create_destination_bucket": True},
     "KMS, clean-up, imported buckets": {
         **_IMPORTED,
@@ -174,6 +175,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "everything set": {
         "access_logs_uri": "s3://access-logs/compactor/",
         "alarm_email": "operator@example.com",
+        "encryption": "AES256",
         "kms_keys": {"inventory": _INVENTORY_KEY},
         "lifecycle": {"standard_ia": 45, "deep_archive": 120, "expire": 3_650},
         "listing": "inventory:s3://inventories/daily/app-logs/all/",
@@ -258,7 +260,7 @@ def key_of(context: Mapping[str, Any], what: str) -> str | None:
 
 def engine_of(context: Mapping[str, Any]) -> str:
     """Where Spark runs in a deployment: ``emr``, ``cluster``, ``emr_serverless`` or ``none``."""
-    if context.get("mode") == "standalone":
+    if context.get("mode") == "standalone" or context.get("engine") == "worker":
         return "none"
     engine = str(context.get("spark_engine", "emr_serverless"))
     return "cluster" if engine.startswith("j-") else engine

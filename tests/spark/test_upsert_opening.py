@@ -92,6 +92,41 @@ def test_delta_reads_s3_by_hadoop() -> None:
     assert found["fs.s3.impl"].endswith("S3AFileSystem")
 
 
+KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd"
+
+
+@pytest.mark.parametrize(
+    ("value", "by_iceberg", "by_hadoop"),
+    [
+        ("none", {}, {}),
+        ("AES256", {"type": "s3"}, {"algorithm": "AES256"}),
+        ("aws:kms", {"type": "kms"}, {"algorithm": "SSE-KMS"}),
+        (KEY, {"type": "kms", "key": KEY}, {"algorithm": "SSE-KMS", "key": KEY}),
+    ],
+)
+def test_spark_names_the_encryption_of_its_writes(
+    monkeypatch: pytest.MonkeyPatch,
+    value: str,
+    by_iceberg: Mapping[str, str],
+    by_hadoop: Mapping[str, str],
+) -> None:
+    monkeypatch.setenv("COMPACTOR_ENCRYPTION", value)
+    address = parse_table("glue:lake.people")
+    found = iceberg_settings(address, make_client(), "s3://lake/t.table")
+    prefix = "spark.sql.catalog.compactor.s3.sse."
+    named = {name.removeprefix(prefix): one for name, one in found.items() if prefix in name}
+    assert named == by_iceberg
+    prefix = "fs.s3a.encryption."
+    found = delta_settings(make_client())
+    named = {name.removeprefix(prefix): one for name, one in found.items() if prefix in name}
+    assert named == by_hadoop
+    monkeypatch.setenv("COMPACTOR_ENCRYPTION", f"none,raw={value}")
+    assert prefix not in str(delta_settings(make_client()))
+    if by_hadoop:
+        name = "fs.s3a.bucket.raw.encryption.algorithm"
+        assert delta_settings(make_client())[name] == by_hadoop["algorithm"]
+
+
 def test_a_job_whose_table_is_not_merged_has_failed() -> None:
     done = Receipt("a/", "run-1", status="done")
     told = TableReceipt(status="failed", error="IntegrityError", cause="it was\nrolled back")

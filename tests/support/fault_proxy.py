@@ -18,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 from urllib.parse import urlsplit
@@ -49,12 +50,16 @@ class FaultProxy:
         counts: injected faults, by kind.
         silence_seconds: how long the connection stays open if there is no answer.
         drops: conditions that are removed from every request, until changed.
+        demands: headers without which writes are denied, until changed, by lower-case name.
+        denied: paths of the writes that were denied.
     """
 
     def __init__(self, upstream: str, acts: Mapping[Fault, Act]) -> None:
         self.counts: Counter[Fault] = Counter()
         self.silence_seconds = _SILENCE_SECONDS
         self.drops: frozenset[Condition] = frozenset()
+        self.demands: Mapping[str, str] = {}
+        self.denied: list[str] = []
         self._acts = acts
         self._upstream = urlsplit(upstream).netloc
         self._lock = threading.Lock()
@@ -98,6 +103,18 @@ class FaultProxy:
     def _befalls(self, rule: Rule, request: Request, dice: Random, *, body: bool) -> bool:
         exhausted = rule.most is not None and self._used[rule] >= rule.most
         return not exhausted and rule.fits(request, body=body) and dice.random() < rule.share
+
+    def denies(self, request: Request, headers: Message) -> bool:
+        """Return whether this write lacks a header, as S3 evaluates a bucket policy for it.
+
+        Results of a Map Run are written by Step Functions itself, which sends no such header.
+        """
+        if request.operation not in {"PUT", "CREATE"} or "/results/" in request.path:
+            return False
+        denied = any(headers.get(name) != value for name, value in self.demands.items())
+        if denied:
+            self.denied.append(request.path)
+        return denied
 
     def happened(self, fault: Fault) -> None:
         """Count a fault that was really injected."""
@@ -154,7 +171,9 @@ class _Handler(BaseHTTPRequestHandler):
             fault = None
         if fault is None and _is_skewed(request):
             fault = Fault.SKEWED
-        if fault is not None and fault in REFUSALS:
+        if self.server.proxy.denies(request, self.headers):
+            self._answer_error(403, "AccessDenied", "explicit deny in a resource-based policy")
+        elif fault is not None and fault in REFUSALS:
             self._refuse(fault)
         elif fault is Fault.HALF_REQUEST:
             self._send_half(body)
@@ -246,7 +265,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, fault: Fault) -> None:
         self.server.proxy.happened(fault)
-        status, code, message = REFUSALS[fault]
+        self._answer_error(*REFUSALS[fault])
+
+    def _answer_error(self, status: int, code: str, message: str) -> None:
         body = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
         self.send_response_only(status)
         self.send_header("Content-Type", "application/xml")

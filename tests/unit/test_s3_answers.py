@@ -75,7 +75,25 @@ def test_denied_access_is_the_callers_mistake(s3: ScriptedS3, store: S3Store, na
     with pytest.raises(InvalidInput, match="s3://b") as caught:
         ASK[name](store)
     assert caught.value.field == "permission"
-    assert len(s3.asked) == 1
+    # A denied listing is requested again, as by a requester who pays.
+    assert len(s3.asked) == (2 if name in {"list", "level"} else 1)
+
+
+@pytest.mark.parametrize("name", ["list", "level"])
+def test_a_bucket_whose_requesters_pay_is_refused_as_such(
+    s3: ScriptedS3, store: S3Store, name: str
+) -> None:
+    def answer(asked: Asked) -> Answer:
+        if asked.headers.get("x-amz-request-payer") != "requester":
+            return refusal(403, "AccessDenied", "Access Denied")
+        assert "prefix=p%2F" in asked.path
+        return Answer(body=b"<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>")
+
+    s3.answer = answer
+    with pytest.raises(InvalidInput, match="the bucket bucket is Requester Pays, which") as caught:
+        ASK[name](store)
+    assert caught.value.field == "bucket"
+    assert "\n" not in str(caught.value)
 
 
 TABLE: tuple[tuple[str, int, str, type[CompactorError], str], ...] = (
@@ -440,3 +458,17 @@ def test_a_level_that_repeats_a_name_or_is_out_of_order_is_refused(
     answer_pages(s3, pages)
     with pytest.raises(IntegrityError, match="does not list keys in order, each once"):
         list(store.list_level("bucket", "p/"))
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["libcurl", "botocore"])
+@pytest.mark.parametrize("region", [{"x-amz-bucket-region": "eu-west-1"}, {}])
+@pytest.mark.parametrize("status", [301, 307, 400])
+def test_a_server_that_always_redirects_is_reported_in_one_line(
+    s3: ScriptedS3, status: int, region: dict[str, str], *, direct: bool
+) -> None:
+    body = b"<Error><Code>PermanentRedirect</Code></Error>"
+    s3.always(Answer(status, body, region))
+    with pytest.raises(InvalidInput) as caught:
+        list(store_on(s3.url, direct=direct).list_objects("bucket", "p/"))
+    assert "\n" not in str(caught.value)
+    assert "bucket" in str(caught.value)

@@ -396,3 +396,23 @@ def test_a_part_is_hashed_once_over_tls_which_keeps_its_checksum_too(
     crc32 = zlib.crc32(part).to_bytes(4, "big")
     assert put.headers["x-amz-checksum-crc32"] == base64.b64encode(crc32).decode()
     assert by_botocore == []
+
+
+@pytest.mark.parametrize(
+    "bucket",
+    [
+        *("lake--use1-az4--x-s3", "mfzwi23gnjvgw.mrap", "logs-ap-1234-s3alias"),
+        "arn:aws:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap",
+        "arn:aws:s3-outposts:us-east-1:123456789012:outpost/op-1/accesspoint/x",
+        *("not a name", "arn:aws:s3:::", "x" * 300),
+    ],
+)
+def test_no_name_of_a_bucket_makes_learning_its_route_fail(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "access")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    route = Routes(make_client()).of(bucket)
+    assert route is None or route.is_secure

@@ -58,6 +58,34 @@ def test_what_is_no_s3_uri_is_refused_by_field(field: str) -> None:
         assert "s3://bucket/prefix/" in caught.value.accepted, uri
 
 
+@pytest.mark.parametrize("field", ["s3_source_uri", "s3_destination_uri", "s3_state_uri"])
+@pytest.mark.parametrize(
+    ("bucket", "reason"),
+    [
+        ("lake--use1-az4--x-s3", "directory buckets are not supported"),
+        ("logs-ap-1234abcdefghijklmnopqrs-s3alias", "access points are not supported"),
+        ("logs-1234--ol-s3", "access points are not supported"),
+        ("arn:aws:s3:us-east-1:123456789012:accesspoint/logs", "access points are not supported"),
+        ("mfzwi23gnjvgw.mrap", "Multi-Region Access Points are not supported"),
+        ("arn:aws:s3::123456789012:accesspoint/mfzwi.mrap", "Multi-Region Access Points are not"),
+        ("logs-o0123456789--op-s3", "S3 on Outposts is not supported"),
+        ("arn:aws:s3-outposts:us-east-1:1:outpost/op-1/bucket/x", "S3 on Outposts is not"),
+    ],
+)
+def test_what_is_no_general_purpose_bucket_is_refused_with_its_reason(
+    field: str, bucket: str, reason: str
+) -> None:
+    good = {"s3_source_uri": "s3://source/a", "s3_destination_uri": "s3://lake/b"}
+    with pytest.raises(InvalidInput, match=f"{field}: .*; {reason}") as caught:
+        Settings.from_input({**good, field: f"s3://{bucket}/logs/"})
+    assert "\n" not in str(caught.value)
+
+
+def test_names_that_merely_resemble_reserved_ones_are_buckets() -> None:
+    for bucket in ("x-s3", "my-s3alias-logs", "mrap", "logs.mrapped", "op-s3"):
+        assert S3Uri.parse("s3_state_uri", f"s3://{bucket}/").bucket == bucket
+
+
 @pytest.mark.parametrize(
     ("uri", "normal"),
     [

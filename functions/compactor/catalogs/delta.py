@@ -36,6 +36,7 @@ from compactor.catalogs.output_footers import Footers, schemas_of
 from compactor.errors import CompactorError, InvalidInput, TableConflict, TransientStoreError
 from compactor.escaping import visible
 from compactor.ports import ObjectStore
+from compactor.settings.encryption import encryptions
 from compactor.settings.settings import Settings
 from compactor.settings.tables import TableAddress
 from compactor.settings.uris import S3Uri
@@ -76,7 +77,9 @@ class DeltaCatalog:
         self._footers = Footers(store)
         self._history = DeltaHistory(location, store)
         self._past: tuple[int, Mapping[str, str]] = (-1, {})
-        self._options = dict(options) if options is not None else _options_of(store)
+        self._options = (
+            dict(options) if options is not None else _options_of(store, location.bucket)
+        )
         self._log_id = ""
 
     @property
@@ -335,12 +338,22 @@ def _restored(one: Mapping[str, Any]) -> list[Restored]:
     return []
 
 
-def _options_of(store: ObjectStore) -> dict[str, str]:
-    """Return the run's endpoint; credentials are found the way that every AWS SDK does."""
+def _options_of(store: ObjectStore, bucket: str) -> dict[str, str]:
+    """Return the run's endpoint and the encryption that writes to the bucket name.
+
+    Credentials are found the way that every AWS SDK does.
+    """
+    # The names are those of the crate object_store, AmazonS3ConfigKey.
+    encryption = encryptions().of(bucket)
+    named = {
+        "aws_server_side_encryption": encryption.algorithm,
+        "aws_sse_kms_key_id": encryption.key_arn,
+    }
+    options = {name: value for name, value in named.items() if value}
     endpoint = store.endpoint_url
     if not endpoint or "amazonaws.com" in endpoint:
-        return {}
-    options = {"AWS_ENDPOINT_URL": endpoint}
+        return options
+    options["AWS_ENDPOINT_URL"] = endpoint
     if endpoint.startswith("http://"):
         options["AWS_ALLOW_HTTP"] = "true"
     return options

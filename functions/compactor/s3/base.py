@@ -33,6 +33,7 @@ from compactor.s3.retries import (
     sent_within,
 )
 from compactor.s3.translate import refusal_of, translated
+from compactor.settings.encryption import encryptions
 
 if sys.platform != "win32":
     import resource
@@ -52,6 +53,7 @@ class S3Base:
         client: the boto3 client.
         limiter: bounds the number of concurrent requests.
         retries: repeats failed requests.
+        encryptions: what writes name, by bucket.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class S3Base:
         self.retries = Retries(self.limiter, patience)
         self.requests = RequestCounter()
         self.traits = StoreTraits()
+        self.encryptions = encryptions()
         #: By bucket: whether this role may read object tags. Only buckets that were tried.
         self.sees_tags_of: dict[str, bool] = {}
 

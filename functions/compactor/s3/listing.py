@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
+from compactor.errors import CompactorError, IntegrityError, InvalidInput, TransientStoreError
 from compactor.model import ARCHIVED_CLASSES, SourceObject
 from compactor.ports import KeyPage, last_of, require_order
 from compactor.s3.base import S3Base
@@ -147,7 +147,39 @@ class S3Listing(S3Base):
             require_order(page.prefixes)
             return page
 
-        return self._answer("LIST", "list", bucket, prefix, request, stopped)
+        try:
+            return self._answer("LIST", "list", bucket, prefix, request, stopped)
+        except InvalidInput as error:
+            if error.field == "permission" and self._is_requester_pays(arguments):
+                raise _requester_pays(bucket) from error
+            raise
+
+    def _is_requester_pays(self, arguments: Mapping[str, Any]) -> bool:
+        """Return whether a denied listing is allowed to a requester who pays for it.
+
+        S3 answers 403 without the header, and does not say why ("Using Requester Pays general
+        purpose buckets" in the Amazon S3 User Guide).
+        """
+
+        def request(_: TimeIsUp) -> bool:
+            asked = {**arguments, "MaxKeys": 1, "RequestPayer": "requester"}
+            self.client.list_objects_v2(**asked)
+            return True
+
+        bucket, prefix = arguments["Bucket"], arguments["Prefix"]
+        try:
+            return self._answer("LIST", "list", bucket, prefix, request)
+        except CompactorError:
+            return False
+
+
+def _requester_pays(bucket: str) -> InvalidInput:
+    accepted = "a bucket whose owner pays for requests"
+    line = (
+        f"the bucket {bucket} is Requester Pays, which is not supported: copy what you need into a"
+        " bucket of your own, or ask its owner to switch it off"
+    )
+    return InvalidInput("bucket", bucket, accepted, message=line)
 
 
 def _classes(objects: Objects) -> Collection[str]:

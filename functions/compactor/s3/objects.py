@@ -140,6 +140,9 @@ class S3Objects(S3Base):
         condition["ChecksumAlgorithm"] = "CRC32"
         condition["ChecksumCRC32"] = encoded_crc32(isal_zlib.crc32(body))
         headers = {_HEADERS[name]: value for name, value in condition.items()}
+        encryption = self.encryptions.of(bucket)
+        headers |= encryption.headers
+        condition |= encryption.parameters
         if attributes is not None:
             headers |= attributes.headers
             condition |= parameters_of(attributes)

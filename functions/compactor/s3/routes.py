@@ -22,7 +22,6 @@ from urllib.request import getproxies, proxy_bypass
 import botocore
 import msgspec
 from botocore.awsrequest import AWSResponse
-from botocore.exceptions import BotoCoreError, ClientError
 from urllib3 import HTTPResponse
 
 from compactor.s3.curl_handle import Keys, Received, Site
@@ -135,7 +134,9 @@ class Routes:
         try:
             with answered_by(lambda request: as_answer(request, _NOTHING)) as prepared:
                 self._client.head_object(Bucket=bucket, Key=_SAMPLE)
-        except (BotoCoreError, ClientError):
+        except Exception:
+            # botocore may first send another request, such as CreateSession for a directory
+            # bucket, and raises KeyError for the empty answer to it.
             return None
         route = self._route(prepared[0]) if prepared else None
         # The client may have been created with credentials other than the session's.

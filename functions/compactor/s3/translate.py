@@ -274,10 +274,11 @@ def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
     except NO_CREDENTIALS as error:
         raise without_credentials(error) from None
     except WEATHER as error:
-        if "CERTIFICATE_VERIFY_FAILED" in str(error):
-            accepted = "an endpoint whose certificate this machine trusts"
-            raise InvalidInput("endpoint", one_line(error), accepted) from error
-        raise Again(error, cut_short=isinstance(error, IncompleteReadError)) from error
+        raise _without_answer(error) from error
+    except RecursionError:
+        # botocore asks for the bucket's region, and that request is redirected again.
+        accepted = "an S3 endpoint; this one answers every request with a redirection"
+        raise InvalidInput("endpoint", place(operation, bucket, key), accepted) from None
     except BotoCoreError as error:
         text = f"{place(operation, bucket, key)}: {one_line(error)}"
         raise InvalidInput("request", text, "one that botocore can send") from error
@@ -285,6 +286,14 @@ def translated(operation: str, bucket: str, key: str = "") -> Iterator[None]:
         if not is_unparsed(error):
             raise
         raise Again(error) from error
+
+
+def _without_answer(error: Exception) -> CompactorError:
+    """Return the error for a request that got no whole answer."""
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        accepted = "an endpoint whose certificate this machine trusts"
+        return InvalidInput("endpoint", one_line(error), accepted)
+    return Again(error, cut_short=isinstance(error, IncompleteReadError))
 
 
 def is_unparsed(error: Exception) -> bool:

@@ -65,6 +65,9 @@ class S3Uploads(S3Base):
         if attributes is not None:
             extra |= parameters_of(attributes)
             headers |= attributes.headers
+        encryption = self.encryptions.of(bucket)
+        extra |= encryption.parameters
+        headers |= encryption.headers
         asked = Asked("POST", bucket, key, {"uploads": ""}, headers)
 
         def otherwise(_: TimeIsUp) -> str:

@@ -16,6 +16,24 @@ MAX_PREFIX_BYTES = 512
 
 # Looser than Amazon's naming rules, because S3-compatible stores allow more.
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
+# What S3 has besides general purpose buckets, by names that only AWS gives ("General purpose bucket
+# naming rules" in the Amazon S3 User Guide), and why a run cannot use it.
+_NO_ORDER = "directory buckets are not supported, because they do not list keys in order"
+_HIDDEN = (
+    "access points are not supported, because their names hide which bucket they lead to, and so"
+    " whether source and destination overlap: name the bucket"
+)
+_MANY_REGIONS = (
+    "Multi-Region Access Points are not supported, because a read may miss the last write: name the"
+    " bucket of one region"
+)
+_OUTPOSTS = "S3 on Outposts is not supported: name a bucket of a region"
+_UNUSABLE = (
+    (re.compile(r".*--x-s3"), _NO_ORDER),
+    (re.compile(r".*\.mrap|arn:[^:]*:s3::.*"), _MANY_REGIONS),
+    (re.compile(r".*--op-s3|arn:[^:]*:s3-outposts:.*"), _OUTPOSTS),
+    (re.compile(r".*-s3alias|.*--ol-s3|arn:.*"), _HIDDEN),
+)
 # Control characters, and halves of UTF-16 pairs, which no key can have.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -106,6 +124,9 @@ def _split(text: object, accepted: str) -> tuple[str, tuple[str, ...]]:
     if not isinstance(text, str) or not text.startswith("s3://") or text != text.strip():
         raise ValueError(accepted)
     bucket, _, prefix = text.removeprefix("s3://").partition("/")
+    for named, reason in _UNUSABLE:
+        if named.fullmatch(bucket):
+            raise ValueError(f"{accepted}; {reason}")
     if not _BUCKET.fullmatch(bucket) or ".." in bucket:
         raise ValueError(f"{accepted}; a bucket name has 3 to 63 letters, digits, dots and hyphens")
     segments = tuple(prefix.removesuffix("/").split("/")) if prefix else ()
