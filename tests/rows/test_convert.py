@@ -91,9 +91,9 @@ def test_records_that_do_not_fit_are_kept_whole_with_the_reason() -> None:
     world.put("1.json", b"\n".join([good, *bad, good]))
     (commit,) = world.run()
     assert [row["id"] for row in world.rows()] == [1, 1]
-    expected = world.reasons()
-    assert [record.encode("utf-8", "surrogateescape") for record, _ in expected] == bad
-    assert [reason for _, reason in expected[:6]] == [
+    rejected = world.reasons()
+    assert [record.encode("utf-8", "surrogateescape") for record, _ in rejected] == bad
+    assert [reason for _, reason in rejected[:6]] == [
         'column id is bigint, and does not take "one"',
         "column id is bigint, and does not take 1.5",
         "column id is bigint, and does not take 99999999999999999999",
@@ -101,8 +101,8 @@ def test_records_that_do_not_fit_are_kept_whole_with_the_reason() -> None:
         "field deep.y is not in the schema",
         'column d is date, and does not take "2026-01-02T03:04:05"',
     ]
-    assert all(reason.startswith("not one JSON object: ") for _, reason in expected[6:10])
-    assert expected[10][1] == "not UTF-8 at byte 16"
+    assert all(reason.startswith("not one JSON object: ") for _, reason in rejected[6:10])
+    assert rejected[10][1] == "not UTF-8 at byte 16"
     assert {one["source"] for one in world.rejects()} == {f"s3://source/{PARTITION.prefix}1.json"}
     assert (account(commit).rows_in, account(commit).rows_out) == (13, 2)
     assert account(commit).rejected == 11

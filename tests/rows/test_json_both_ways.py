@@ -140,7 +140,7 @@ def one_by_one(schema: pa.Schema, records: list[bytes]) -> Converted:
 
 
 def as_a_block(schema: pa.Schema, records: list[bytes]) -> pa.Table | None:
-    return JsonRows(schema)._at_once(records)
+    return JsonRows(schema)._as_block(records)
 
 
 def digest(table: pa.Table) -> str:

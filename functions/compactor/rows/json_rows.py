@@ -1,4 +1,4 @@
-"""JSON records as rows: many at once where all of them fit, else one by one.
+"""JSON records as rows: as a block where all of them fit, else one by one.
 
 pyarrow's reader takes a block of records only as a whole. A block that it refuses, and one whose
 numbers a column may have rounded, is cut up, and what is left of it is converted record by record,
@@ -88,8 +88,8 @@ class JsonRows:
             )
 
     def convert(self, records: Sequence[bytes]) -> Converted:
-        """Return the rows of these records, and why the others are none."""
-        table = self._at_once(records)
+        """Return the rows of these records, and why the others do not fit."""
+        table = self._as_block(records)
         if table is not None:
             return Converted(table)
         if self._options is None or len(records) <= _FEW:
@@ -99,7 +99,7 @@ class JsonRows:
         starts = range(0, len(records), size)
         return _joined([(at, self.convert(records[at : at + size])) for at in starts])
 
-    def _at_once(self, records: Sequence[bytes]) -> pa.Table | None:
+    def _as_block(self, records: Sequence[bytes]) -> pa.Table | None:
         """Return the rows of all records; None unless every one of them certainly fits."""
         if self._options is None:
             return None
