@@ -61,10 +61,12 @@ bootstrap: node_modules ## Prepare an account and region for the CDK, once; ARGS
 
 deploy: node_modules ## Deploy to the account and region of your credentials; ARGS="-c key=value"
 	@.venv/bin/python -m compactor_dev.credentials deploy $(ARGS)
+	@.venv/bin/python -m compactor_dev.emr_serverless deploy $(ARGS)
 	@$(CDK) deploy $(ARGS)
 
 destroy: node_modules ## Remove the deployment; buckets and what is in them stay; ARGS="-c key=value"
 	@.venv/bin/python -m compactor_dev.credentials destroy $(ARGS)
+	@.venv/bin/python -m compactor_dev.emr_serverless destroy $(ARGS)
 	@$(CDK) destroy $(ARGS)
 
 node_modules: package.json package-lock.json | set-up

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import aws_cdk as cdk
 
 from cdk import checks
 from cdk.config import Config
+from cdk.config_checks import require_region
 from cdk.stack import CompactorStack
 from compactor.errors import InvalidInput
 from compactor_dev import REPOSITORY
@@ -73,7 +75,8 @@ def main() -> int:
     # The context of the command line (-c, cdk.json) overrides these.
     app = cdk.App(context=read_flags(), analytics_reporting=False)
     try:
-        _filled(app)
+        # The CDK's command line names the region of the deployment here.
+        _filled(app, os.environ.get("CDK_DEFAULT_REGION"))
     except InvalidInput as error:
         sys.stderr.write(f"s3-compactor: {error}\n")
         return 2
@@ -81,8 +84,9 @@ def main() -> int:
     return 0
 
 
-def _filled(app: cdk.App) -> cdk.App:
+def _filled(app: cdk.App, region: str | None = None) -> cdk.App:
     config = Config.from_context(app.node.get_all_context())
+    require_region(config, region)
     CompactorStack(app, config)
     checks.attach(app, config)
     return app

@@ -273,11 +273,18 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
         values["s3_destination_uri"] = f"s3://{MADE_DESTINATION}/compacted/"
     if mode == "standalone" and values.get("table") is not None:
         raise InvalidInput("mode", mode, '"workflow" for a table')
-    engine = "none" if mode == "standalone" else RUN_KEYS["spark_engine"].default
     if own["ingest"] == "events":
         values |= _by_events(values, own)
-    values.setdefault("spark_engine", engine)
+    values.setdefault("spark_engine", _default_engine(values, own))
     return Settings.from_input(values)
+
+
+def _default_engine(given: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """Return where Spark runs by default: nowhere if nothing can need it."""
+    leaves_to_lambda = given.get("engine") == "worker" and own["maintenance"] is None
+    if leaves_to_lambda or own["mode"] == "standalone":
+        return "none"
+    return str(RUN_KEYS["spark_engine"].default)
 
 
 def _by_events(given: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, str]:

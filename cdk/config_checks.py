@@ -19,10 +19,13 @@ from cdk.readers import (
 )
 from compactor.errors import InvalidInput
 from compactor.settings.tables import S3TABLES
+from compactor_dev.emr_serverless import missing_in
 
 if TYPE_CHECKING:
     from cdk.config import Config
 
+#: The value of ``spark_engine`` for EMR Serverless.
+SERVERLESS = "emr_serverless"
 # The only catalog that functions can publish to.
 _CATALOG = "glue"
 
@@ -51,6 +54,28 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     _check_table(config)
     _check_readers(config)
     _check_maintenance(config, given)
+
+
+def require_region(config: Config, region: str | None) -> None:
+    """Reject EMR Serverless in a region that lacks it or the release.
+
+    Args:
+        config: all keys, parsed.
+        region: the region of the deployment; None if it is not known yet.
+
+    Raises:
+        InvalidInput: names ``spark_engine``.
+    """
+    engine = config.run.spark_engine
+    if region is None or engine != SERVERLESS:
+        return
+    missing = missing_in(region, config.emr_release_label)
+    if missing:
+        accepted = (
+            f'"none" in {region}, which has no {missing}; with engine "worker", Lambda compacts'
+            " oversized partitions, too"
+        )
+        raise InvalidInput("spark_engine", engine, accepted)
 
 
 def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:

@@ -257,7 +257,8 @@ _DEPLOYMENT = (
         _WATCH,
         30,
         LOG_DAYS,
-        "Days until logs of functions and workflow are deleted.",
+        "Days until logs of functions and workflow are deleted; in created buckets also Spark's"
+        " logs and Athena's results.",
     ),
 )
 

@@ -23,6 +23,9 @@ from cdk.readers import DESTINATION
 _OURS = "s3-compactor"
 _NEW_NAMES = "EMR names clusters and steps when it makes them; the tag of the workflow bounds them."
 _OUR_JOBS = "EMR Serverless names job runs when they start; the application bounds them."
+# In China these services have names that end in .cn, and EMR's own policies match both forms
+# ("AmazonEMRServicePolicy_v2" in the AWS managed policy reference).
+_EC2_EVERYWHERE, _EMR_EVERYWHERE = "ec2.amazonaws.com*", "elasticmapreduce.amazonaws.com*"
 _GB_PER_VCPU = 4
 _IDLE_MINUTES = 5
 # "Endpoints and quotas for EMR Serverless" in its user guide.
@@ -123,7 +126,7 @@ class Serverless:
             [f"{arn}/jobruns/*"],
             wildcard=_OUR_JOBS,
         )
-        _may_pass(policy, [self._role.role_arn], ["emr-serverless.amazonaws.com"])
+        _may_pass(policy, self._role, "emr-serverless.amazonaws.com")
 
 
 class AnyCluster:
@@ -154,14 +157,21 @@ class MadeClusters:
     """A cluster for each run that needs one, terminated after it."""
 
     def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
-        self._nodes = own_role(scope, "NodesRole", "ec2.amazonaws.com")
+        self._nodes = own_role(scope, "NodesRole", f"ec2.{Aws.URL_SUFFIX}")
         for give in rights.values():
             give(self._nodes)
-        self._profile = iam.InstanceProfile(scope, "NodesProfile", role=self._nodes)
+        # EMR refuses a profile that is not called after its role ("invalid instance profile":
+        # "Customize IAM roles with Amazon EMR" in its management guide, emr-iam-roles-custom.html).
+        self._profile = iam.InstanceProfile(
+            scope,
+            "NodesProfile",
+            role=self._nodes,
+            instance_profile_name=self._nodes.role_name,
+        )
         self._service = own_role(
             scope,
             "ServiceRole",
-            "elasticmapreduce.amazonaws.com",
+            f"elasticmapreduce.{Aws.URL_SUFFIX}",
             of_this_account=True,
         )
         managed = "service-role/AmazonEMRServicePolicy_v2"
@@ -172,7 +182,7 @@ class MadeClusters:
             "What EMR does with EC2 changes with its releases; this policy touches only what has"
             " the tag for-use-with-amazon-emr-managed-policies.",
         )
-        _may_pass(self._service, [self._nodes.role_arn], ["ec2.amazonaws.com"])
+        _may_pass(self._service, self._nodes, _EC2_EVERYWHERE)
         key_arn = config.kms_keys.get(DESTINATION)
         if key_arn is not None:
             for role in (self._service, self._nodes):
@@ -222,8 +232,8 @@ class MadeClusters:
             wildcard=_NEW_NAMES,
         )
         _may_link_clean_up(policy)
-        _may_pass(policy, [self._service.role_arn], ["elasticmapreduce.amazonaws.com"])
-        _may_pass(policy, [self._nodes.role_arn], ["ec2.amazonaws.com"])
+        _may_pass(policy, self._service, _EMR_EVERYWHERE)
+        _may_pass(policy, self._nodes, _EC2_EVERYWHERE)
 
 
 def _may_encrypt_disks(role: Role, key_arn: str) -> None:
@@ -251,7 +261,7 @@ def _security(key_arn: str | None) -> dict[str, object]:
     return {
         "EncryptionConfiguration": {
             # This would need certificates of your own. Sources and outputs always travel by TLS;
-            # between nodes there are plans, manifests and, for Parquet, shuffled rows.
+            # between nodes there are plans, manifests and, for upserts, shuffled rows.
             "EnableInTransitEncryption": False,
             "EnableAtRestEncryption": True,
             "AtRestEncryptionConfiguration": at_rest,
@@ -309,6 +319,6 @@ def _may_link_clean_up(policy: iam.Policy) -> None:
     allow(policy, ["iam:CreateServiceLinkedRole"], [role], conditions=conditions)
 
 
-def _may_pass(role: Role, roles: list[str], services: list[str]) -> None:
-    conditions = {"StringEquals": {"iam:PassedToService": services}}
-    allow(role, ["iam:PassRole"], roles, conditions=conditions)
+def _may_pass(role: Role, passed: iam.Role, service: str) -> None:
+    conditions = {"StringLike": {"iam:PassedToService": service}}
+    allow(role, ["iam:PassRole"], [passed.role_arn], conditions=conditions)

@@ -163,6 +163,11 @@ def may_list_uploads(role: Role, place: Place) -> None:
     allow(role, ["s3:ListBucketMultipartUploads"], buckets, conditions=conditions_at(place))
 
 
+def may_list_parts(role: Role, place: Place) -> None:
+    """Allow listing the parts of unfinished uploads."""
+    _may_use(role, ["s3:ListMultipartUploadParts"], place)
+
+
 def may_abort_uploads(role: Role, place: Place) -> None:
     """Allow aborting unfinished uploads, which deletes nothing that can be read."""
     _may_use(role, ["s3:AbortMultipartUpload"], place)

@@ -30,11 +30,14 @@ class MaintainedTables:
         places: where the tables are stored.
         catalog_arns: resources for reading or changing a table: catalog, databases, tables.
         database_arns: resources for searching for tables.
+        default_arns: resources that Athena looks up before any table: the catalog and its database
+            ``default``.
     """
 
     places: Sequence[Place]
     catalog_arns: Sequence[str]
     database_arns: Sequence[str]
+    default_arns: Sequence[str]
 
     @classmethod
     def of(cls, scope: Construct, config: Config) -> MaintainedTables:
@@ -54,6 +57,7 @@ class MaintainedTables:
             [*_places(scope, config)],
             [arn("catalog"), *databases, *tables] if named else [],
             [arn("catalog"), *everywhere] if named else [],
+            [arn("catalog"), arn("database", "default")] if named else [],
         )
 
     def may_look(self, role: Role) -> None:
@@ -88,6 +92,19 @@ class MaintainedTables:
             may_write(role, place)
             # Without this right VACUUM succeeds but deletes nothing.
             may_delete(role, place)
+
+    def may_query(self, role: Role) -> None:
+        """Allow what Athena's statements need of Glue, in addition to ``may_rewrite``.
+
+        Athena looks up the database ``default`` first, and lists databases, tables and partitions
+        ("Configure access to databases and tables in the AWS Glue Data Catalog" in its user guide,
+        ``athena/latest/ug/fine-grained-access-to-glue-resources.html``). CreateDatabase, which is
+        in the guide's examples, is only for making ``default``.
+        """
+        names = ("GetDatabases", "GetTables", "GetPartition", "GetPartitions", "BatchGetPartition")
+        self._may_ask(role, [f"glue:{one}" for one in names])
+        if self.default_arns:
+            allow(role, ["glue:GetDatabase", "glue:GetDatabases"], self.default_arns)
 
     def may_tag(self, role: Role) -> None:
         """Allow reading the log of Delta tables and tagging their files."""

@@ -17,13 +17,22 @@ from cdk.checks import TABLES_HISTORY, TABLES_SUPERSEDED
 from cdk.config import Config
 from cdk.encryption import encryption_of
 from cdk.function_set import FunctionSet
-from cdk.grants import allow, may_delete, may_list, may_read, may_write, own_role
+from cdk.grants import (
+    allow,
+    may_delete,
+    may_list,
+    may_list_parts,
+    may_list_uploads,
+    may_read,
+    may_write,
+    own_role,
+)
 from cdk.latencies import may_read_latencies
 from cdk.machines import Machine, MapRuns, allow_managed_rules, allow_map_runs, make_machine
 from cdk.maintained_tables import MaintainedTables
 from cdk.schedule import add_schedule, how_to_start
 from cdk.spark import SparkStep
-from cdk.storage import Place
+from cdk.storage import ATHENA_RESULTS, Place
 from cdk.table_optimizers import LAKE_FORMATION, TableOptimizers
 from compactor_cli.runs import TABLES_LABEL
 from compactor_dev import REPOSITORY
@@ -46,7 +55,6 @@ _TABLES_MB = {
     "end_table": 1_024,
     "report_tables": 1_024,
 }
-_ANSWERS = "athena-results/"
 _HISTORY = TABLES_HISTORY
 # Documents of the state, by the function that writes them.
 _WRITES = {
@@ -150,7 +158,7 @@ class Maintenance(Construct):
                     selected_engine_version="Athena engine version 3"
                 ),
                 result_configuration=group.ResultConfigurationProperty(
-                    output_location=f"{self._state.uri}{_ANSWERS}",
+                    output_location=f"{self._state.uri}{ATHENA_RESULTS}",
                     encryption_configuration=group.EncryptionConfigurationProperty(**encryption),
                 ),
             ),
@@ -193,10 +201,15 @@ class Maintenance(Construct):
         )
         allow(policy, ["athena:GetDataCatalog"], [catalog])
         self._tables.may_rewrite(policy)
-        answers = replace(self._state, prefix=f"{self._state.prefix}{_ANSWERS}")
+        self._tables.may_query(policy)
+        answers = replace(self._state, prefix=f"{self._state.prefix}{ATHENA_RESULTS}")
         may_list(policy, answers)
         may_read(policy, answers)
         may_write(policy, answers)
+        # Athena resumes and checks the uploads of its results (the managed policies
+        # AmazonAthenaFullAccess and AWSQuicksightAthenaAccess have the same three rights).
+        may_list_parts(policy, answers)
+        may_list_uploads(policy, answers)
         buckets = {one.bucket.bucket_arn for one in (*self._tables.places, answers)}
         allow(policy, ["s3:GetBucketLocation"], sorted(buckets))
         allow(policy, ["lakeformation:GetDataAccess"], ["*"], wildcard=LAKE_FORMATION)

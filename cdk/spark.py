@@ -15,6 +15,7 @@ from constructs import Construct
 
 from cdk.bundling import asset, spark_application, spark_jar, spark_libraries
 from cdk.config import Config
+from cdk.config_checks import SERVERLESS
 from cdk.emr import (
     MAINTAINS,
     MERGES,
@@ -41,7 +42,7 @@ from cdk.maintained_tables import MaintainedTables
 from cdk.maintenance_fields import tables_spark
 from cdk.reader_table import may_switch, reader_table_of
 from cdk.readers import EmrCluster
-from cdk.storage import Place, Storage
+from cdk.storage import SPARK_LOGS, Place, Storage
 from cdk.tables import Table, may_merge, table_of
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
@@ -57,9 +58,8 @@ _TERMINATE_SECONDS = 1_800
 # EMR Serverless itself ends a job after twelve hours.
 _JOB_SECONDS = 43_200
 _NOT_DEPLOYED = "not-deployed"
-_LOGS = "spark-logs/"
 # Receipts, and the logs of Spark itself.
-_WRITTEN_BY_MAINTENANCE = ("runs/*/tables/*.json", f"{_LOGS}*")
+_WRITTEN_BY_MAINTENANCE = ("runs/*/tables/*.json", f"{SPARK_LOGS}*")
 # Placeholder for a Spark setting if the job writes no table: one that Spark ignores.
 _NO_TABLE = "spark.compactor.table=none"
 
@@ -108,7 +108,7 @@ class SparkStep(Construct):
             "AwsRegion": Aws.REGION,
             "SparkTableConf": self._table_conf(),
             "SparkEncryption": self._encryption(),
-            "SparkLogUri": f"{state.uri}{_LOGS}",
+            "SparkLogUri": f"{state.uri}{SPARK_LOGS}",
             "SparkTimeoutSeconds": str(_JOB_SECONDS),
             "EmrReleaseLabel": config.emr_release_label,
             "EmrPrimaryInstanceType": config.emr_instance_type,
@@ -218,7 +218,7 @@ class SparkStep(Construct):
             rights[RUNS] = self._may_run_alone
         if self._tables is not None:
             rights[MAINTAINS] = partial(self._may_maintain, self._tables)
-        if engine == "emr_serverless":
+        if engine == SERVERLESS:
             return Serverless(self, config, rights)
         if config.emr_cluster_id is not None:
             return AnyCluster(self, config, rights)

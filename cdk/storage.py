@@ -29,6 +29,8 @@ _CLASSES = {
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
 }
 _KEYS = {DESTINATION: "Key", SOURCE: "SourceKey", INVENTORY: "InventoryKey", TABLE: "TableKey"}
+#: Below the state: the logs of Spark jobs, and what Athena returned to maintenance.
+SPARK_LOGS, ATHENA_RESULTS = "spark-logs/", "athena-results/"
 # Leaves time to notice a mistake and undo it.
 _NONCURRENT_DAYS = 30
 
@@ -174,13 +176,7 @@ class Storage(Construct):
             expired_object_delete_marker=True if config.versioned else None,
         )
         if config.run.state.bucket == name:
-            # Expires single files; clean-up, if enabled, deletes whole runs. Commits are not
-            # stored here.
-            bucket.add_lifecycle_rule(
-                id="old-runs",
-                prefix=config.run.state.prefix + RUNS,
-                expiration=Duration.days(KEEP_RUNS_DAYS),
-            )
+            self._expire_records(bucket)
         if not config.access_logs_uri:
             acknowledge(
                 bucket,
@@ -195,6 +191,19 @@ class Storage(Construct):
                 "The bucket of the access logs is there already and lets S3 write to it.",
             )
         return bucket
+
+    def _expire_records(self, bucket: s3.Bucket) -> None:
+        """Expire what runs leave below the state besides the log; no commit is stored there."""
+        config = self._config
+        # Clean-up, if enabled, deletes whole runs before.
+        days = {"old-runs": (RUNS, KEEP_RUNS_DAYS)}
+        if config.run.spark_engine != "none":
+            days["old-spark-logs"] = (SPARK_LOGS, config.log_retention_days)
+        if config.maintenance is not None:
+            days["old-athena-results"] = (ATHENA_RESULTS, config.log_retention_days)
+        for ident, (below, count) in days.items():
+            prefix = config.run.state.prefix + below
+            bucket.add_lifecycle_rule(id=ident, prefix=prefix, expiration=Duration.days(count))
 
     def _move_outputs(self, bucket: s3.Bucket) -> None:
         # Only outputs move: every run reads the commit log.

@@ -69,7 +69,8 @@ class Driver:
         Returns:
             A receipt for each partition. The receipts are also stored.
         """
-        partitions = [self._partition(item) for item in self.loaded.items]
+        store = S3Store(self.client).with_traits(self.traits)
+        partitions = [self._partition(item, store) for item in self.loaded.items]
         settings, run_id = self.loaded.settings, self.loaded.run_id
         region = self.client.meta.region_name
         rounds = Rounds(session.sparkContext, settings, run_id, region, traits=self.traits)
@@ -85,9 +86,10 @@ class Driver:
                 stop()
             return list(pool.map(OversizedPartition.finish, partitions))
 
-    def _partition(self, item: WorkItem) -> OversizedPartition:
-        # A separate store, so that the partition's requests are counted separately.
-        store = S3Store(self.client).with_traits(self.traits)
+    def _partition(self, item: WorkItem, shared: S3Store) -> OversizedPartition:
+        # Connections are shared: a thousand partitions with some each would exhaust the files that
+        # a process may open, and PySpark's own select() fails from the 1,024th on.
+        store = shared.counted_apart()
         settings, run_id = self.loaded.settings, self.loaded.run_id
         clock = SystemClock()
         run = PartitionRun(

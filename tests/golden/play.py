@@ -196,7 +196,7 @@ CASES: Mapping[str, Case] = {
     "json_array": Case(".json", _array),
     "json_list": Case(".json", _list),
 }
-"""What is played, by the format it is about: all but Parquet, which Spark alone writes."""
+"""What is played, by the format it is about: all but Parquet, whose bytes depend on Arrow."""
 
 
 def played(name: str) -> dict[str, dict[str, Any]]:

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from compactor.process.memory import tune
+from tests.hostile.row_scenarios import ROW_SCENARIOS
 from tests.hostile.scenarios import SCENARIOS
 from tests.support.memory_store import MemoryStore
 from tests.support.world import World
@@ -24,7 +25,7 @@ _KIB = 1024
 
 def main(scenario: str) -> None:
     """Run one scenario; an exception ends the process with its traceback."""
-    sources, given = SCENARIOS[scenario]()
+    sources, given = {**SCENARIOS, **ROW_SCENARIOS}[scenario]()
     world = World(**given)
     # As the real store has it: larger sources come in pieces.
     world.store = MemoryStore(world.clock, whole_bytes=8 << 20, chunk_bytes=8 << 20)

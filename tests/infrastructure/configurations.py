@@ -23,6 +23,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "date_format": "%Y/%m/%d",
         "spark_engine": "none",
     },
+    "workers alone": {**_IMPORTED, "engine": "worker"},
     "named bucket made": {**_IMPORTED, "create_destination_bucket": True},
     "KMS, clean-up, imported buckets": {
         **_IMPORTED,
@@ -150,6 +151,11 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         },
         "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/"],
     },
+    "tables maintained, made bucket": {
+        "maintenance": {"glue_tables": ["bronze.*"]},
+        "maintenance_locations": ["s3://tables/bronze/"],
+        "log_retention_days": 7,
+    },
     "tables maintained, KMS, running cluster": {
         **_IMPORTED,
         "maintenance": {"tables": ["glue:gold.orders"], "delta_prefixes": ["s3://tables/delta/"]},
@@ -254,7 +260,7 @@ def key_of(context: Mapping[str, Any], what: str) -> str | None:
 
 def engine_of(context: Mapping[str, Any]) -> str:
     """Where Spark runs in a deployment: ``emr``, ``cluster``, ``emr_serverless`` or ``none``."""
-    if context.get("mode") == "standalone":
+    if context.get("mode") == "standalone" or context.get("engine") == "worker":
         return "none"
     engine = str(context.get("spark_engine", "emr_serverless"))
     return "cluster" if engine.startswith("j-") else engine

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.infrastructure.cloud import expected
-from tests.infrastructure.cloud.deployment import Deployment
+from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call, Policies, Statement
 from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, KMS_KEYS, engine_of, key_of
 from tests.infrastructure.conftest import Deployed
@@ -137,6 +137,21 @@ def test_the_rewriter_of_tables_may_and_no_function_may(
     for about in found.functions.values():
         policies = found.policies[about["Role"]]
         assert [str(one) for one in changes if policies.allow(one)] == []
+
+
+@pytest.mark.parametrize("maintained", _MAINTAINED)
+def test_the_machine_of_maintenance_may_query_by_athena(
+    maintained: str, deployed: Deployed
+) -> None:
+    found, context = deployed(maintained), EVERY[maintained]
+    table = "gold/orders" if "tables" in context["maintenance"] else "bronze/any"
+    (machine,) = found.table_machines
+    policies = found.policies[machine["roleArn"]]
+
+    assert _refused(policies, expected.of_querying(found, [table])) == []
+    for action in ("CreateDatabase", "CreateTable", "DeleteTable", "CreatePartition"):
+        for resource in ("catalog", "database/default", f"table/{table}"):
+            assert not policies.allow(Call(f"glue:{action}", account_arn("glue", resource)))
 
 
 @pytest.mark.parametrize("maintained", _MAINTAINED)
@@ -418,7 +433,10 @@ def test_only_who_looks_for_orphans_may_list_uploads(
     assert cleaner is not None
     job = engine_of(CONFIGURATIONS[configuration]) != "none"
     assert cleaner.role.rpartition("/")[2] in may
-    assert len(may) == 1 + job, may
+    # Athena, by the role of the machine that maintains tables, lists those of its results.
+    maintains = {one["roleArn"].rpartition("/")[2] for one in found.table_machines}
+    assert maintains <= may
+    assert len(may) == 1 + job + len(maintains), may
 
 
 def test_sources_are_never_written(configuration: str, deployed: Deployed) -> None:
@@ -427,6 +445,28 @@ def test_sources_are_never_written(configuration: str, deployed: Deployed) -> No
     write = Call("s3:PutObject", f"arn:aws:s3:::{source}a.json")
 
     assert [name for name, policies in _roles(found) if policies.allow(write)] == []
+
+
+@pytest.mark.parametrize("suffix", ["amazonaws.com", "amazonaws.com.cn"])
+def test_emr_and_ec2_get_their_roles_by_the_service_names_of_each_partition(
+    suffix: str, deployed: Deployed
+) -> None:
+    found = deployed("EMR on EC2")
+    by_service: dict[str, str] = {}
+    for name, role in found.assembly.resources("AWS::IAM::Role").items():
+        for statement in role["AssumeRolePolicyDocument"]["Statement"]:
+            service = statement["Principal"]["Service"]
+            if isinstance(service, Mapping):
+                assert service["Fn::Join"][1][1:] == [{"Ref": "AWS::URLSuffix"}]
+                by_service[service["Fn::Join"][1][0]] = found.physical_ids[name]
+    assert by_service.keys() == {"ec2.", "elasticmapreduce."}
+    machine = found.policies[found.machine["roleArn"]]
+    for service, name in by_service.items():
+        (role_arn,) = [arn for arn in found.policies if arn.endswith(name)]
+        passed = (("iam:PassedToService", f"{service}{suffix}"),)
+        assert machine.allow(Call("iam:PassRole", role_arn, passed))
+        other = (("iam:PassedToService", f"lambda.{suffix}"),)
+        assert not machine.allow(Call("iam:PassRole", role_arn, other))
 
 
 def test_taking_any_one_statement_from_the_state_machine_shows(deployed: Deployed) -> None:

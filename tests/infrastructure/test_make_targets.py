@@ -59,10 +59,15 @@ def test_every_target_that_asks_aws_looks_for_credentials_first(repo_root: Path)
     makefile = (repo_root / "Makefile").read_text(encoding="utf-8")
     asking = re.findall(r"^\t@\$\(CDK\) (\w+) \$\(ARGS\)$", makefile, re.MULTILINE)
     assert set(asking) == {"bootstrap", "deploy", "destroy", "diff"}
-    looked = re.findall(
-        r"-m compactor_dev\.credentials (\w+) \$\(ARGS\)\n\t@\$\(CDK\) \1 ", makefile
-    )
+    before = r"-m compactor_dev\.credentials (\w+) \$\(ARGS\)\n(?:.*emr_serverless \1.*\n)?"
+    looked = re.findall(before + r"\t@\$\(CDK\) \1 ", makefile)
     assert looked == asking
+
+
+def test_what_changes_or_deletes_an_application_stops_it_first(repo_root: Path) -> None:
+    makefile = (repo_root / "Makefile").read_text(encoding="utf-8")
+    stopping = r"-m compactor_dev\.emr_serverless (\w+) \$\(ARGS\)\n\t@\$\(CDK\) \1 "
+    assert re.findall(stopping, makefile) == ["deploy", "destroy"]
 
 
 def test_the_flags_of_the_cdk_are_beside_the_keys_of_the_deployment_and_not_among_them(

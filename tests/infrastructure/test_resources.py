@@ -103,13 +103,20 @@ def test_every_lifecycle_day_is_settable(synthesized: Synthesized) -> None:
     assert earlier == {"NoncurrentDays": 30}
 
 
+_RECORDS = {
+    "old-runs": "runs/",
+    "old-spark-logs": "spark-logs/",
+    "old-athena-results": "athena-results/",
+}
+
+
 def test_of_the_state_nothing_moves_and_only_files_of_runs_expire(
     configuration: str, synthesized: Synthesized
 ) -> None:
     for bucket in _made(configuration, synthesized).values():
         for rule in bucket["LifecycleConfiguration"]["Rules"]:
-            if rule["Id"] == "old-runs":
-                assert rule["Prefix"] == "_compactor/compacted/runs/"
+            if rule["Id"] in _RECORDS:
+                assert rule["Prefix"] == f"_compactor/compacted/{_RECORDS[rule['Id']]}"
                 assert "Transitions" not in rule
             elif "Transitions" in rule or "ExpirationInDays" in rule:
                 assert rule["Prefix"] == "compacted/"
@@ -121,6 +128,24 @@ def test_files_of_runs_expire_in_the_bucket_that_was_made_for_them(
     rule = _rules("nothing set", synthesized)["old-runs"]
 
     assert (rule["Prefix"], rule["ExpirationInDays"]) == ("_compactor/compacted/runs/", 90)
+
+
+def test_logs_of_spark_and_results_of_athena_expire_after_the_days_of_the_other_logs(
+    synthesized: Synthesized,
+) -> None:
+    logs = _rules("nothing set", synthesized)["old-spark-logs"]
+    assert (logs["Prefix"], logs["ExpirationInDays"]) == ("_compactor/compacted/spark-logs/", 30)
+    assert "old-athena-results" not in _rules("nothing set", synthesized)
+    rules = _rules("tables maintained, made bucket", synthesized)
+    assert {one: rules[one]["ExpirationInDays"] for one in rules if one.startswith("old-")} == {
+        "old-runs": 90,
+        "old-spark-logs": 7,
+        "old-athena-results": 7,
+    }
+    places = synthesized("tables maintained, made bucket")
+    (group,) = places.resources("AWS::Athena::WorkGroup").values()
+    results = group["WorkGroupConfiguration"]["ResultConfiguration"]["OutputLocation"]
+    assert results["Fn::Join"][1][-1].endswith(f"/{rules['old-athena-results']['Prefix']}")
 
 
 def test_functions_run_one_bundle_with_room_and_time(
@@ -326,7 +351,10 @@ def test_a_cluster_gets_its_roles_profile_and_security_configuration(
 
     roles = {arn.rpartition("/")[2] for arn in found.policies}
     assert asked["ServiceRole"].rpartition("/")[2] in roles
-    assert found.profiles[asked["JobFlowRole"]].rpartition("/")[2] in roles
+    # EMR knows no profile that is called otherwise than its role.
+    role = found.profiles[asked["JobFlowRole"]].rpartition("/")[2]
+    assert role == asked["JobFlowRole"]
+    assert role in roles
     ((name, security),) = found.assembly.resources("AWS::EMR::SecurityConfiguration").items()
     # CloudFormation names it, since a change replaces it and the old one goes last.
     assert "Name" not in security

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -10,6 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from cdk.config import Config
+from cdk.config_checks import require_region
+from compactor.errors import InvalidInput
 from compactor_dev import IMPORT_ROOTS
 from compactor_machine.child import python_environment
 from tests.infrastructure.configurations import CONFIGURATIONS
@@ -26,7 +32,7 @@ _OUTPUTS = {
 
 
 def _command(
-    repo_root: Path, outdir: Path, context: Mapping[str, Any]
+    repo_root: Path, outdir: Path, context: Mapping[str, Any], **more: str
 ) -> subprocess.CompletedProcess[str]:
     """Synthesize as the CDK's command line does, by the command in cdk.json."""
     settings = json.loads((repo_root / "cdk.json").read_text(encoding="utf-8"))
@@ -39,6 +45,7 @@ def _command(
         "CDK_OUTDIR": str(outdir),
         "CDK_CONTEXT_JSON": json.dumps(given),
         "PYTHONHASHSEED": "11",
+        **more,
     }
     return subprocess.run(
         [sys.executable, *arguments],
@@ -71,6 +78,59 @@ def test_a_mistake_is_one_line_and_no_template(repo_root: Path, tmp_path: Path) 
     assert "at least 30" in line
     assert "Traceback" not in ended.stderr
     assert not list(tmp_path.glob("*.template.json"))
+
+
+def test_a_region_without_the_release_is_named_with_the_way_on(
+    repo_root: Path, tmp_path: Path
+) -> None:
+    # The CDK's command line says where it deploys to.
+    ended = _command(repo_root, tmp_path, {}, CDK_DEFAULT_REGION="me-south-1")
+
+    assert ended.returncode == 2
+    (line,) = [line for line in ended.stderr.splitlines() if line.startswith("s3-compactor")]
+    assert "spark_engine" in line
+    assert '"none" in me-south-1, which has no emr-spark-8.1.0' in line
+    assert not list(tmp_path.glob("*.template.json"))
+
+
+@pytest.mark.parametrize(
+    ("given", "region", "refused"),
+    [
+        ({}, "eu-central-1", False),
+        ({}, None, False),
+        ({}, "me-central-1", True),
+        ({"emr_release_label": "emr-7.9.0"}, "me-central-1", False),
+        ({"emr_release_label": "emr-7.9.0"}, "us-iso-west-1", True),
+        ({"spark_engine": "none"}, "me-central-1", False),
+        ({"spark_engine": "j-2AXXXXXXGAPLF"}, "me-central-1", False),
+        ({"engine": "worker"}, "me-central-1", False),
+        ({"mode": "standalone"}, "me-central-1", False),
+    ],
+)
+def test_only_what_emr_serverless_is_made_for_needs_its_region(
+    given: dict[str, Any], region: str | None, refused: bool
+) -> None:
+    config = Config.from_context(given)
+    with pytest.raises(InvalidInput) if refused else contextlib.nullcontext():
+        require_region(config, region)
+
+
+def test_where_lambda_does_everything_nothing_is_made_of_emr_serverless(
+    synthesized: Synthesized, deployed: Deployed
+) -> None:
+    assembly = synthesized("workers alone")
+
+    assert not assembly.resources("AWS::EMRServerless::Application")
+    assert not [name for name in assembly.template["Resources"] if name.startswith("Spark")]
+    given = json.loads(deployed("workers alone").outputs["DefaultInput"])
+    assert (given["engine"], given["spark_engine"]) == ("worker", "none")
+    # Maintenance by Spark needs it anyhow.
+    maintaining = {
+        "engine": "worker",
+        "maintenance": {"glue_tables": ["bronze.*"]},
+        "maintenance_locations": ["s3://tables/bronze/"],
+    }
+    assert Config.from_context(maintaining).run.spark_engine == "emr_serverless"
 
 
 def test_nothing_of_an_account_is_looked_up(

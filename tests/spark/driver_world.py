@@ -6,10 +6,10 @@ import random
 from itertools import count
 
 from compactor.clock import NoDeadline
-from compactor.outputs.group import store_group
 from compactor.planning.dialects import Dialects
 from compactor.runs.partition_receipts import Receipt
 from compactor.runs.partition_run import PartitionRun
+from compactor.runs.storing import store
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.oversized import Budget, OversizedPartition, PlannedGroup
 from compactor_spark.tasks import answer_for
@@ -22,13 +22,15 @@ _numbers = count(1)
 def answer_to(planned: PlannedGroup) -> Answer:
     """What a task on an executor would hand back."""
     run = planned.partition.run
-    task = GroupTask(next(_numbers), planned.group, run.destination)
-    decide = Dialects(run.settings, run.store)
+    group, replays, decide = planned.group, planned.replays, Dialects(run.settings, run.store)
+    task = GroupTask(next(_numbers), group, run.destination, replays)
     return answer_for(
         task,
         run.run_id,
         run.store,
-        lambda: store_group(task.group, run.settings, run.store, task.destination, decide=decide),
+        lambda: store(
+            group, run.settings, run.store, task.destination, decide=decide, replays=replays
+        ),
     )
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Receipt
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
-from compactor_dev import IMPORT_ROOTS
+from compactor_dev import IMPORT_ROOTS, REPOSITORY
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_machine.installed import spark_script
 from tests.support.java import SHORT_LIVED
@@ -111,10 +111,11 @@ class Job:
 
     def start(self) -> subprocess.Popen[str]:
         """Submit it; its process leads a group of its own, with all that it starts."""
-        return self.submit_script("compact_partitions.py", "--run", self.place)
+        options = ["--master", self.master]
+        return self.submit_words([*options, str(spark_script()), "--run", self.place])
 
-    def submit_script(self, name: str, *arguments: str) -> subprocess.Popen[str]:
-        """Submit one of the scripts for spark-submit."""
+    def submit_words(self, words: Sequence[str]) -> subprocess.Popen[str]:
+        """Start spark-submit with these words and the settings of a test."""
         given = {**os.environ, **self.s3.environment}
         environment = {name: value for name, value in given.items() if value}
         environment |= {
@@ -133,10 +134,8 @@ class Job:
         conf |= {"spark.ui.enabled": "false", **self.conf}
         options = [word for name in conf for word in ("--conf", f"{name}={conf[name]}")]
         process = subprocess.Popen(
-            [
-                *(str(SPARK_HOME / "bin" / "spark-submit"), "--master", self.master),
-                *(*options, str(spark_script(name)), *arguments),
-            ],
+            [str(SPARK_HOME / "bin" / "spark-submit"), *options, *words],
+            cwd=REPOSITORY,
             env=environment,
             # Spark passes what the driver's Python writes on to its own standard output.
             stdout=subprocess.PIPE,

@@ -416,7 +416,7 @@ def test_where_the_driver_left_one_at_rest_nothing_is_to_be_done(at_rest, block)
 
 
 def test_no_job_is_started_where_all_rows_are_compacted(at_rest):
-    here = at_rest.world(output_format="parquet", spark_engine="emr_serverless")
+    here = at_rest.world(output_format="parquet", engine="spark", spark_engine="emr_serverless")
     for number, name in enumerate("abc"):
         source = at_rest.source_of(here, f"{name}.json")
         commit_rows(here.store, here.settings, PARTITION, pa.table({"id": [number]}), source)

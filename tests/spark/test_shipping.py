@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
@@ -11,6 +12,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from compactor_dev.bundling import BundleError, Machine
@@ -83,7 +85,7 @@ def test_an_archive_of_libraries_has_nothing_of_the_machine_that_built_it(
         here = str(Path(sys.prefix)).encode()
         assert [name for name in names if here in archive.read(name)] == []
     top = {name.split("/")[0] for name in names}
-    assert {"botocore", "isal", "msgspec", "pycurl", "zlib_ng", "zstandard"} <= top
+    assert {"botocore", "isal", "msgspec", "pyarrow", "pycurl", "zlib_ng", "zstandard"} <= top
     assert not top & {"bin", ".lock", "rich", "smart_open", "aws_lambda_powertools", "pygments"}
     assert not {name.rpartition("/")[2] for name in names} & {"RECORD", "INSTALLER", "REQUESTED"}
 
@@ -92,7 +94,7 @@ COMPACT = """
 import json, sys, time
 deps, app, given = sys.argv[1:]
 sys.path[:0] = [deps, app]
-import botocore, isal, msgspec, pycurl, zlib_ng, zstandard
+import botocore, isal, msgspec, pyarrow, pycurl, zlib_ng, zstandard
 import compactor.runs.run_partition as core
 from compactor.model import Partition
 from compactor.runs.partition_receipts import Counts
@@ -108,7 +110,7 @@ root = settings.source.root
 partition = Partition(root.bucket, root.prefix + "a/", "a/")
 run = core.PartitionRun(partition, settings, S3Store(make_client()), Now(), Now(), "run-bare")
 receipt = core.record_partition(run, Counts())
-modules = (botocore, isal, msgspec, pycurl, zlib_ng, zstandard, core)
+modules = (botocore, isal, msgspec, pyarrow, pycurl, zlib_ng, zstandard, core)
 print(json.dumps([receipt.status, receipt.counts.objects_in, [m.__file__ for m in modules]]))
 """
 
@@ -195,11 +197,13 @@ def test_executors_run_the_job_from_what_is_shipped_to_them(
     bundle: SparkBundle, unpacked: Path, bare_python: Path, spark_here: SparkHere, s3: EmbeddedS3,
     two_executors: Cluster, tmp_path_factory: pytest.TempPathFactory,
 ) -> None:  # fmt: skip
-    job = Shipped(s3, two_executors.url)
+    job = Shipped(s3, two_executors.url, given={"output_format": "parquet"})
     job.seed(sources())
     job.discover()
     ended = job.submit(bundle, unpacked, bare_python, spark_here)
     assert ended.code == 0, ended.log[-4000:]
-    assert sorted(job.readable()) == [0, 1, 2, 3, 4]
+    (output,) = job.outputs().values()
+    rows = pq.read_table(io.BytesIO(output))
+    assert sorted(rows["id"].to_pylist()) == [f"record-{n}" for n in range(5)]
     executors = tmp_path_factory.getbasetemp().glob("cluster*/*/app-*/*")
     assert any((directory / "deps" / "pycurl").is_dir() for directory in executors)

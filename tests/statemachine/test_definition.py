@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import botocore.session
 import pytest
 from statelint.linter import Linter  # type: ignore[import-untyped]  # it has no annotations
 
@@ -18,7 +19,7 @@ from compactor_local.definition import (
 )
 from compactor_local.model import BRIDGES, EngineError
 from tests.statemachine import asl_checks
-from tests.statemachine.definitions import COMPACTION, Machine, state
+from tests.statemachine.definitions import COMPACTION, TABLES, Definition, Machine, state
 
 _TO_PLAN = "IsThereWork -> NothingToDo -> IsTableWanted -> IsCleanUpWanted -> PlanCleanUp"
 
@@ -263,6 +264,28 @@ def test_every_own_check_is_among_those_run() -> None:
 def test_the_maps_have_the_labels_that_all_their_readers_know(machine: Machine) -> None:
     assert state(machine, "CompactPartitions")["Label"] == PARTITIONS_LABEL
     assert state(machine, "CleanUpPartitions")["Label"] == CLEAN_UPS_LABEL
+
+
+@pytest.mark.parametrize("definition", [COMPACTION, TABLES], ids=["compaction", "tables"])
+def test_logs_of_spark_go_to_the_state_alone(definition: Definition) -> None:
+    (job,) = [
+        one
+        for _, one in each_state(definition.machine())
+        if "emr-serverless:startJobRun" in one.get("Resource", "")
+    ]
+    monitoring = job["Parameters"]["ConfigurationOverrides"]["MonitoringConfiguration"]
+
+    # Else EMR also keeps them for 30 days in storage that is not the account's.
+    assert monitoring == {
+        "ManagedPersistenceMonitoringConfiguration": {"Enabled": False},
+        "S3MonitoringConfiguration": {"LogUri": "${SparkLogUri}"},
+    }
+    model = botocore.session.get_session().get_service_model("emr-serverless")
+    shape: Any = model.shape_for("MonitoringConfiguration")
+    for name, given in monitoring.items():
+        # Step Functions capitalizes the names of the API.
+        member = shape.members[name[0].lower() + name[1:]]
+        assert {one[0].lower() + one[1:] for one in given} <= set(member.members)
 
 
 def test_a_service_without_a_stand_in_is_refused(machine: Machine) -> None:

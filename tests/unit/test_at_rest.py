@@ -231,6 +231,7 @@ WINDOWS: dict[str, dict[str, Any]] = {
     "more of them": {"duration": 30},
     "some days": {"start": "2026-01-01", "end": "2026-02-01"},
     "with Spark beside it": {"duration": 3, "spark_engine": "j-ABC"},
+    "by workers alone": {"duration": 3, "engine": "worker"},
 }
 
 

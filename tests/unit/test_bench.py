@@ -28,7 +28,7 @@ def test_worker_and_loops_leave_equal_records(tmp_path: Path, capsys) -> None:
 
 
 def test_every_kind_of_set_is_measured_by_the_default_candidates(tmp_path: Path, capsys) -> None:
-    for name, measured in (("csv-4k", 3), ("access-4k", 3), ("rows-4k-gzip", 1)):
+    for name, measured in (("csv-4k", 3), ("access-4k", 3), ("rows-4k-gzip", 1), ("parquet-12", 1)):
         words = ["worker", "--sets", name, "--objects", "30", "--rounds", "1"]
         assert worker.main(parser().parse_args([*words, "--latency-ms", "1"]), tmp_path) == 0
         output = capsys.readouterr().out

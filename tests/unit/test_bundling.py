@@ -10,9 +10,17 @@ import sys
 import zipfile
 from pathlib import Path
 
+import botocore
 import pytest
 
-from cdk.bundling import MAINTENANCE_PACKAGES, ONLY_COMPACTION
+from cdk.bundling import (
+    LAMBDA_HAS,
+    LAMBDA_PACKAGES,
+    LAMBDA_REQUIREMENTS,
+    MAINTENANCE_PACKAGES,
+    ONLY_COMPACTION,
+    TABLES_LOCK,
+)
 from compactor.errors import InvalidInput
 from compactor.sizes import MIB
 from compactor_dev import bundling, spark_bundle
@@ -25,6 +33,7 @@ from compactor_dev.bundling import (
     contents,
     write_zip,
 )
+from compactor_dev.lock_selection import select
 from compactor_dev.spark_bundle import LOCK, REQUIREMENTS, build_spark_application, submit_arguments
 
 MACHINE = Machine("x86_64", "3.11")
@@ -142,6 +151,27 @@ def test_all_that_the_job_imports_is_asked_for_and_nothing_more() -> None:
     # botocore, too, takes its authorities where it is installed, and has its own.
     names -= {"certifi"}
     assert {name.replace("_", "-") for name in names} == set(REQUIREMENTS)
+
+
+# What a function imports only with the larger bundle, or never.
+_ONLY_SOMEWHERE = {"pyarrow", "pyiceberg", "deltalake"}
+
+
+def test_functions_bring_what_they_import_and_take_nothing_of_lambdas() -> None:
+    packages = {*LAMBDA_PACKAGES, *MAINTENANCE_PACKAGES}
+    names = set().union(*map(imported, packages)) - _ONLY_SOMEWHERE
+    # Stubs for type checkers; the authorities of botocore, which has its own.
+    names -= {"types_boto3_s3", "certifi"}
+    names -= {name for name in names if name.startswith("compactor")}
+    bundled = {*LAMBDA_REQUIREMENTS}
+    assert {name.replace("_", "-") for name in names} <= bundled
+    # Lambda's botocore may be any version, and the client leans on the locked one.
+    assert "botocore" in bundled
+    for lock in (LOCK, TABLES_LOCK):
+        chosen = select(lock.read_text(encoding="utf-8"), sorted(bundled), LAMBDA_HAS)
+        pinned = dict(re.findall(r"^([a-z0-9-]+)==(\S+)", chosen, re.MULTILINE))
+        assert pinned["botocore"] == botocore.__version__
+        assert "boto3" not in pinned
 
 
 @pytest.mark.parametrize(

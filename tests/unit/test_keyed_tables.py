@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,12 @@ import pytest
 from compactor import layout
 from compactor.catalogs.keyed import KeyedCatalog
 from compactor.clock import NoDeadline
-from compactor.errors import IntegrityError, InvalidInput, NotMerged
-from compactor.model import SourceObject
+from compactor.discovery.work_items import OVERSIZED_NAME, read_items
+from compactor.errors import IntegrityError, InvalidInput, NotMerged, ObjectMissing
+from compactor.model import Partition, SourceObject
 from compactor.planning.packing import pack
+from compactor.runs.partition_receipts import Counts
+from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.settings.tables import parse_table
 from compactor.sinks.merged_tables import lags
@@ -227,7 +231,11 @@ def test_a_table_with_a_key_is_written_by_spark_alone() -> None:
 
 @dataclass
 class MergingSpark:
-    """A Spark job that brings what is committed into the table, unless it dies before."""
+    """A Spark job that compacts, then brings all that is committed into the table.
+
+    Attributes:
+        dies: between the two.
+    """
 
     world: TableRun
     dies: bool = False
@@ -235,9 +243,13 @@ class MergingSpark:
 
     def run(self, run_id: str, run_uri: str, on_line: Any) -> str:
         self.runs.append(run_id)
+        world = self.world
+        with suppress(ObjectMissing):
+            key = layout.run_key(world.settings, run_id, OVERSIZED_NAME)
+            for item in read_items(*key, world.store):
+                record_partition(self._partition_run(item.partition, run_id), Counts())
         if self.dies:
             return "exit status 137"
-        world = self.world
         counts = UpsertCounts(records=2, inserted=1, stale=1)
         work = Publishing(
             world.settings, world.store, world.catalog, world.clock, NoDeadline(), run_id,
@@ -245,12 +257,18 @@ class MergingSpark:
         )  # fmt: skip
         return "" if record_publish(work).status == "done" else "not done"
 
+    def _partition_run(self, partition: Partition, run_id: str) -> PartitionRun:
+        world = self.world
+        return PartitionRun(
+            partition, world.settings, world.store, world.clock, NoDeadline(), run_id
+        )
+
     def stop(self) -> None:
         """Nothing is under way beside the thread that asks."""
 
 
 class KeyedRun(TableRun):
-    """A run whose workers compact and whose Spark merges."""
+    """A run whose Spark compacts and merges."""
 
     def __init__(self, *paths: str, **given: Any) -> None:
         super().__init__(*paths, **given)
@@ -263,15 +281,16 @@ class KeyedRun(TableRun):
         return self.go(run_id=f"run-{self.runs}", spark=self.spark)
 
 
-def test_spark_is_started_where_the_table_lags_and_nowhere_else() -> None:
+def test_spark_is_started_for_partitions_or_where_the_table_lags_and_nowhere_else() -> None:
     world = KeyedRun("a/", "b/")
-    # This run's own commits come after its discovery; here no partition is Spark's.
+    world.spark.dies = True
     first = world.next()
-    assert world.spark.runs == []
-    assert first.status == "failed"
+    assert (first.status, first.spark) == ("failed", ["a/", "b/"])
     assert "NotMerged: Spark has not merged all that is committed" in first.cause
+    world.spark.dies = False
     second = world.next()
-    assert world.spark.runs == ["run-2"]
+    assert world.spark.runs == ["run-1", "run-2"]
+    assert second.spark == []
     assert (second.status, second.table.outputs) == ("succeeded", 2)
     assert "4 records" not in str(second)
     assert "2 records in glue:lake.events: 1 inserted, 0 updated, 0 deleted, 0 superseded," in str(
@@ -280,14 +299,13 @@ def test_spark_is_started_where_the_table_lags_and_nowhere_else() -> None:
     page = world.store.get(*layout.run_key(world.settings, "run-2", "report.html")).decode()
     assert "Records inserted" in page
     third = world.next()
-    assert world.spark.runs == ["run-2"]
+    assert world.spark.runs == ["run-1", "run-2"]
     assert (third.status, third.table.last, third.table.outputs) == ("succeeded", 1, 0)
     assert len(world.table.snapshots) == 1
 
 
 def test_a_job_that_dies_before_it_merges_fails_the_run_and_the_next_one_merges() -> None:
     world = KeyedRun("a/", clean_up="delete", retention_days=0)
-    world.next()
     world.spark.dies = True
     found = world.next()
     assert found.status == "failed"
@@ -344,13 +362,14 @@ def test_the_function_leaves_such_a_table_to_spark_and_says_whether_it_is_merged
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = KeyedRun("a/")
+    world.spark.dies = True
     world.next()
     for name, given in (("trusted_store", world.store), ("open_catalog", world.catalog)):
         monkeypatch.setattr(publish_table, name, lambda *_, given=given: given)
     event = {"run_id": "run-9", "settings": world.settings.to_dict()}
     with pytest.raises(NotMerged, match="NotMerged: Spark has not merged"):
         answer_of(publish_table.handler, event)
-    assert world.spark.runs == []
+    assert world.spark.runs == ["run-1"]
     done = TableReceipt(status="done", table=ADDRESS, outputs=3, last=1)
     write_receipt(done, world.settings, "run-9", world.store)
     answer = answer_of(publish_table.handler, event)
@@ -370,7 +389,9 @@ def test_a_summary_shows_what_became_of_the_records(capsys: pytest.CaptureFixtur
 
 def test_counts_of_a_job_that_is_done_again_are_added() -> None:
     world = KeyedRun("a/")
+    world.spark.dies = True
     world.next()
+    world.spark.dies = False
     world.spark.run("run-2", "", None)
     first = read_receipt(world.settings, "run-2", world.store)
     work = Publishing(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import re
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -202,3 +203,22 @@ def test_requests_and_bytes_are_counted(s3: ScriptedS3, reader: S3Store) -> None
     assert dict(reader.requests.snapshot()) == {
         "GET": 3, "PUT": 1, "HEAD": 1, "bytes_read": 15, "bytes_written": 3,
     }  # fmt: skip
+
+
+def test_stores_that_count_apart_share_their_connections(s3: ScriptedS3) -> None:
+    s3.always(
+        Answer(
+            200, b"hello", {"ETag": f'"{ETAG}"', "Last-Modified": "Fri, 02 Jan 2026 00:00:00 GMT"}
+        )
+    )
+    shared = store_on(s3.url)
+    shared.get("bucket", "key")
+    files = Path("/proc/self/fd")
+    before = len([*files.iterdir()])
+    stores = [shared.counted_apart() for _ in range(50)]
+    for store in stores:
+        store.get("bucket", "key")
+        assert only(store.read_sources([SOURCE])).content == b"hello"
+    assert [store.requests.snapshot()["GET"] for store in stores] == [2] * 50
+    assert shared.requests.snapshot()["GET"] == 1
+    assert len([*files.iterdir()]) - before < 10

@@ -37,6 +37,7 @@ NOT_NEEDED = [
     "compactor.report",
     "compactor.scanning",
     "compactor.orchestration",
+    "compactor.rows",
     # libraries
     "aws_xray_sdk",
     "boto3",

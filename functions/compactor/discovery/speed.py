@@ -64,11 +64,10 @@ SPEEDS: Mapping[str, WorkerSpeed] = {
     LINES: WorkerSpeed(per_million_objects=141, per_gb=7),
     LINES_GZIP: WorkerSpeed(per_million_objects=153, per_gb=45),
     CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=245, per_gb=46),
-    ROWS: WorkerSpeed(per_million_objects=130, per_gb=25),
-    ROWS_GZIP: WorkerSpeed(per_million_objects=130, per_gb=150),
+    ROWS: WorkerSpeed(per_million_objects=130, per_gb=45),
+    ROWS_GZIP: WorkerSpeed(per_million_objects=130, per_gb=260),
+    ROWS_PARQUET: WorkerSpeed(per_million_objects=1360, per_gb=30),
     # measured: end
-    # From the parts of the work, measured alone.
-    ROWS_PARQUET: WorkerSpeed(per_million_objects=400, per_gb=60),
 }
 
 _OF_ROWS = frozenset({ROWS, ROWS_GZIP, ROWS_PARQUET})

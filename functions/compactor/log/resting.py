@@ -29,7 +29,7 @@ RECORD_VERSION = 1
 #: Version of the planning rules: increment on any change to which sources a plan leaves alone.
 PLAN_RULES = 1
 # Settings that select partitions or name another engine, and do not affect the work in a partition.
-_BESIDE = frozenset({"start", "end", "duration", "spark_engine"})
+_BESIDE = frozenset({"start", "end", "duration", "engine", "spark_engine"})
 
 
 class RestRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
-from compactor.errors import IntegrityError
+from compactor.errors import IntegrityError, InvalidInput
 from compactor.formats import content_type
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
@@ -30,7 +30,12 @@ KNOWN_CODECS = frozenset({"none", "snappy", "gzip", "zstd"})
 #: Size of a row group in memory, before it is encoded.
 ROW_GROUP_BYTES = 64 * MIB
 _PIECE_BYTES = 4 * MIB
-_READ_ROWS = 8_192
+# What is read back at once.
+_READ_ROWS, _READ_BYTES = 8_192, 8 * MIB
+# Arrays held in memory: each takes some hundred bytes besides its values.
+_MOST_ARRAYS = 50_000
+# Column chunks of one output, whose metadata is held until its end.
+_MOST_CHUNKS = 250_000
 
 
 class RowsOutput:
@@ -56,6 +61,8 @@ class RowsOutput:
         self._held: list[pa.Table] = []
         self._held_bytes = 0
         self._written = RowDigest()
+        self._chunks = 0
+        self._largest_row = 1
 
     @property
     def rows(self) -> int:
@@ -63,13 +70,19 @@ class RowsOutput:
         return self._written.rows + sum(int(one.num_rows) for one in self._held)
 
     def append(self, table: pa.Table) -> None:
-        """Append rows of the output's columns."""
+        """Append rows of the output's columns.
+
+        Raises:
+            InvalidInput: the columns are so many that memory would not suffice.
+        """
         if not table.num_rows:
             return
         self._held.append(table)
         self._held_bytes += table.nbytes
         if self._held_bytes >= self._row_group_bytes:
             self._write()
+        elif len(self._held) * table.num_columns > _MOST_ARRAYS:
+            self._held = [pa.concat_tables(self._held).combine_chunks()]
 
     def store(
         self,
@@ -122,6 +135,11 @@ class RowsOutput:
         if not self._held:
             return
         table = pa.concat_tables(self._held)
+        self._chunks += table.num_columns
+        if self._chunks > _MOST_CHUNKS:
+            accepted = f"fewer than {table.num_columns:,} columns for as many records"
+            raise InvalidInput("parquet_schema", None, accepted)
+        self._largest_row = max(self._largest_row, self._held_bytes // table.num_rows)
         self._held.clear()
         self._held_bytes = 0
         self._written.add(table)
@@ -138,7 +156,9 @@ class RowsOutput:
 
     def _read_back(self) -> RowDigest:
         found = RowDigest()
-        with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=MIB) as file:
+        rows = max(1, min(_READ_ROWS, _READ_BYTES // self._largest_row))
+        buffer = _READ_BYTES // max(8, len(self._schema))
+        with pq.ParquetFile(self._path, pre_buffer=False, buffer_size=buffer) as file:
             if file.schema_arrow.types != self._schema.types:
                 columns, wanted = (
                     ", ".join(map(simple, one.types)) for one in (file.schema_arrow, self._schema)
@@ -146,7 +166,7 @@ class RowsOutput:
                 raise IntegrityError(f"the output has columns of {columns}, not {wanted}")
             # Row by row group: a batch over several would have more than one of them in memory.
             for number in range(file.num_row_groups):
-                for batch in file.iter_batches(_READ_ROWS, [number], use_threads=False):
+                for batch in file.iter_batches(rows, [number], use_threads=False):
                     found.add(batch)
         return found
 

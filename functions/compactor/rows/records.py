@@ -26,14 +26,22 @@ from compactor.sizes import MIB
 
 #: Records of about this many bytes are converted together.
 BLOCK_BYTES = 4 * MIB
+#: A source with a longer record is quarantined. As values of Python a record takes up to 30 times
+#: its length.
+LONGEST_RECORD_BYTES = 8 * MIB
 JSON, CSV, TSV = "json", "csv", "tsv"
 _KINDS = {spec.format: spec.rows for spec in SPECS if spec.rows in {JSON, CSV, TSV}}
-# Matches a record whose quoted fields are all closed; a quote opens a field only at its start.
+# A quote opens a field only at its start.
+_FIELD = rb'(?:"(?:[^"]++|"")*+"[^"%b]*+|[^"%b][^%b]*+|)'
+# Matches a line whose quoted fields are all closed.
 _CLOSED = {
+    one: re.compile((_FIELD + rb"(?:%b" + _FIELD + rb")*+") % ((re.escape(one),) * 7), re.DOTALL)
+    for one in DELIMITERS
+}
+# Matches a line whose last field is quoted and goes on.
+_OPEN = {
     one: re.compile(
-        rb'(?:"(?:[^"]++|"")*+"[^%b]*+|[^"%b][^%b]*+|)(?:%b(?:"(?:[^"]++|"")*+"[^%b]*+|[^"%b][^%b]*+|))*+'
-        % ((re.escape(one),) * 7),
-        re.DOTALL,
+        (rb"(?:" + _FIELD + rb'%b)*+"(?:[^"]++|"")*+') % ((re.escape(one),) * 4), re.DOTALL
     )
     for one in DELIMITERS
 }
@@ -112,13 +120,16 @@ def _blocks(kind: Kind, header: bytes, records: Iterator[bytes]) -> Iterator[Blo
     """Yield records in blocks.
 
     Raises:
-        UnreadableSource: the header occurs again among the records.
+        UnreadableSource: the header occurs again among the records, or one of these is too long.
     """
     held: list[bytes] = []
     size = first = 0
     for record in records:
         if record == header and header:
             raise ambiguous("its header occurs again among its records", header)
+        if len(record) > LONGEST_RECORD_BYTES:
+            detail = f"a record exceeds {LONGEST_RECORD_BYTES:,} bytes"
+            raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
         held.append(record)
         size += len(record)
         if size >= BLOCK_BYTES:
@@ -169,10 +180,11 @@ def _named_by_place(
 
 
 def _records(content: plain.PlainContent, found: Detected, settings: Settings) -> Iterator[bytes]:
-    longest = settings.limits.max_document_bytes
+    most = settings.limits.max_document_bytes
+    longest = min(most, LONGEST_RECORD_BYTES)
     framed = spec_of(found.format).records
     if framed is not None:
-        pieces = framed().frame(content.whole(longest)).slice
+        pieces = framed().frame(content.whole(most)).slice
         return _single(_lines(pieces, longest))
     lines = _lines(content.chunks(), longest)
     if found.format is Format.JSON_LINES:
@@ -214,24 +226,32 @@ def _unquoted(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def _quoted(lines: Iterator[bytes], delimiter: bytes, longest: int) -> Iterator[bytes]:
     """Yield records whose quoted fields may contain line breaks."""
-    closed = _CLOSED[delimiter]
     held: list[bytes] = []
     size = 0
     for line in lines:
         if not held and (not line or line.isspace()):
             continue
+        # A line that an open field goes on in is read as if it were the field's first one.
+        is_whole = _is_whole(b'"' + line if held else line, delimiter)
         held.append(line)
         size += len(line) + 1
-        # Only a line that contains a quote can close an open field.
-        if b'"' in line or len(held) == 1:
-            record = b"\n".join(held)
-            if b'"' not in record or closed.fullmatch(record):
-                yield record.removesuffix(b"\r")
-                held, size = [], 0
-        if size > longest:
+        if is_whole:
+            yield b"\n".join(held).removesuffix(b"\r")
+            held, size = [], 0
+        elif is_whole is None:
             break
+        elif size > longest:
+            detail = f"a record exceeds {longest:,} bytes, or a quote in it is never closed"
+            raise UnreadableSource(QuarantineReason.TOO_LARGE, detail)
     if held:
         raise UnreadableSource(QuarantineReason.OPEN_QUOTE, "it ends within a quoted field")
+
+
+def _is_whole(line: bytes, delimiter: bytes) -> bool | None:
+    """Return whether no quoted field of a line goes on in the next; None for other quotes."""
+    if b'"' not in line or _CLOSED[delimiter].fullmatch(line):
+        return True
+    return False if _OPEN[delimiter].fullmatch(line) else None
 
 
 def _names(header: bytes, delimiter: bytes) -> list[str]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import accumulate, chain, islice
 from typing import TypeVar
 
 import pyarrow as pa
@@ -39,6 +40,8 @@ class NoRecords(Exception):
 SAMPLE_SOURCES = 2_000
 #: Most stored bytes of a sample.
 SAMPLE_BYTES = 32 * MIB
+#: Most bytes of its records, the same share of each source, from its beginning.
+SAMPLE_PLAIN_BYTES = 64 * MIB
 # Each costs a LIST.
 _PARTITIONS = 500
 _LISTED = 1_000
@@ -93,16 +96,28 @@ def infer_from(
         TransientStoreError: the store does not answer.
     """
     found, blocks, is_empty = Inferred(), Blocks(settings, decide), True
+    share = SAMPLE_PLAIN_BYTES // max(1, len(sources))
     for body, plain_of in inflated(store.read_sources(sources), settings):
+        left = share
         try:
             for block in blocks.of(body, plain_of):
-                found.add(block)
                 is_empty = False
+                found.add(_first(block, left))
+                left -= sum(map(len, block.records))
+                if left <= 0:
+                    break
         except UnreadableSource:
             continue
     if is_empty:
         raise NoRecords
     return found.columns(known)
+
+
+def _first(block: Block, most_bytes: int) -> Block:
+    """Return the first records of a block, up to this many bytes, at least one."""
+    ends = accumulate(map(len, block.records))
+    count = next((number for number, end in enumerate(ends, 1) if end >= most_bytes), None)
+    return replace(block, records=block.records[:count])
 
 
 class Blocks:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple, Self
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from compactor.rows.records import BLOCK_BYTES, JSON, Block, Kind
 from compactor.rows.rejects import RejectedRecords
 from compactor.sinks.upserts import POSITION, SOURCE_KEY
 
+# Values converted at once, as each takes memory even if it is null.
+_MOST_VALUES = 4 << 20
 _ORIGINS = (pa.field(SOURCE_KEY, pa.string()), pa.field(POSITION, pa.int64()))
 
 
@@ -80,6 +83,7 @@ class RowSink:
         self._rejects = rejects
         self._with_origins = origins
         self._json = JsonRows(schema)
+        self._most_rows = max(1, _MOST_VALUES // max(1, len(schema)))
         self._csv: dict[Kind, CsvRows] = {}
         self._held: list[tuple[Origin, Block]] = []
         self._held_bytes = 0
@@ -110,21 +114,27 @@ class RowSink:
         if not held:
             return
         self._last = held[-1][0]
-        kind = held[0][1].kind
         records = [record for _, block in held for record in block.records]
         self.counted += len(records)
+        for start in range(0, len(records), self._most_rows):
+            self._convert(records[start : start + self._most_rows], held, start)
+
+    def _convert(
+        self, records: Sequence[bytes], held: list[tuple[Origin, Block]], start: int
+    ) -> None:
+        kind = held[0][1].kind
         found = self._rows_of(kind).convert(records)
-        table = found.table
-        if found.misfits:
-            places = [*_places(held)]
-            for index, reason in sorted(found.misfits.items()):
-                origin, position = places[index]
-                self._rejects.add(origin.uri, position, records[index], kind, reason)
-            for index in found.unknown:
-                self.has_unknown = True
-                self.unknown.add(Block(kind, 0, [records[index]]))
+        table, known = found.table, []
+        if found.misfits or self._with_origins:
+            known = [*islice(_places(held), start, start + len(records))]
+        for index, reason in sorted(found.misfits.items()):
+            origin, position = known[index]
+            self._rejects.add(origin.uri, position, records[index], kind, reason)
+        for index in found.unknown:
+            self.has_unknown = True
+            self.unknown.add(Block(kind, 0, [records[index]]))
         if self._with_origins:
-            table = self._located(table, held, found.misfits)
+            table = self._located(table, known, found.misfits)
         self._output.append(table)
 
     def _rows_of(self, kind: Kind) -> JsonRows | CsvRows:
@@ -136,10 +146,10 @@ class RowSink:
         return found
 
     def _located(
-        self, table: pa.Table, held: list[tuple[Origin, Block]], misfits: dict[int, str]
+        self, table: pa.Table, places: list[tuple[Origin, int]], misfits: dict[int, str]
     ) -> pa.Table:
         """Return rows with the key of each row's source, and its position there."""
-        fitting = [one for index, one in enumerate(_places(held)) if index not in misfits]
+        fitting = [one for index, one in enumerate(places) if index not in misfits]
         keys = pa.array([origin.key for origin, _ in fitting], pa.string())
         positions = pa.array([position for _, position in fitting], pa.int64())
         return pa.table([*table.columns, keys, positions], schema=with_origin_columns(self._schema))

@@ -53,7 +53,12 @@ _NOT_FINITE: Mapping[str, float] = MappingProxyType(
         "-Infinity": -math.inf, "-INF": -math.inf,
     }
 )  # fmt: skip
-_CSV_NOT_FINITE = MappingProxyType({"NaN": math.nan, "Inf": math.inf, "-Inf": -math.inf})
+_CSV_NOT_FINITE = MappingProxyType(
+    {
+        "NaN": math.nan, "Inf": math.inf, "Infinity": math.inf, "+Infinity": math.inf,
+        "-Inf": -math.inf, "-Infinity": -math.inf,
+    }
+)  # fmt: skip
 _BOOLEANS = MappingProxyType({"true": True, "false": False})
 _DECIMALS = Context(prec=100, rounding=ROUND_HALF_UP)
 

@@ -94,6 +94,15 @@ class S3Base:
         store.retries = self.retries.within(deadline)
         return store
 
+    def counted_apart(self) -> Self:
+        """Return a store that counts its own requests.
+
+        It shares connections and the limiter with this one.
+        """
+        store = self._twin()
+        store.requests = RequestCounter()
+        return store
+
     def _twin(self) -> Self:
         """Return a copy of this store that uses the same connections."""
         return copy.copy(self)

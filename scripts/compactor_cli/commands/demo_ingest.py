@@ -11,10 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import IO, Any
 
 from compactor.catalogs.opening import open_catalog
-from compactor.clock import NoDeadline, SystemClock, instant
-from compactor.orchestration.in_process import ThisProcess
-from compactor.orchestration.messages import Desk
-from compactor.orchestration.run import Given, run_whole
+from compactor.orchestration.in_process import run_in_process
 from compactor.orchestration.run_progress import RunProgress
 from compactor.orchestration.workers import Observer
 from compactor.ports import ObjectStore
@@ -148,27 +145,11 @@ class _Lake:
         self._table = TableReader(server, _DATABASE, _TABLE, ("id", "reading"))
 
     def _carry_out(self, name: str, given: Mapping[str, Any]) -> None:
-        settings, clock = Settings.from_input(given), SystemClock()
-
-        def worker(store: ObjectStore) -> ThisProcess:
-            return ThisProcess(Desk(settings, store, clock, name), NoDeadline())
-
-        ended = run_whole(
-            Given(
-                settings=settings,
-                run_id=name,
-                started_at=instant(clock.now()),
-                store=S3Store(self._s3),
-                clock=clock,
-                deadline=NoDeadline(),
-                workers=worker,
-                observer=_Show(self, name),
-                open_catalog=self._catalog_of,
-            )
-        )
+        settings, store = Settings.from_input(given), S3Store(self._s3)
+        report = run_in_process(settings, name, store, _Show(self, name), self._catalog_of)
         self.now = ""
-        if ended.report is None or ended.report.status != "succeeded":
-            raise EngineError(ended.report.cause if ended.report else "partitions are left")
+        if report.status != "succeeded":
+            raise EngineError(report.cause)
         now = time.time()
         for number in self._table.ids():
             self._seen_at.setdefault(number, now)

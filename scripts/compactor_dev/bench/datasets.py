@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import blake2b
@@ -44,6 +44,7 @@ class Kind(StrEnum):
     CLOUDTRAIL = "cloudtrail"
     CSV = "csv"
     ACCESS = "access"
+    PARQUET = "parquet"
 
     @property
     def header(self) -> bytes | None:
@@ -53,7 +54,8 @@ class Kind(StrEnum):
     @property
     def extension(self) -> str:
         """Suffix of its keys, without compression."""
-        return {Kind.CSV: ".csv", Kind.ACCESS: ".log"}.get(self, ".json")
+        others = {Kind.CSV: ".csv", Kind.ACCESS: ".log", Kind.PARQUET: ".parquet"}
+        return others.get(self, ".json")
 
 
 _RENDERERS: Mapping[Kind, Callable[[], Renderer]] = {
@@ -61,6 +63,7 @@ _RENDERERS: Mapping[Kind, Callable[[], Renderer]] = {
     Kind.CLOUDTRAIL: lambda: TrailRenderer(_SEED),
     Kind.CSV: lambda: OrderRenderer(_SEED),
     Kind.ACCESS: lambda: BucketAccessRenderer(_SEED),
+    Kind.PARQUET: lambda: EventRenderer(_SEED, delimited=True),
 }
 
 
@@ -154,7 +157,7 @@ class DataSet:
     def settings(self) -> dict[str, str]:
         """Settings of the runs over it."""
         if self.to_rows:
-            return {"output_format": "parquet"}
+            return {"format" if self.kind is Kind.PARQUET else "output_format": "parquet"}
         # A column is added at 70 % of the objects, and the evidence comes from the first thousand.
         return {"csv_header": "present"} if self.kind is Kind.CSV else {}
 
@@ -208,6 +211,8 @@ SETS: Mapping[str, DataSet] = {
             gzip=True,
             to_rows=True,
         ),
+        DataSet("parquet-12", "5,000 Parquet of 12 rows", 5_000, 12, Kind.PARQUET, to_rows=True),
+        DataSet("parquet-500", "2,000 Parquet of 500 rows", 2_000, 500, Kind.PARQUET, to_rows=True),
         DataSet("csv-4k", "20,000 x 4 KB CSV", 20_000, 38, Kind.CSV),
         DataSet("access-4k", "20,000 x 4 KB S3 access log", 20_000, 8, Kind.ACCESS),
     )
@@ -226,12 +231,18 @@ def objects(data_set: DataSet) -> Iterator[SetObject]:
         body = content.encode()
         if data_set.gzip:
             body = zlib.compress(body, _GZIP_LEVEL, _GZIP_CONTAINER)
-        records = (
-            of_values(map(msgspec.json.decode, texts))
-            if data_set.to_rows
-            else records_of(text.encode() for text in texts)
-        )
+        records = records_of(text.encode() for text in texts)
+        if data_set.to_rows:
+            values = [msgspec.json.decode(text) for text in texts]
+            records = of_values(values)
+            body = _parquet(values) if data_set.kind is Kind.PARQUET else body
         yield SetObject(_object_name(data_set, index), body, records)
+
+
+def _parquet(rows: Sequence[Any]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(rows)), sink)
+    return sink.getvalue()
 
 
 def _object_name(data_set: DataSet, index: int) -> str:

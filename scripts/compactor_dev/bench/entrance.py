@@ -25,9 +25,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyiceberg.catalog import Catalog
 
+from compactor.orchestration.in_process import run_in_process
 from compactor.settings.settings import Settings
+from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_error, print_table
-from compactor_cli.whole import Machine, run_here
 from compactor_dev.bench.sketch import Sketch
 from compactor_local.embedded import EmbeddedS3, embedded_s3, in_environment
 from compactor_local.executions import FAILED, Executions
@@ -42,8 +43,8 @@ _WRITERS = ("a", "b", "c", "d")
 _TWICE_SHARE, _KILL_SHARE = 0.2, 0.25
 _OBJECTS_A_SECOND = 20.0
 # Covers a run from its first request to the commit of the table.
-_KILLED_AFTER_SECONDS = (2.0, 20.0)
-_SWEEP_SECONDS, _LOOK_SECONDS = 2.0, 0.5
+_KILLED_AFTER_SECONDS = (0.5, 5.0)
+_SWEEP_SECONDS, _LOOK_SECONDS = 1.0, 0.5
 _SCHEMA = pa.schema(
     [
         ("trip", pa.int64()),
@@ -221,10 +222,11 @@ def _stream(writer: str) -> Stream:
         "s3_destination_uri": f"s3://{_BUCKET}/compacted/{writer}/",
         "format": "parquet",
         "table": f"glue:{_NAME}",
+        "engine": "worker",
         "settle_seconds": 0,
         "open_partition_seconds": 0,
     }
-    return Stream(name=writer, input=given, objects=10, size=1 << 30, seconds=5)
+    return Stream(name=writer, input=given, objects=10, size=1 << 30, seconds=2)
 
 
 def _conflicts(s3: Any) -> int:
@@ -247,8 +249,9 @@ _WAYS = (
 
 def _one_run(name: str, endpoint_url: str, given: str) -> int:
     """Run in a separate process, which can be killed; returns 0 on success."""
-    done = run_here(Settings.from_input(json.loads(given)), Machine(2, endpoint_url), name)
-    return 0 if done.report is not None and done.report.status == "succeeded" else 1
+    store = open_store(endpoint_url, _BUCKET)
+    report = run_in_process(Settings.from_input(json.loads(given)), name, store)
+    return int(report.status != "succeeded")
 
 
 if __name__ == "__main__":

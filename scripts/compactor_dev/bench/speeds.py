@@ -13,6 +13,7 @@ from compactor.discovery.speed import (
     LINES_GZIP,
     ROWS,
     ROWS_GZIP,
+    ROWS_PARQUET,
     WorkerSpeed,
 )
 from compactor_dev.bench.measure import Spread, write_between
@@ -25,6 +26,7 @@ PAIRS: Mapping[str, tuple[str, str]] = {
     CLOUDTRAIL_GZIP: ("cloudtrail", "cloudtrail-long"),
     ROWS: ("rows-4k", "rows-100k"),
     ROWS_GZIP: ("rows-4k-gzip", "rows-100k-gzip"),
+    ROWS_PARQUET: ("parquet-12", "parquet-500"),
 }
 _NAMES = {
     LINES: "LINES",
@@ -32,6 +34,7 @@ _NAMES = {
     CLOUDTRAIL_GZIP: "CLOUDTRAIL_GZIP",
     ROWS: "ROWS",
     ROWS_GZIP: "ROWS_GZIP",
+    ROWS_PARQUET: "ROWS_PARQUET",
 }
 
 

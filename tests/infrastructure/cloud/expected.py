@@ -199,6 +199,36 @@ def of_rewriting(locations: Sequence[str], tables: Sequence[str]) -> set[Call]:
     return calls
 
 
+def of_querying(deployment: Deployment, tables: Sequence[str]) -> set[Call]:
+    """What Athena's statements need of Glue and of the place of their results.
+
+    From "Configure access to databases and tables in the AWS Glue Data Catalog" in Athena's user
+    guide, and the managed policy AmazonAthenaFullAccess.
+
+    Args:
+        deployment: the stack.
+        tables: ``database/table`` of those in Glue.
+    """
+    (group,) = deployment.assembly.resources("AWS::Athena::WorkGroup").values()
+    results = group["WorkGroupConfiguration"]["ResultConfiguration"]["OutputLocation"]
+    place = _place(_text(results))
+    assert place[1].endswith("/athena-results/")
+    calls = {
+        _on_object(action, place, "1.csv")
+        for action in ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts")
+    }
+    for action in ("GetBucketLocation", "ListBucketMultipartUploads"):
+        calls.add(Call(f"s3:{action}", f"arn:aws:s3:::{place[0]}"))
+    for resource in ("catalog", "database/default"):
+        calls.add(Call("glue:GetDatabase", account_arn("glue", resource)))
+    for name in tables:
+        for resource in ("catalog", f"database/{name.partition('/')[0]}", f"table/{name}"):
+            arn = account_arn("glue", resource)
+            reads = ("GetDatabase", "GetDatabases", "GetTable", "GetTables", "GetPartitions")
+            calls |= {Call(f"glue:{action}", arn) for action in reads}
+    return calls
+
+
 def of_decrypting_assets(deployment: Deployment) -> set[Call]:
     """What the Spark job does to its code where ``cdk bootstrap`` was given a customer's key.
 
