@@ -11,7 +11,7 @@ from cdk import maintenance_fields as tables
 from cdk.config_checks import require_sense
 from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
 from cdk.maintenance_fields import ALONE
-from cdk.readers import BUNDLED, RELEASE, EmrCluster, read_key
+from cdk.readers import BUNDLED, RELEASE, EmrCluster, Vpc, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -78,6 +78,7 @@ class Config:
     architecture: str
     worker_memory_mb: int
     worker_reserved_concurrency: int | None
+    vpc: Vpc | None
     spark_python: str
     spark_jars: str | tuple[str, ...]
     emr_release_label: str

@@ -24,6 +24,7 @@ from cdk.readers import (
     RECONCILED_BY,
     SCHEDULE,
     TIME_ZONE,
+    VPC,
     or_null,
 )
 from compactor.discovery.fleet import USUAL_WORKER_MB
@@ -201,6 +202,14 @@ _DEPLOYMENT = (
         whole(1, 100_000),
         "Reserve this many concurrent executions for the compaction function, at least"
         " max_concurrency. By default it shares the account's.",
+    ),
+    FieldSpec(
+        "vpc",
+        _WORK,
+        None,
+        or_null(VPC),
+        "Subnets and security groups of the Lambda functions and of EMR Serverless, which otherwise"
+        " run outside of any VPC. The subnets need the endpoints that docs/deployment.md names.",
     ),
     FieldSpec(
         "spark_python",

@@ -18,7 +18,7 @@ from constructs import Construct
 from cdk.checks import acknowledge
 from cdk.config import Config
 from cdk.grants import Role, allow, own_role
-from cdk.readers import DESTINATION
+from cdk.readers import DESTINATION, Vpc
 
 _OURS = "s3-compactor"
 _NEW_NAMES = "EMR names clusters and steps when it makes them; the tag of the workflow bounds them."
@@ -65,7 +65,7 @@ class NoEngine:
 
 
 class Serverless:
-    """EMR Serverless, which costs nothing while idle and needs no VPC."""
+    """EMR Serverless, which costs nothing while idle, in the VPC of the functions if any."""
 
     def __init__(self, scope: Construct, config: Config, rights: Mapping[str, MayRun]) -> None:
         self._role = own_role(
@@ -102,6 +102,7 @@ class Serverless:
                     cpu=f"{vcpus} vCPU", memory=f"{vcpus * _GB_PER_VCPU} GB"
                 )
             ),
+            network_configuration=_network(config.vpc),
         )
 
     @property
@@ -127,6 +128,14 @@ class Serverless:
             wildcard=_OUR_JOBS,
         )
         _may_pass(policy, self._role, "emr-serverless.amazonaws.com")
+
+
+def _network(vpc: Vpc | None) -> emrserverless.CfnApplication.NetworkConfigurationProperty | None:
+    if vpc is None:
+        return None
+    return emrserverless.CfnApplication.NetworkConfigurationProperty(
+        subnet_ids=list(vpc.subnet_ids), security_group_ids=list(vpc.security_group_ids)
+    )
 
 
 class AnyCluster:

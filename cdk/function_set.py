@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aws_cdk import Duration, RemovalPolicy, Size
+from aws_cdk import Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -14,6 +14,7 @@ from cdk.bundling import LAMBDA_PYTHON, functions_bundle
 from cdk.checks import acknowledge_wildcard
 from cdk.config import Config
 from cdk.grants import allow, own_role
+from cdk.readers import Vpc
 from compactor.settings.encryption import ENCRYPTION_VARIABLE
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import Machine
@@ -22,6 +23,7 @@ from compactor_dev.bundling import Machine
 _TIMEOUT_SECONDS = 900
 # Package of the handlers, by whether a function belongs to maintenance.
 _HANDLERS = {False: "compactor_handlers", True: "compactor_tables.handlers"}
+_INTERFACES = "EC2 names interfaces when Lambda makes them, and describes them without resources."
 _ARCHITECTURES = {"arm64": lambda_.Architecture.ARM_64, "x86_64": lambda_.Architecture.X86_64}
 
 _RETENTION = {
@@ -161,4 +163,39 @@ class FunctionSet(Construct):
             log_group=log,
             environment=self._environment,
         )
+        if self._config.vpc is not None:
+            _join(self.by_name[name], role, self._config.vpc)
         return role
+
+
+def _join(function: lambda_.Function, role: iam.Role, vpc: Vpc) -> None:
+    """Connect a function to a VPC; Lambda makes its network interfaces by the function's role.
+
+    The actions are those of the managed policy AWSLambdaVPCAccessExecutionRole. Its guide advises
+    to keep them from the function's own code, whose requests have ``lambda:SourceFunctionArn``
+    (``lambda/latest/dg/configuration-vpc.html``).
+    """
+    stack, any_account = Stack.of(role), "*"
+    interfaces = stack.format_arn(service="ec2", resource="network-interface", resource_name="*")
+    # The owner of a shared subnet is another account.
+    places = [("subnet", one) for one in vpc.subnet_ids]
+    places += [("security-group", one) for one in vpc.security_group_ids]
+    arns = [
+        stack.format_arn(service="ec2", account=any_account, resource=kind, resource_name=name)
+        for kind, name in places
+    ]
+    changes = ("DeleteNetworkInterface", "AssignPrivateIpAddresses", "UnassignPrivateIpAddresses")
+    looks = ("DescribeNetworkInterfaces", "DescribeSubnets")
+    for actions, resources in (
+        (("CreateNetworkInterface",), [interfaces, *arns]),
+        (changes, [interfaces]),
+        (looks, ["*"]),
+    ):
+        names = [f"ec2:{one}" for one in actions]
+        own_code = {"Null": {"lambda:SourceFunctionArn": "true"}}
+        allow(role, names, resources, conditions=own_code, wildcard=_INTERFACES)
+    resource = function.node.default_child
+    assert isinstance(resource, lambda_.CfnFunction)  # noqa: S101 - what an L2 function is
+    resource.vpc_config = lambda_.CfnFunction.VpcConfigProperty(
+        subnet_ids=list(vpc.subnet_ids), security_group_ids=list(vpc.security_group_ids)
+    )

@@ -38,6 +38,7 @@ _KEYS_ALONE = frozenset(
         "maintenance_schedule",
         "glue_optimizers",
         "architecture",
+        "vpc",
         "spark_engine",
         "spark_python",
         "spark_jars",

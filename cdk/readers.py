@@ -39,7 +39,7 @@ TABLE, MAINTAINED = "table", "maintenance"
 _ENCRYPTED = (DESTINATION, SOURCE, INVENTORY, TABLE, MAINTAINED)
 _INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
 _SUBNET = matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0")
-
+_SECURITY_GROUP = matching(r"sg-([0-9a-f]{8}|[0-9a-f]{17})", "the id of a security group")
 
 #: Values of spark_jars other than a list: where the jars come from.
 BUNDLED, RELEASE = "bundled", "release"
@@ -193,6 +193,31 @@ def _emr_cluster(value: object) -> EmrCluster:
     return EmrCluster(**{name: _OF_A_CLUSTER[name].read(one) for name, one in given.items()})
 
 
+@dataclass(frozen=True, slots=True)
+class Vpc:
+    """The network of the functions and of EMR Serverless.
+
+    Attributes:
+        subnet_ids: ids of its subnets.
+        security_group_ids: ids of the security groups.
+    """
+
+    subnet_ids: tuple[str, ...]
+    security_group_ids: tuple[str, ...]
+
+
+def _vpc(value: object) -> Vpc:
+    if not isinstance(value, Mapping) or value.keys() != _OF_A_VPC.keys():
+        raise ValueError
+    ids: dict[str, tuple[str, ...]] = {}
+    for name, (accepted, most) in _OF_A_VPC.items():
+        given = names().read(value[name])
+        if not isinstance(given, tuple) or not 0 < len(given) <= most:
+            raise ValueError
+        ids[name] = tuple(str(accepted.read(one)) for one in given)
+    return Vpc(**ids)
+
+
 def _lifecycle(value: object) -> Mapping[str, object]:
     if not isinstance(value, Mapping) or not value.keys() <= {*CLASSES, EXPIRE}:
         raise ValueError
@@ -216,6 +241,11 @@ MAINTENANCE = Reader(
     _maintenance,
 )
 DAYS = whole(1, 36_500)
+# Of both services' "VpcConfig" and "NetworkConfiguration" (botocore: lambda, emr-serverless).
+_OF_A_VPC: Mapping[str, tuple[Any, int]] = {
+    "subnet_ids": (_SUBNET, 16),
+    "security_group_ids": (_SECURITY_GROUP, 5),
+}
 _OF_A_CLUSTER: Mapping[str, Any] = {
     "subnet_id": _SUBNET,
     "instance_type": _INSTANCE,
@@ -225,6 +255,11 @@ EMR_CLUSTER = Reader(
     f'{_SUBNET.accepted}, or an object such as {{"subnet_id": "subnet-0123456789abcdef0",'
     ' "instance_type": "m6g.2xlarge", "core_instances": 4}',
     _emr_cluster,
+)
+VPC = Reader(
+    'an object such as {"subnet_ids": ["subnet-0123456789abcdef0"], "security_group_ids":'
+    ' ["sg-0123456789abcdef0"]}, with at most 16 and 5',
+    _vpc,
 )
 KMS_KEYS = Reader(
     f"{_KMS_KEY.accepted}, or an object of them by {', '.join(_ENCRYPTED)}",

@@ -15,6 +15,12 @@ LIVE_INVENTORY = (
 )
 _IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
 
+VPC: Mapping[str, Any] = {
+    "subnet_ids": ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"],
+    "security_group_ids": ["sg-0123456789abcdef0"],
+}
+"""A network that is there already."""
+
 CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
     "nothing set": {},
     "two days": {
@@ -164,6 +170,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "glue_optimizers": ["glue:gold.orders"],
         "spark_engine": "j-2AXXXXXXGAPLF",
     },
+    "events in a VPC": {"ingest": "events", "vpc": VPC},
     "standalone": {"mode": "standalone"},
     "standalone, clean-up, imported buckets": {
         **_IMPORTED,
@@ -196,6 +203,13 @@ MAINTENANCE_ALONE: Mapping[str, Mapping[str, Any]] = {
         "maintenance": {"glue_tables": ["bronze.*"], "delta_prefixes": ["s3://tables/delta/"]},
         "maintenance_locations": ["s3://tables/bronze/", "s3://tables/delta/"],
         "maintenance_schedule": "cron(0 3 * * ? *)",
+    },
+    "maintenance alone, in a VPC": {
+        "mode": "maintenance",
+        "s3_state_uri": "s3://lake/_maintenance/",
+        "maintenance": {"glue_tables": ["bronze.*"]},
+        "maintenance_locations": ["s3://tables/bronze/"],
+        "vpc": VPC,
     },
     "maintenance alone, KMS, running cluster": {
         "mode": "maintenance",

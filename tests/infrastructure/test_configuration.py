@@ -12,7 +12,7 @@ from cdk.app import read_context
 from cdk.config import Config
 from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
 from compactor.errors import InvalidInput
-from tests.infrastructure.configurations import CONFIGURATIONS
+from tests.infrastructure.configurations import CONFIGURATIONS, VPC
 
 _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 _URIS = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
@@ -62,6 +62,12 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"s3_source_uri": "https://lake/raw/"}, "s3_source_uri", "S3 URI"),
     ({"s3_source_uri": "lake/raw/"}, "s3_source_uri", "S3 URI"),
     ({**_URIS, "s3_state_uri": "s3://lake/compacted/state/"}, "s3_state_uri", "neither contains"),
+    ({"vpc": "vpc-0123456789abcdef0"}, "vpc", "an object such as"),
+    ({"vpc": {"subnet_ids": ["subnet-01"]}}, "vpc", "security_group_ids"),
+    ({"vpc": {**VPC, "subnet_ids": []}}, "vpc", "an object such as"),
+    ({"vpc": {**VPC, "subnet_ids": ["sg-01234567"]}}, "vpc", '"subnet-0123456789abcdef0"'),
+    ({"vpc": {**VPC, "security_group_ids": ["sg-01"]}}, "vpc", '"sg-0123456789abcdef0"'),
+    ({"vpc": {**VPC, "security_group_ids": ["sg-01234567"] * 6}}, "vpc", "at most 16 and 5"),
     ({"kms_keys": "alias/lake"}, "kms_keys", "ARN of a KMS key"),
     ({"kms_keys": {"source": "alias/lake"}}, "kms_keys", "ARN of a KMS key"),
     ({"kms_keys": {"target": _KEY}}, "kms_keys", "destination, source, inventory, table"),

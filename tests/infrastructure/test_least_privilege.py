@@ -30,6 +30,8 @@ _ON_ANYTHING: Mapping[str, str] = {
     "logs:DescribeLogGroups": "log deliveries ask for all groups",
     "lambda:GetAccountSettings": "it is about the account",
     "lakeformation:GetDataAccess": "Lake Formation knows no resources",
+    "ec2:DescribeNetworkInterfaces": "EC2 describes without resources",
+    "ec2:DescribeSubnets": "EC2 describes without resources",
     "elasticmapreduce:RunJobFlow": "there is no cluster yet; the tag it is given is a condition",
 }
 
@@ -63,6 +65,18 @@ def test_functions_may_write_their_logs_and_traces(
     for name, about in found.functions.items():
         calls = expected.of_a_function(found, name)
         assert _refused(found.policies[about["Role"]], calls) == []
+
+
+def test_lambda_may_connect_functions_to_their_vpc_and_their_code_may_not(
+    every_configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(every_configuration)
+    own_code = (("lambda:SourceFunctionArn", "arn:aws:lambda:us-east-1:123456789012:function:f"),)
+    for about in found.functions.values():
+        policies = found.policies[about["Role"]]
+        for call in expected.TO_JOIN_A_VPC:
+            assert policies.allow(call) is ("vpc" in EVERY[every_configuration]), call
+            assert not policies.allow(Call(call.action, call.resource, own_code))
 
 
 def test_each_function_has_a_role_of_its_own(every_configuration: str, deployed: Deployed) -> None:
@@ -249,7 +263,7 @@ def test_wildcards_stand_only_after_a_name_of_ours(configuration: str, deployed:
                 ours = service == "s3" and owner.split("/")[0] in buckets
                 # Any key, but only for what encrypts the CDK's assets.
                 assets = service == "kms" and _of_the_assets(one)
-                known = {"elasticmapreduce", "emr-serverless", "lambda", "logs", "states"}
+                known = {"ec2", "elasticmapreduce", "emr-serverless", "lambda", "logs", "states"}
                 # A table whose id nobody knows, by its name.
                 by_name = service == "s3tables" and _of_one_table(one)
                 # Patterns say which tables are maintained; which there are, a run sees.

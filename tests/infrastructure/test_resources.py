@@ -229,6 +229,21 @@ def test_only_workers_have_more_ephemeral_storage_than_lambda_gives(
     assert set(sizes.values()) <= {None}
 
 
+def test_functions_and_emr_serverless_are_in_the_vpc_that_was_given_or_in_none(
+    every_configuration: str, synthesized: Synthesized
+) -> None:
+    assembly = synthesized(every_configuration)
+    vpc = EVERY[every_configuration].get("vpc")
+    names = {"SubnetIds": "subnet_ids", "SecurityGroupIds": "security_group_ids"}
+    wanted = {name: vpc[key] for name, key in names.items()} if vpc else None
+
+    assert assembly.functions()
+    for function in assembly.functions().values():
+        assert function.get("VpcConfig") == wanted
+    for application in assembly.resources("AWS::EMRServerless::Application").values():
+        assert application.get("NetworkConfiguration") == wanted
+
+
 def test_every_log_is_deleted_after_its_days(
     every_configuration: str, synthesized: Synthesized
 ) -> None:

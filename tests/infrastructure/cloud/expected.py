@@ -14,6 +14,7 @@ from compactor_local.definition import ACCOUNT, REGION, each_state
 from tests.infrastructure.cloud.assembly import filled
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call
+from tests.infrastructure.configurations import VPC
 
 State = Mapping[str, Any]
 _EVENTS = ("PutTargets", "PutRule", "DescribeRule")
@@ -25,6 +26,29 @@ _RULES: Mapping[str, str] = {
     "emr-serverless:startJobRun.sync": "sForEMRServerlessJob",
 }
 _CLUSTER = account_arn("elasticmapreduce", "cluster/j-2AXXXXXXGAPLF")
+
+
+_INTERFACE = account_arn("ec2", "network-interface/eni-0123456789abcdef0")
+#: What Lambda does with the role of a function in a VPC (AWSLambdaVPCAccessExecutionRole). The
+#: subnet may be another account's.
+TO_JOIN_A_VPC = (
+    Call("ec2:CreateNetworkInterface", _INTERFACE),
+    *(
+        Call("ec2:CreateNetworkInterface", f"arn:aws:ec2:{REGION}:210987654321:subnet/{subnet}")
+        for subnet in VPC["subnet_ids"]
+    ),
+    Call("ec2:CreateNetworkInterface", account_arn("ec2", "security-group/sg-0123456789abcdef0")),
+    Call("ec2:DescribeNetworkInterfaces", "*"),
+    Call("ec2:DescribeSubnets", "*"),
+    *(
+        Call(f"ec2:{action}", _INTERFACE)
+        for action in (
+            "DeleteNetworkInterface",
+            "AssignPrivateIpAddresses",
+            "UnassignPrivateIpAddresses",
+        )
+    ),
+)
 
 
 def of_the_workflow(found: State, deployment: Deployment, engine: str) -> set[Call]:
