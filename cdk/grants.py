@@ -165,7 +165,7 @@ def may_list_uploads(role: Role, place: Place) -> None:
 
 def may_list_parts(role: Role, place: Place) -> None:
     """Allow listing the parts of unfinished uploads."""
-    allow(role, ["s3:ListMultipartUploadParts"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+    _may_use(role, ["s3:ListMultipartUploadParts"], place)
 
 
 def may_abort_uploads(role: Role, place: Place) -> None:

@@ -101,8 +101,12 @@ def test_made_buckets_and_the_state_are_used_in_our_account_only(
     checked = 0
     for role, policies in (*found.policies.items(), *found.managed_policies.items()):
         for statement in policies.identity:
+            # The region of a bucket is no secret, and Athena asks for it.
+            actions = {*statement.actions} - {"s3:GetBucketLocation"}
+            if not any(one.startswith("s3:") for one in actions):
+                continue
             for resource in statement.resources:
-                if not resource.startswith(tuple(places)) or "s3:" not in statement.actions[0]:
+                if not resource.startswith(tuple(places)):
                     continue
                 call = Call(statement.actions[0], resource.replace("*", "x"), elsewhere)
                 assert ("StringEquals", "aws:ResourceAccount", (ACCOUNT,)) in statement.conditions
