@@ -49,13 +49,30 @@ def allow(
             acknowledge_wildcard(role, resource, wildcard)
 
 
+#: Bounds a statement to this account: who takes the name of a deleted bucket gets no requests.
+IN_THIS_ACCOUNT: Mapping[str, Any] = {"StringEquals": {"aws:ResourceAccount": Aws.ACCOUNT_ID}}
+
+
+def conditions_at(place: Place, given: Mapping[str, Any] | None = None) -> Mapping[str, Any] | None:
+    """Return the conditions of a statement about a place.
+
+    Args:
+        place: the place.
+        given: conditions besides, by operator.
+    """
+    if not place.is_ours:
+        return given
+    equal = {**(given or {}).get("StringEquals", {}), **IN_THIS_ACCOUNT["StringEquals"]}
+    return {**(given or {}), "StringEquals": equal}
+
+
 def may_list(role: Role, place: Place) -> None:
     """Allow listing a prefix. S3 also needs this to answer 404, not 403, for a missing key."""
     allow(
         role,
         ["s3:ListBucket"],
         [place.bucket.bucket_arn],
-        conditions={"StringLike": {"s3:prefix": [f"{place.prefix}*"]}},
+        conditions=conditions_at(place, {"StringLike": {"s3:prefix": [f"{place.prefix}*"]}}),
     )
 
 
@@ -63,24 +80,21 @@ def may_see_owners(role: Role, place: Place) -> None:
     """Allow listing the levels above a prefix, one level each, to find a table that owns it."""
     above = places_above(place.prefix)
     if above:
-        allow(
-            role,
-            ["s3:ListBucket"],
-            [place.bucket.bucket_arn],
-            conditions={"StringEquals": {"s3:prefix": above, "s3:delimiter": "/"}},
-        )
+        levels = {"StringEquals": {"s3:prefix": above, "s3:delimiter": "/"}}
+        conditions = conditions_at(place, levels)
+        allow(role, ["s3:ListBucket"], [place.bucket.bucket_arn], conditions=conditions)
 
 
 def may_read(role: Role, place: Place) -> None:
     """Allow listing a prefix and reading its objects."""
     may_list(role, place)
-    allow(role, ["s3:GetObject"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+    _may_use(role, ["s3:GetObject"], place)
     _may_use_key(role, place, ["kms:Decrypt"])
 
 
 def may_read_tags(role: Role, place: Place) -> None:
     """Allow reading the tags of objects."""
-    allow(role, ["s3:GetObjectTagging"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+    _may_use(role, ["s3:GetObjectTagging"], place)
 
 
 def may_read_inventory_table(role: Role, table: TableAddress, key: kms.IKey | None) -> None:
@@ -118,28 +132,24 @@ def may_look_for(role: Role, place: Place, keys: Sequence[str]) -> None:
             role,
             ["s3:ListBucket"],
             [place.bucket.bucket_arn],
-            conditions={"StringEquals": {"s3:prefix": list(keys)}},
+            conditions=conditions_at(place, {"StringEquals": {"s3:prefix": list(keys)}}),
         )
-        allow(role, ["s3:GetObject"], [place.bucket.arn_for_objects(key) for key in keys])
+        objects = [place.bucket.arn_for_objects(key) for key in keys]
+        allow(role, ["s3:GetObject"], objects, conditions=conditions_at(place))
         # S3 returns the checksum of an encrypted object only with its key.
         _may_use_key(role, place, ["kms:Decrypt"])
 
 
 def may_write(role: Role, place: Place, below: str = "*") -> None:
     """Allow writing objects, also in parts, and aborting uploads, but not deleting objects."""
-    allow(
-        role,
-        ["s3:PutObject", "s3:AbortMultipartUpload"],
-        [place.objects(below)],
-        wildcard=_UNKNOWN_KEYS,
-    )
+    _may_use(role, ["s3:PutObject", "s3:AbortMultipartUpload"], place, below)
     # Decrypt is needed because S3 reads the parts of an upload again to assemble them.
     _may_use_key(role, place, ["kms:GenerateDataKey", "kms:Decrypt"])
 
 
 def may_put(role: Role, place: Place, below: str) -> None:
     """Allow writing objects by single requests, without deleting anything."""
-    allow(role, ["s3:PutObject"], [place.objects(below)], wildcard=_UNKNOWN_KEYS)
+    _may_use(role, ["s3:PutObject"], place, below)
     _may_use_key(role, place, ["kms:GenerateDataKey"])
 
 
@@ -149,22 +159,33 @@ def may_list_uploads(role: Role, place: Place) -> None:
     The action does not support ``s3:prefix``, so it cannot be limited to the place. It returns keys
     and upload ids, no content; the right to abort is limited to the place.
     """
-    allow(role, ["s3:ListBucketMultipartUploads"], [place.bucket.bucket_arn])
+    buckets = [place.bucket.bucket_arn]
+    allow(role, ["s3:ListBucketMultipartUploads"], buckets, conditions=conditions_at(place))
 
 
 def may_list_parts(role: Role, place: Place) -> None:
     """Allow listing the parts of unfinished uploads."""
-    allow(role, ["s3:ListMultipartUploadParts"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+    _may_use(role, ["s3:ListMultipartUploadParts"], place)
 
 
 def may_abort_uploads(role: Role, place: Place) -> None:
     """Allow aborting unfinished uploads, which deletes nothing that can be read."""
-    allow(role, ["s3:AbortMultipartUpload"], [place.objects()], wildcard=_UNKNOWN_KEYS)
+    _may_use(role, ["s3:AbortMultipartUpload"], place)
 
 
 def may_delete(role: Role, place: Place, below: str = "*") -> None:
     """Allow deleting objects; S3 requires GetObject if the request has an ETag."""
-    allow(role, ["s3:DeleteObject", "s3:GetObject"], [place.objects(below)], wildcard=_UNKNOWN_KEYS)
+    _may_use(role, ["s3:DeleteObject", "s3:GetObject"], place, below)
+
+
+def _may_use(role: Role, actions: Sequence[str], place: Place, below: str = "*") -> None:
+    allow(
+        role,
+        actions,
+        [place.objects(below)],
+        conditions=conditions_at(place),
+        wildcard=_UNKNOWN_KEYS,
+    )
 
 
 def may_ask_registry(role: Role, registry: Registry | None) -> None:

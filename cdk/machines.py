@@ -16,7 +16,7 @@ from constructs import Construct
 
 from cdk.checks import acknowledge_wildcard
 from cdk.function_set import log_days
-from cdk.grants import allow
+from cdk.grants import allow, conditions_at
 from cdk.managed_rules import ACTIONS, managed_rules
 from cdk.storage import Place
 
@@ -122,10 +122,12 @@ def allow_map_runs(policy: iam.Policy, machine: Machine, runs: MapRuns, state: P
         wildcard="Children of its own Map Runs; Step Functions names them.",
     )
     lists = [state.objects(one) for one in runs.lists]
-    allow(policy, ["s3:GetObject"], lists, wildcard=_RUN_IDS)
+    ours = conditions_at(state)
+    allow(policy, ["s3:GetObject"], lists, conditions=ours, wildcard=_RUN_IDS)
     actions = ["PutObject", "GetObject", "ListMultipartUploadParts", "AbortMultipartUpload"]
     results = [state.objects(runs.results)]
-    allow(policy, [f"s3:{one}" for one in actions], results, wildcard=_RUN_IDS)
+    names = [f"s3:{one}" for one in actions]
+    allow(policy, names, results, conditions=ours, wildcard=_RUN_IDS)
     if state.key is not None:
         allow(policy, ["kms:GenerateDataKey", "kms:Decrypt"], [state.key.key_arn])
 

@@ -123,7 +123,8 @@ def place_of_reports(scope: Construct, config: Config) -> Place:
     where, key = config.run.state, None
     if DESTINATION in config.kms_keys:
         key = kms.Key.from_key_arn(scope, "Key", config.kms_keys[DESTINATION])
-    return Place(s3.Bucket.from_bucket_name(scope, "State", where.bucket), where.prefix, key)
+    bucket = s3.Bucket.from_bucket_name(scope, "State", where.bucket)
+    return Place(bucket, where.prefix, key, is_ours=True)
 
 
 def _named(config: Config) -> Iterator[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from aws_cdk import ArnFormat, Stack
@@ -201,9 +202,7 @@ class Maintenance(Construct):
         allow(policy, ["athena:GetDataCatalog"], [catalog])
         self._tables.may_rewrite(policy)
         self._tables.may_query(policy)
-        answers = Place(
-            self._state.bucket, f"{self._state.prefix}{ATHENA_RESULTS}", self._state.key
-        )
+        answers = replace(self._state, prefix=f"{self._state.prefix}{ATHENA_RESULTS}")
         may_list(policy, answers)
         may_read(policy, answers)
         may_write(policy, answers)

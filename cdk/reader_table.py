@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aws_cdk import Stack
 
@@ -44,7 +44,7 @@ def reader_table_of(stack: Stack, config: Config, storage: Storage) -> ReaderTab
     run, outputs = config.run, storage.destination
     if run.reader_table is None:
         return None
-    lists = Place(outputs.bucket, manifests_of(run.destination).prefix, outputs.key)
+    lists = replace(outputs, prefix=manifests_of(run.destination).prefix)
     return ReaderTable(lists, storage.state, _arns(stack, run.reader_table))
 
 

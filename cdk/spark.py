@@ -30,6 +30,7 @@ from cdk.emr import (
 from cdk.encryption import encryption_of, encryption_of_runs
 from cdk.functions import may_compact
 from cdk.grants import (
+    IN_THIS_ACCOUNT,
     Role,
     allow,
     may_list_uploads,
@@ -259,7 +260,8 @@ class SparkStep(Construct):
 
     def _may_read_assets(self, role: Role, assets: Sequence[s3_assets.Asset]) -> None:
         for one in assets:
-            allow(role, ["s3:GetObject"], [one.bucket.arn_for_objects(one.s3_object_key)])
+            objects = [one.bucket.arn_for_objects(one.s3_object_key)]
+            allow(role, ["s3:GetObject"], objects, conditions=IN_THIS_ACCOUNT)
         if assets:
             self._may_decrypt(role, assets)
 

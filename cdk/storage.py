@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_kms as kms
@@ -37,11 +37,19 @@ _NONCURRENT_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A prefix in a bucket; ``prefix`` is empty or ends in ``/``."""
+    """A prefix in a bucket.
+
+    Attributes:
+        bucket: the bucket.
+        prefix: empty, or ends in ``/``.
+        key: the KMS key of what is written there.
+        is_ours: the bucket must belong to the account of the deployment.
+    """
 
     bucket: s3.IBucket
     prefix: str
     key: kms.IKey | None
+    is_ours: bool = False
 
     @property
     def uri(self) -> str:
@@ -86,7 +94,9 @@ class Storage(Construct):
         self.source = self._place(
             run.source.root, "Source", source_key or (key if shared else None)
         )
-        self.state = self._place(run.state, "State", source_key if in_source else key)
+        state = self._place(run.state, "State", source_key if in_source else key)
+        # A state machine can only use a state in its own account.
+        self.state = state if config.standalone else replace(state, is_ours=True)
         self.inventory = self._inventory()
         self.inventory_key = self._keys.get(INVENTORY)
         self.tables = self._tables()
@@ -118,7 +128,8 @@ class Storage(Construct):
     def _place(self, uri: S3Uri, role: str, key: kms.IKey | None) -> Place:
         if uri.bucket not in self._buckets:
             self._buckets[uri.bucket] = self._bucket(uri.bucket, role)
-        return Place(self._buckets[uri.bucket], uri.prefix, key)
+        bucket = self._buckets[uri.bucket]
+        return Place(bucket, uri.prefix, key, is_ours=isinstance(bucket, s3.Bucket))
 
     def _bucket(self, name: str, role: str) -> s3.IBucket:
         config = self._config

@@ -29,21 +29,22 @@ def _long(mib: int) -> bytes:
 
 @scenario
 def records_of_the_longest_size() -> tuple[Sources, dict[str, Any]]:
-    """A few records of that size."""
+    """As long as a record may be."""
     return numbered(".json.gz", _long(7), 3), LINES
 
 
 @scenario
 def records_of_64_mib() -> tuple[Sources, dict[str, Any]]:
-    """As long as a line may be."""
+    """Longer than that."""
     return numbered(".json.gz", _long(63), 2), LINES
 
 
 @scenario
 def rejects_of_the_longest_size() -> tuple[Sources, dict[str, Any]]:
-    """Records of that size that do not fit, beside one that does."""
-    good = ("z.json", b'{"b":1}\n')
-    return [*numbered(".json.gz", _long(7), 3), good], {**LINES, "parquet_schema": "b BIGINT"}
+    """Records of that size that do not fit, each after one that does."""
+    times = 7 * MIB // len(_NOISE)
+    body = squeezed((b'{"b":1}\n{"a":"', 1), (_NOISE, times), (b'"}\n', 1), level=1)
+    return numbered(".json.gz", body, 3), {**LINES, "parquet_schema": "b BIGINT"}
 
 
 @scenario
@@ -94,13 +95,6 @@ def a_gigabyte_of_nested_lists() -> tuple[Sources, dict[str, Any]]:
 def one_list_of_7_mib() -> tuple[Sources, dict[str, Any]]:
     """Millions of values in one row."""
     body = squeezed((b'{"a":[', 1), (b"1,2,", 7 * MIB // 4), (b"3]}\n", 1))
-    return numbered(".json.gz", body, 2), LINES
-
-
-@scenario
-def one_list_of_lists_of_7_mib() -> tuple[Sources, dict[str, Any]]:
-    """The same, of lists: the values of Python are forty times as long as their JSON."""
-    body = squeezed((b'{"a":[', 1), (b"[],", 7 * MIB // 3), (b"[]]}\n", 1))
     return numbered(".json.gz", body, 2), LINES
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from cdk.config import Config
+from compactor_local.definition import ACCOUNT
 from tests.infrastructure.cloud.deployment import Deployment
 from tests.infrastructure.cloud.iam import Call, Policies, Statement, statements
-from tests.infrastructure.configurations import KMS_KEYS
+from tests.infrastructure.configurations import EVERY, KMS_KEYS
 from tests.infrastructure.conftest import Deployed
 
 _NAME = "KMS, clean-up, imported buckets"
@@ -85,3 +86,30 @@ def test_a_key_of_another_account_is_accepted() -> None:
         "kms_keys": {"source": arn},
     }
     assert Config.from_context(context).kms_keys == {"source": arn}
+
+
+def test_made_buckets_and_the_state_are_used_in_our_account_only(
+    every_configuration: str, deployed: Deployed
+) -> None:
+    found = deployed(every_configuration)
+    standalone = EVERY[every_configuration].get("mode") == "standalone"
+    made = {found.physical_ids[one] for one in found.assembly.resources("AWS::S3::Bucket")}
+    places = [f"arn:aws:s3:::{bucket}" for bucket in sorted(made)]
+    if not standalone:
+        places.append(f"arn:aws:s3:::{found.outputs['StateUri'].removeprefix('s3://')}")
+    elsewhere = (("aws:ResourceAccount", "999999999999"),)
+    checked = 0
+    for role, policies in (*found.policies.items(), *found.managed_policies.items()):
+        for statement in policies.identity:
+            # The region of a bucket is no secret, and Athena asks for it.
+            actions = {*statement.actions} - {"s3:GetBucketLocation"}
+            if not any(one.startswith("s3:") for one in actions):
+                continue
+            for resource in statement.resources:
+                if not resource.startswith(tuple(places)):
+                    continue
+                call = Call(statement.actions[0], resource.replace("*", "x"), elsewhere)
+                assert ("StringEquals", "aws:ResourceAccount", (ACCOUNT,)) in statement.conditions
+                assert not statement.covers(call), (role, statement)
+                checked += 1
+    assert checked or not places

@@ -91,9 +91,9 @@ def test_records_that_do_not_fit_are_kept_whole_with_the_reason() -> None:
     world.put("1.json", b"\n".join([good, *bad, good]))
     (commit,) = world.run()
     assert [row["id"] for row in world.rows()] == [1, 1]
-    told = world.reasons()
-    assert [record.encode("utf-8", "surrogateescape") for record, _ in told] == bad
-    assert [reason for _, reason in told[:6]] == [
+    rejected = world.reasons()
+    assert [record.encode("utf-8", "surrogateescape") for record, _ in rejected] == bad
+    assert [reason for _, reason in rejected[:6]] == [
         'column id is bigint, and does not take "one"',
         "column id is bigint, and does not take 1.5",
         "column id is bigint, and does not take 99999999999999999999",
@@ -101,8 +101,8 @@ def test_records_that_do_not_fit_are_kept_whole_with_the_reason() -> None:
         "field deep.y is not in the schema",
         'column d is date, and does not take "2026-01-02T03:04:05"',
     ]
-    assert all(reason.startswith("not one JSON object: ") for _, reason in told[6:10])
-    assert told[10][1] == "not UTF-8 at byte 16"
+    assert all(reason.startswith("not one JSON object: ") for _, reason in rejected[6:10])
+    assert rejected[10][1] == "not UTF-8 at byte 16"
     assert {one["source"] for one in world.rejects()} == {f"s3://source/{PARTITION.prefix}1.json"}
     assert (account(commit).rows_in, account(commit).rows_out) == (13, 2)
     assert account(commit).rejected == 11
@@ -169,13 +169,13 @@ def test_a_given_schema_may_only_grow() -> None:
     world.put_lines("1.json", {"id": 1})
     world.run()
     world.put_lines("2.json", {"id": 2, "more": 0.5})
-    for schema, told in (
+    for schema, expected in (
         ("id STRING, name STRING", "column id is int there and string here"),
         ("id INT", "column name must be string"),
         ("name STRING, id TINYINT", "column id must be int"),
     ):
         world.given["parquet_schema"] = schema
-        assert told in refusal(world)
+        assert expected in refusal(world)
     world.given["parquet_schema"] = "id BIGINT, name STRING, more DOUBLE"
     world.run()
     world.given["parquet_schema"] = None
@@ -253,9 +253,9 @@ def test_a_whole_number_that_its_column_would_round_is_rejected_alone() -> None:
     world.run()
     found = [(one["n"], one["id"]) for one in world.rows()]
     assert found == [(float(one), None) for one in (1.5, *held)] + [(None, 2**53 + 1)]
-    told = "is a floating-point number, which does not hold its whole number"
-    assert [why for _, why in world.reasons()] == [f"column n {told}"] * 8 + [
-        f"column deep.x {told}"
+    expected = "is a floating-point number, which does not hold its whole number"
+    assert [why for _, why in world.reasons()] == [f"column n {expected}"] * 8 + [
+        f"column deep.x {expected}"
     ]
     assert [json.loads(one)["n"] for one, _ in world.reasons()] == [*rounded, 1.5]
 

@@ -20,7 +20,7 @@ LINE = '{{"id": "{}"}}'
 
 
 class RowsWorld(World):
-    """Sources of rows; a record that is none is found among the rejects."""
+    """Sources of rows; a record that does not fit is found among the rejects."""
 
     def destination(self) -> Counter[int]:
         found = super().destination()

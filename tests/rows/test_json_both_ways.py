@@ -139,8 +139,8 @@ def one_by_one(schema: pa.Schema, records: list[bytes]) -> Converted:
     return JsonRows(schema)._one_by_one(records)
 
 
-def at_once(schema: pa.Schema, records: list[bytes]) -> pa.Table | None:
-    return JsonRows(schema)._at_once(records)
+def as_a_block(schema: pa.Schema, records: list[bytes]) -> pa.Table | None:
+    return JsonRows(schema)._as_block(records)
 
 
 def digest(table: pa.Table) -> str:
@@ -155,7 +155,7 @@ def require_same(schema: pa.Schema, records: list[bytes]) -> None:
     slow.table.validate(full=True)
     assert slow.table.schema == schema
     assert slow.table.num_rows + len(slow.misfits) == len(records)
-    quick = at_once(schema, records)
+    quick = as_a_block(schema, records)
     if quick is not None:
         quick.validate(full=True)
         assert not slow.misfits
@@ -212,7 +212,7 @@ def test_usual_records_are_converted_as_a_block() -> None:
         b'{"deep":{"y":[true]},"id":null}',
         b"{}",
     ]
-    found = at_once(USUAL, records)
+    found = as_a_block(USUAL, records)
     assert found is not None
     assert found.num_rows == 3
     require_same(USUAL, records)

@@ -56,7 +56,7 @@ def test_each_record_is_given_once_and_whole(
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "said"),
     [
         ("a.csv", b'h,i\n1,"2\n3,4\n', "it ends within a quoted field"),
         ("a.csv", b"h,H\n1,2\n", "its header names the column 'H' twice"),
@@ -67,8 +67,8 @@ def test_each_record_is_given_once_and_whole(
         ("a.csv", b"h,\xff\n1,2\n", 'it is not UTF-8.*set encoding: "single_byte"'),
     ],
 )
-def test_what_cannot_be_cut_into_records_is_refused(name: str, content: bytes, told: str) -> None:
-    with pytest.raises(UnreadableSource, match=told):
+def test_what_cannot_be_cut_into_records_is_refused(name: str, content: bytes, said: str) -> None:
+    with pytest.raises(UnreadableSource, match=said):
         blocks(name, content, csv_header="present")
 
 

@@ -59,7 +59,7 @@ def test_rejects_that_fit_by_now_come_into_an_output_each_record_once() -> None:
     assert waiting(world) == 1, "which is no number"
     totals = world.log.load().totals("run-2")
     assert (totals.sources, totals.replayed, totals.rejected) == (0, 3, 0)
-    assert all(one in world.rejects() for one in before), "nobody deletes them"
+    assert all(one in world.rejects() for one in before), "they are never deleted"
     assert world.run() == []
     assert not world.uploads()
 

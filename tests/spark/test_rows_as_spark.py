@@ -216,7 +216,7 @@ def _arrays() -> dict[str, tuple[pa.Array, dict[str, Any]]]:
         ),
         "pages": (pa.array([moment] * 3), {"data_page_version": "2.0"}),
         "delta": (
-            pa.array(["abc", "abd", None]),
+            pa.array(["abc", "abe", None]),
             {"use_dictionary": False, "column_encoding": {"c": "DELTA_BYTE_ARRAY"}},
         ),
     }

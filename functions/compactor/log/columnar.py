@@ -28,8 +28,7 @@ class Columnar:
     Attributes:
         rows_in: rows, or records, counted in the sources.
         rows_out: rows counted in the output, read back as it was stored.
-        hash_in: 16 hex digits, the sum of a 64-bit hash over the rows before they were written;
-            independent of row order.
+        hash_in: 16 hex digits, the digest over the rows, in order, before they were written.
         hash_out: the same over the rows read back.
         codec: compression inside the output, such as ``snappy``.
         schema: columns of the output, in Spark's JSON form of a schema.

@@ -1,4 +1,4 @@
-"""How much of a Parquet object to read at once, so that rows of any shape fit into memory.
+"""How much of a Parquet object to read as one batch, so that rows of any shape fit into memory.
 
 A footer states encoded sizes. Values that repeat take next to no space there: a million rows of one
 long text are a dictionary of one value. Such columns are read as dictionaries, and decoded in parts
@@ -29,12 +29,12 @@ class Reading:
     """How to read one object.
 
     Attributes:
-        rows_at_once: rows of a batch, for each row group.
+        batch_rows: rows of a batch, for each row group.
         as_dictionaries: paths of the columns to read as dictionaries.
         buffer_bytes: size of the buffer of each column chunk.
     """
 
-    rows_at_once: tuple[int, ...]
+    batch_rows: tuple[int, ...]
     as_dictionaries: tuple[str, ...]
     buffer_bytes: int
 
@@ -52,13 +52,13 @@ def plan_reading(groups: Sequence[RowGroup]) -> Reading:
             paths.update(one.path for one in texts)
     columns = max((len(group.chunks) for group in groups), default=0)
     return Reading(
-        tuple(_rows_at_once(group) for group in groups),
+        tuple(_batch_rows(group) for group in groups),
         tuple(sorted(paths)),
         min(_MOST_BUFFER, max(_LEAST_BUFFER, BATCH_BYTES // max(1, columns))),
     )
 
 
-def _rows_at_once(group: RowGroup) -> int:
+def _batch_rows(group: RowGroup) -> int:
     total = sum(map(_least_bytes, group.chunks))
     return max(1, min(_MOST_ROWS, BATCH_BYTES * group.rows // max(1, total)))
 

@@ -37,7 +37,7 @@ class CsvRows:
         self._texts = {name for name, one in named.items() if pa.types.is_string(one)}
 
     def convert(self, records: Sequence[bytes]) -> Converted:
-        """Return the rows of these records, and why the others are none."""
+        """Return the rows of these records, and why the others do not fit."""
         found = Converted(self._schema.empty_table())
         columns: dict[str, list[Any]] = {one.name: [] for one in self._schema}
         count = 0

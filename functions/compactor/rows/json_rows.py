@@ -1,4 +1,4 @@
-"""JSON records as rows: many at once where all of them fit, else one by one.
+"""JSON records as rows: as a block where all of them fit, else one by one.
 
 pyarrow's reader takes a block of records only as a whole. A block that it refuses, and one whose
 numbers a column may have rounded, is cut up, and what is left of it is converted record by record,
@@ -21,7 +21,7 @@ from compactor.rows.values import (
     JSON_VALUES,
     TOO_DEEP,
     Misfit,
-    json_text,
+    json_start,
     json_value,
     members,
     with_repeated,
@@ -40,6 +40,7 @@ _PIECES = 16
 _FEW = 64
 # Some room for pyarrow, which refuses a block that is as long as its limit.
 _MORE_BYTES = 64
+_MOST_CONTAINERS = 1_000_000
 
 
 class _Object(msgspec.Struct, gc=False):
@@ -87,8 +88,8 @@ class JsonRows:
             )
 
     def convert(self, records: Sequence[bytes]) -> Converted:
-        """Return the rows of these records, and why the others are none."""
-        table = self._at_once(records)
+        """Return the rows of these records, and why the others do not fit."""
+        table = self._as_block(records)
         if table is not None:
             return Converted(table)
         if self._options is None or len(records) <= _FEW:
@@ -98,7 +99,7 @@ class JsonRows:
         starts = range(0, len(records), size)
         return _joined([(at, self.convert(records[at : at + size])) for at in starts])
 
-    def _at_once(self, records: Sequence[bytes]) -> pa.Table | None:
+    def _as_block(self, records: Sequence[bytes]) -> pa.Table | None:
         """Return the rows of all records; None unless every one of them certainly fits."""
         if self._options is None:
             return None
@@ -107,10 +108,17 @@ class JsonRows:
             if not data.isascii():
                 data.decode()
             for record in records:
+                _require_few(record)
                 _objects.decode(record)
             reading = pa.json.ReadOptions(use_threads=False, block_size=len(data) + _MORE_BYTES)
             table = pa.json.read_json(pa.BufferReader(data), reading, self._options)
-        except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError, pa.ArrowException):
+        except (
+            Misfit,
+            UnicodeDecodeError,
+            msgspec.MsgspecError,
+            RecursionError,
+            pa.ArrowException,
+        ):
             return None
         if table.num_rows != len(records):
             return None
@@ -148,9 +156,9 @@ class JsonRows:
         try:
             return self._members(value)
         except Misfit as misfit:
-            if misfit.reason:
-                raise
-            raise Misfit(self._reason(value)) from None
+            reason, unknown = misfit.reason, misfit.unknown
+        # Out of reach of the traceback, which holds what was converted so far.
+        raise Misfit(reason or self._reason(value), unknown=unknown)
 
     def _reason(self, value: dict[str, Any]) -> str:
         """Return a reason that names the first column whose value does not fit."""
@@ -161,7 +169,7 @@ class JsonRows:
             try:
                 json_value(kind, f"{name}.")(one)
             except Misfit:
-                shown = json_text(one)[:_SHOWN_CHARACTERS]
+                shown = json_start(one, _SHOWN_CHARACTERS)
                 return f"column {name} is {simple(kind)}, and does not take {shown}"
         raise AssertionError("no value of the record is a misfit")
 
@@ -175,12 +183,22 @@ def _joined(pieces: Sequence[tuple[int, Converted]]) -> Converted:
     return whole
 
 
+def _require_few(record: bytes) -> None:
+    # As a value of Python, {} has fifty times its length.
+    if (
+        len(record) > _MOST_CONTAINERS
+        and record.count(b"{") + record.count(b"[") > _MOST_CONTAINERS
+    ):
+        raise Misfit(f"it has more than {_MOST_CONTAINERS:,} objects and arrays")
+
+
 def decoded(record: bytes) -> dict[str, Any]:
     """Return a record as a dictionary, without rounding any number.
 
     Raises:
-        Misfit: it is not one JSON object, or not UTF-8.
+        Misfit: it is not one JSON object, or not UTF-8, or has too many values.
     """
+    _require_few(record)
     try:
         # Checked as a whole first, as the decoder stops at the first character that is not UTF-8.
         _objects.decode(record)

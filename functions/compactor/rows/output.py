@@ -30,7 +30,7 @@ KNOWN_CODECS = frozenset({"none", "snappy", "gzip", "zstd"})
 #: Size of a row group in memory, before it is encoded.
 ROW_GROUP_BYTES = 64 * MIB
 _PIECE_BYTES = 4 * MIB
-# What is read back at once.
+# Size of the batches that are read back.
 _READ_ROWS, _READ_BYTES = 8_192, 8 * MIB
 # Arrays held in memory: each takes some hundred bytes besides its values.
 _MOST_ARRAYS = 50_000

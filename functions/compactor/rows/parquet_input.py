@@ -288,7 +288,7 @@ def _batches(body: SourceBody, reading: Reading, schema: pa.Schema) -> Iterator[
             buffer_size=reading.buffer_bytes if isinstance(opened, str) else 0,
             **_OPTIONS,
         ) as file:
-            for number, rows in enumerate(reading.rows_at_once):
+            for number, rows in enumerate(reading.batch_rows):
                 for batch in file.iter_batches(rows, [number], use_threads=False):
                     for part in _within_budget(batch):
                         yield conformed_batch(part, schema)

@@ -26,7 +26,7 @@ from compactor.sizes import MIB
 
 #: Records of about this many bytes are converted together.
 BLOCK_BYTES = 4 * MIB
-#: A source with a longer record is quarantined. As values of Python a record takes up to 30 times
+#: A source with a longer record is quarantined. As values of Python a record takes up to 50 times
 #: its length.
 LONGEST_RECORD_BYTES = 8 * MIB
 JSON, CSV, TSV = "json", "csv", "tsv"

@@ -18,7 +18,7 @@ from compactor.rows.records import BLOCK_BYTES, JSON, Block, Kind
 from compactor.rows.rejects import RejectedRecords
 from compactor.sinks.upserts import POSITION, SOURCE_KEY
 
-# Values converted at once, as each takes memory even if it is null.
+# Most values of one conversion, as each takes memory even if it is null.
 _MOST_VALUES = 4 << 20
 _ORIGINS = (pa.field(SOURCE_KEY, pa.string()), pa.field(POSITION, pa.int64()))
 
@@ -64,7 +64,7 @@ class RowSink:
     Args:
         schema: columns of the records.
         output: takes the rows.
-        rejects: takes the records that are none.
+        rejects: takes the records that do not fit.
         origins: add the columns of :func:`with_origin_columns`.
 
     Attributes:

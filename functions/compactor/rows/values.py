@@ -13,7 +13,7 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from types import MappingProxyType
@@ -108,6 +108,33 @@ def json_text(value: Any, levels: int = DEEPEST) -> str:
         return f"[{','.join([json_text(one, levels - 1) for one in value])}]"
     found = [f"{json_text(name)}:{json_text(one, levels - 1)}" for name, one in value.items()]
     return f"{{{','.join(found)}}}"
+
+
+def json_start(value: Any, most: int) -> str:
+    """Return the first characters of :func:`json_text`, without writing the others."""
+    text = ""
+    for token in _tokens(value):
+        text += token
+        if len(text) >= most:
+            break
+    return text[:most]
+
+
+def _tokens(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        yield "["
+        for number, one in enumerate(value):
+            yield "," if number else ""
+            yield from _tokens(one)
+        yield "]"
+    elif isinstance(value, dict):
+        yield "{"
+        for number, (name, one) in enumerate(value.items()):
+            yield f"{',' if number else ''}{json_text(name)}:"
+            yield from _tokens(one)
+        yield "}"
+    else:
+        yield json_text(value)
 
 
 def with_repeated(record: bytes) -> Any:

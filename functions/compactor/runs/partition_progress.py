@@ -98,7 +98,7 @@ class PartitionProgress:
             self.result.conflicts += 1
 
     def set_aside(self, refused: RowsRefused) -> None:
-        """Leave a group out of every later plan of this call, and go on with the others."""
+        """Leave a group out of every later plan of this call, and continue with the others."""
         self.notes.set_aside(refused.group)
         self._refused.append(refused.error)
 

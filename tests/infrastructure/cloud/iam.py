@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from compactor_local.definition import ACCOUNT
+
 Document = Mapping[str, Any]
 
 
@@ -26,7 +28,8 @@ class Call:
     Attributes:
         action: as IAM writes it, ``s3:GetObject``.
         resource: an ARN, or ``*`` for actions without a resource.
-        context: condition keys and their values; a key that is absent is absent for IAM too.
+        context: condition keys and their values; a key that is absent is absent for IAM too, but
+            for aws:ResourceAccount, which IAM always knows: by default the deployment's.
     """
 
     action: str
@@ -60,7 +63,8 @@ class Statement:
 
     def covers(self, call: Call) -> bool:
         """True when the statement is about this call."""
-        context = {key.lower(): value for key, value in call.context}
+        ours = {"aws:ResourceAccount": ACCOUNT}
+        context = {key.lower(): value for key, value in {**ours, **dict(call.context)}.items()}
         return (
             any(_matches(pattern.lower(), call.action.lower()) for pattern in self.actions)
             and any(_matches(pattern, call.resource) for pattern in self.resources)
