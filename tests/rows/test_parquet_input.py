@@ -141,7 +141,7 @@ def test_a_role_that_may_read_nothing_ends_the_group(store: MemoryStore) -> None
         def read_range(self, source: SourceObject, start: int, length: int) -> bytes:
             raise UnreadableSource("access_denied", "no")
 
-    denied: ObjectStore = Denied()  # type: ignore[assignment]
+    denied: ObjectStore = Denied()  # type: ignore[assignment]  # only what is asked of it
     with pytest.raises(NothingReadable):
         open_sources(found, denied)
 

@@ -144,6 +144,6 @@ def test_an_invalid_given_schema_is_refused_in_one_line(ddl: str) -> None:
 def test_a_hundred_lost_races_end_the_run(store: MemoryStore) -> None:
     store.seed(*parquet_schema_key(RUN, 1), b"another run's")
     # The listing never has the entry that the store has.
-    store.list_objects = lambda *_, **__: iter(())  # type: ignore[method-assign]
+    store.list_objects = lambda *_, **__: iter(())  # type: ignore[method-assign]  # a listing that lags
     with pytest.raises(TransientStoreError, match="100 other schemas came first"):
         pinned(store, IDS)

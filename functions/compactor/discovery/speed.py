@@ -70,7 +70,6 @@ SPEEDS: Mapping[str, WorkerSpeed] = {
     # measured: end
 }
 
-_OF_ROWS = frozenset({ROWS, ROWS_GZIP, ROWS_PARQUET})
 _WHOLE = frozenset(spec.hint for spec in SPECS if spec.whole)
 
 
@@ -94,5 +93,9 @@ def speed_for(key: str, settings: Settings) -> WorkerSpeed:
 def speeds_of(settings: Settings) -> Sequence[WorkerSpeed]:
     """Return the speeds of the formats that a run may find."""
     if settings.format == "parquet":
-        return [SPEEDS[ROWS_PARQUET]]
-    return [one for kind, one in SPEEDS.items() if (kind in _OF_ROWS) == settings.columnar]
+        kinds = [ROWS_PARQUET]
+    elif settings.columnar:
+        kinds = [ROWS, ROWS_GZIP]
+    else:
+        kinds = [LINES, LINES_GZIP, CLOUDTRAIL_GZIP]
+    return [SPEEDS[kind] for kind in kinds]

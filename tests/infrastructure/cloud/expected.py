@@ -233,10 +233,7 @@ def of_querying(deployment: Deployment, tables: Sequence[str]) -> set[Call]:
         deployment: the stack.
         tables: ``database/table`` of those in Glue.
     """
-    (group,) = deployment.assembly.resources("AWS::Athena::WorkGroup").values()
-    results = group["WorkGroupConfiguration"]["ResultConfiguration"]["OutputLocation"]
-    place = _place(_text(results, deployment))
-    assert place[1].endswith("/athena-results/")
+    place = _place(f"{deployment.outputs['StateUri']}athena-results/")
     calls = {
         _on_object(action, place, "1.csv")
         for action in ("GetObject", "PutObject", "AbortMultipartUpload", "ListMultipartUploadParts")
@@ -282,8 +279,8 @@ def assets(deployment: Deployment) -> Iterator[tuple[str, str]]:
     told = [one["DefinitionSubstitutions"] for one in machines]
     (given,) = [one for one in told if "SparkScriptUri" in one]
     for name in ("SparkScriptUri", "SparkAppZipUri", "SparkDepsZipUri"):
-        yield _place(_text(given[name], deployment))
-    for uri in _text(given["SparkTableConf"], deployment).removeprefix("spark.jars=").split(","):
+        yield _place(_text(given[name]))
+    for uri in _text(given["SparkTableConf"]).removeprefix("spark.jars=").split(","):
         if uri.startswith("s3://cdk-"):
             yield _place(uri)
 
@@ -346,15 +343,11 @@ def _listing(place: tuple[str, str]) -> Call:
     return Call("s3:ListBucket", f"arn:aws:s3:::{place[0]}", (("s3:prefix", f"{place[1]}day/"),))
 
 
-def _text(value: Any, deployment: Deployment) -> str:
-    if not isinstance(value, Mapping):
-        return filled(value)
-    if "Ref" in value:
-        return deployment.physical_ids[value["Ref"]]
-    if "Fn::Join" in value:
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping) and "Fn::Join" in value:
         between, parts = value["Fn::Join"]
-        return str(between).join(_text(one, deployment) for one in parts)
-    return filled(value["Fn::Sub"])
+        return str(between).join(map(_text, parts))
+    return filled(value["Fn::Sub"] if isinstance(value, Mapping) else value)
 
 
 def of_the_schedule(target: Mapping[str, Any]) -> set[Call]:
