@@ -64,9 +64,9 @@ SPEEDS: Mapping[str, WorkerSpeed] = {
     LINES: WorkerSpeed(per_million_objects=141, per_gb=7),
     LINES_GZIP: WorkerSpeed(per_million_objects=153, per_gb=45),
     CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=245, per_gb=46),
-    ROWS: WorkerSpeed(per_million_objects=130, per_gb=45),
-    ROWS_GZIP: WorkerSpeed(per_million_objects=130, per_gb=260),
-    ROWS_PARQUET: WorkerSpeed(per_million_objects=1360, per_gb=30),
+    ROWS: WorkerSpeed(per_million_objects=167, per_gb=28),
+    ROWS_GZIP: WorkerSpeed(per_million_objects=71, per_gb=163),
+    ROWS_PARQUET: WorkerSpeed(per_million_objects=1137, per_gb=37),
     # measured: end
 }
 
