@@ -32,6 +32,7 @@ _KEYS_ALONE = frozenset(
         "mode",
         "s3_state_uri",
         "kms_keys",
+        "encryption",
         "schedule_time_zone",
         "maintenance",
         "maintenance_locations",
