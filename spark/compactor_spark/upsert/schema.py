@@ -5,7 +5,6 @@ Which superset is safe is decided by :mod:`compactor.rows.schema`, as for the ou
 
 from __future__ import annotations
 
-import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - how everybody imports it
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
@@ -22,7 +21,8 @@ def merged(one: StructType, two: StructType) -> StructType:
     Raises:
         SchemaClash: there is no safe superset.
     """
-    return _of_arrow(rows.merged(*(rows.from_spark_json(each.json()) for each in (one, two))))
+    found = rows.merged(*(rows.from_spark_json(each.json()) for each in (one, two)))
+    return StructType.fromJson(dict(rows.spark_document(found)))
 
 
 def widened(one: DataType, two: DataType, column: str) -> DataType:
@@ -34,19 +34,11 @@ def widened(one: DataType, two: DataType, column: str) -> DataType:
     if one == two:
         return one
     try:
-        kind = rows.widened(_to_arrow(one), _to_arrow(two), column)
+        both = merged(*(StructType([StructField(column, kind)]) for kind in (one, two)))
     except ValueError:
         # A type of Spark's that no output has.
         raise SchemaClash(column, one.simpleString(), two.simpleString()) from None
-    return _of_arrow(pa.schema([rows.field(column, kind)])).fields[0].dataType
-
-
-def _to_arrow(kind: DataType) -> pa.DataType:
-    return rows.from_spark_json(StructType([StructField("value", kind)]).json()).field(0).type
-
-
-def _of_arrow(schema: pa.Schema) -> StructType:
-    return StructType.fromJson(dict(rows.spark_document(schema)))
+    return both.fields[0].dataType
 
 
 def nullable(schema: StructType) -> StructType:
