@@ -215,7 +215,9 @@ def test_a_made_source_notifies_event_bridge_and_one_that_is_there_is_set_to(
     ]
     added = assembly.resources("Custom::S3BucketNotifications").values()
 
-    assert [one[:13] for one in made] == (["StorageSource"] if name == "events" else [])
+    assert [one[:13] for one in made] == (
+        ["StorageSource"] if name in ("events", "events in a VPC") else []
+    )
     wanted = ["app-logs"] if name == "events, KMS, imported buckets" else []
     assert [one["BucketName"] for one in added] == wanted
 

@@ -71,12 +71,8 @@ def test_every_arn_is_of_the_partition_that_is_deployed_to(
 ) -> None:
     assembly = synthesized(every_configuration)
     known = {**_PSEUDO[partition], "AWS::Partition": partition, "AWS::AccountId": "123456789012"}
-    text = json.dumps(_filled(assembly.template, known))
-    for given in _texts(EVERY[every_configuration]):
-        address = str(given).removeprefix("inventory:").removeprefix("s3tables:")
-        arn, with_arn = address.partition("#")[0], address.startswith("arn:")
-        text = text.replace(arn, "given") if with_arn else text
-    definitions = list(_definition(assembly, known))
+    text = _without_given(json.dumps(_filled(assembly.template, known)), every_configuration)
+    definitions = [_without_given(one, every_configuration) for one in _definition(assembly, known)]
 
     assert {*_ARN.findall(text)} <= {partition}
     compacts = EVERY[every_configuration].get("mode", "workflow") == "workflow"
@@ -85,3 +81,12 @@ def test_every_arn_is_of_the_partition_that_is_deployed_to(
         json.loads(definition)
         assert f'"arn:{partition}:states:::lambda:invoke"' in definition
         assert {*_ARN.findall(definition)} == {partition}
+
+
+def _without_given(text: str, configuration: str) -> str:
+    """A text without the ARNs that a configuration was given."""
+    for given in _texts(EVERY[configuration]):
+        address = str(given).removeprefix("inventory:").removeprefix("s3tables:")
+        if address.startswith("arn:"):
+            text = text.replace(address.partition("#")[0], "given")
+    return text

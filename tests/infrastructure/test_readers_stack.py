@@ -68,7 +68,9 @@ def test_a_compacting_run_switches_partitions_and_clean_up_only_asks(
 
     for resource in _RESOURCES:
         arn = account_arn("glue", resource)
-        assert _who_may(found, "glue:BatchGetPartition", arn) == asks
+        may = _who_may(found, "glue:BatchGetPartition", arn)
+        # The workflow of maintenance lets Athena look up the tables that it maintains.
+        assert {name for name in may if "MaintenanceRole" not in name} == asks
         if "table" not in context and "maintenance" not in context:
             for action in _SWITCHING:
                 assert _who_may(found, f"glue:{action}", arn) == switches, action
