@@ -126,13 +126,13 @@ class Config:
 
     @property
     def inventory_uri(self) -> str | None:
-        """Where S3 delivers the inventory that runs or reconciles use; None if there is none."""
+        """Where S3 delivers the inventory that runs or reconciles use, or None."""
         uri = self.run.listing_source.manifest_uri or self.reconcile_inventory
         return uri if uri is not None and uri.startswith("s3://") else None
 
     @property
     def inventory_table(self) -> TableAddress | None:
-        """The live inventory table that runs or reconciles use; None if there is none."""
+        """The live inventory table that runs or reconciles use, or None."""
         if self.run.listing_source.table is not None:
             return self.run.listing_source.table
         given = self.reconcile_inventory

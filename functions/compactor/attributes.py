@@ -73,7 +73,7 @@ def pairs_of(found: Mapping[str, str]) -> Pairs:
 
 
 def from_headers(headers: Iterable[tuple[str, str]]) -> Attributes | None:
-    """Return the attributes in the headers of a GET or HEAD; None if there are none.
+    """Return the attributes in the headers of a GET or HEAD, or None.
 
     Args:
         headers: with names in any case.

@@ -166,7 +166,7 @@ class Listing:
         objects: the objects that no commit names. The others are only counted, so that memory
             does not grow with work that is already done.
         committed_objects, committed_bytes: count and size of the objects that the log names.
-        newest: the latest modification time of all objects, UNIX seconds; 0.0 if there are none.
+        newest: the latest modification time of all objects, UNIX seconds, or 0.0.
         complete: False if listing stopped before the end of the partition.
         last_key: the last key listed, committed ones included; empty if there was none.
         returned: objects that the commit log names and that were written again since.

@@ -54,7 +54,7 @@ def require_order(keys: Sequence[str], after: str = "") -> None:
 
     Args:
         keys: the keys of a page, or the first ones.
-        after: the key before them; empty if there is none.
+        after: the key before them, or empty.
 
     Raises:
         IntegrityError: a key is repeated or out of order. A source listed twice would be

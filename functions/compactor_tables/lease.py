@@ -198,7 +198,7 @@ class Leases:
             raise LeaseLost(f"{table.text} is not the table of run {run_id} any more: {state}")
 
     def _read(self, table: TableAddress) -> tuple[Lease, str] | None:
-        """Read the lease of a table, with its ETag; return None if there is none."""
+        """Read the lease of a table, with its ETag, or return None."""
         bucket, key = places.lease_key(self._state, table)
         for _ in range(_TRIES):
             head = self._store.head(bucket, key)

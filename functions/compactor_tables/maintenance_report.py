@@ -106,7 +106,7 @@ def report_on(
 
 
 def read_report(state: S3Uri, run_id: str, store: ObjectStore) -> TablesReport | None:
-    """Read the report of a run; return None if there is none.
+    """Read the report of a run, or return None.
 
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.

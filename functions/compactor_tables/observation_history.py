@@ -58,7 +58,7 @@ class _Listed:
     """The documents of a history.
 
     Attributes:
-        total: the newest sum; None if there is none.
+        total: the newest sum, or None.
         single: single looks since.
         replaced: documents that the sum includes.
     """

@@ -141,7 +141,7 @@ class History:
 
     @property
     def last(self) -> Look | None:
-        """The newest look; None if there is none."""
+        """The newest look, or None."""
         return self.looks[-1] if self.looks else None
 
     @property
@@ -174,7 +174,7 @@ class History:
         return current[-1] if current else None
 
     def best(self, source: str, growth: Callable[[int | None], float]) -> Best | None:
-        """Return the lowest average after one of the last compactions; None if there is none.
+        """Return the lowest average after one of the last compactions, or None.
 
         Args:
             source: of the latency.

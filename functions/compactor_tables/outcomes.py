@@ -199,7 +199,7 @@ def write_outcome(outcome: Outcome, state: S3Uri, store: ObjectStore) -> None:
 
 
 def read_outcome(state: S3Uri, run_id: str, table: str, store: ObjectStore) -> Outcome | None:
-    """Read the outcome of a table; return None if there is none.
+    """Read the outcome of a table, or return None.
 
     Raises:
         IntegrityError: a later version of this program wrote it, or it is damaged.

@@ -382,7 +382,7 @@ def _partition_order(one: Selected) -> PartitionOrder:
 
 
 def _next_quiet(rule: Rule, now: float) -> float | None:
-    """Return the beginning of the next quiet hours, UNIX seconds; None if there are none."""
+    """Return the beginning of the next quiet hours, UNIX seconds, or None."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     moments = (
         (today + timedelta(days=day, minutes=start)).timestamp()

@@ -67,7 +67,7 @@ class Reader:
         sources: key and text of each.
 
     Attributes:
-        header: the row that is certainly a header of all sources; None if there is none.
+        header: the row that is certainly a header of all sources, or None.
         doubt: why it is unclear whether their first rows are headers; empty if it is clear.
     """
 

@@ -40,8 +40,8 @@ class Summary:
         oversized: partitions left for Spark.
         spark: partitions that Spark compacted; included in all other totals.
         report_uri: URI of the full report.
-        clean_up: the report's section on clean-up; None if there is none.
-        table: the report's section on the table; None if there is none.
+        clean_up: the report's section on clean-up, or None.
+        table: the report's section on the table, or None.
         readers: what query engines see; None without a table for readers.
         warnings: what the store does not guarantee, and what is done instead.
         overwritten: objects that replaced compacted ones of the same key with other content, such

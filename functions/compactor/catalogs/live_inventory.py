@@ -283,7 +283,7 @@ def _deleted(table: Table, task: FileScanTask) -> Any:
 
 
 def _positions(table: Table, file: DataFile, path: str) -> Any:
-    """Return the positions in a data file that a delete file names; None if there are none."""
+    """Return the positions in a data file that a delete file names, or None."""
     with table.io.new_input(file.file_path).open() as opened:
         if file.file_format == FileFormat.PUFFIN:
             vectors = deletion_vectors_from_puffin_file(PuffinFile(opened.read()))

@@ -106,7 +106,7 @@ def report_clean_up(
     Args:
         settings: the run's settings.
         run_id: id of the run.
-        failure: the error that ended clean-up early; empty if there is none.
+        failure: the error that ended clean-up early, or empty.
         store: the store that holds the receipts.
         before: what an earlier call gathered.
         stop: called after each partition; returns True to end this call there.

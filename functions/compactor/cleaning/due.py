@@ -127,7 +127,7 @@ class Examined:
 
     Attributes:
         sources: what may be deleted; empty for an entry that names no sources, or is void.
-        etag: ETag of the proven output; empty if there is none.
+        etag: ETag of the proven output, or empty.
         fault: why its sources must stay, in one line; empty if they need not.
         elsewhere: all its sources lie in another source, whose own clean-up may delete them.
         waits: why query engines may still read its sources; empty if they cannot.

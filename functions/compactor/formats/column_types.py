@@ -85,7 +85,7 @@ def type_of(field: str) -> str:
 
 
 def column_type(fields: Iterable[str]) -> str:
-    """Return the type that all fields of a column share, nulls apart; ``TEXT`` if there is none.
+    """Return the type that all fields of a column share, nulls apart, or ``TEXT``.
 
     Returns ``NULL`` for a column without values.
     """

@@ -204,7 +204,7 @@ def _begins_with_two(line: bytes) -> bool:
 
 
 def first_odd_line(head: bytes) -> bytes:
-    """Return the first line that is not one whole object; empty if there is none."""
+    """Return the first line that is not one whole object, or empty."""
     for line in lines_of(head):
         if not is_object(line):
             return line

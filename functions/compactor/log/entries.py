@@ -152,7 +152,7 @@ def same_log(log_id: str, commit: Commit) -> str:
     """Return the identity that a log's entries name, through this one.
 
     Args:
-        log_id: what the earlier entries name; empty if there are none.
+        log_id: what the earlier entries name, or empty.
         commit: the next entry.
 
     Raises:

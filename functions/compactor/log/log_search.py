@@ -32,7 +32,7 @@ def logs_for_key(key: str, state: S3Uri, store: ObjectStore) -> Iterator[StoredL
 def commit_of_output(
     key: str, destination: S3Uri, state: S3Uri, store: ObjectStore
 ) -> tuple[StoredLog, Commit, Output] | None:
-    """Return the log and valid commit that name an output, and the output; None if there is none.
+    """Return the log and valid commit that name an output, and the output, or None.
 
     Args:
         key: key of the output, which lies directly below its partition.

@@ -109,7 +109,7 @@ class LogState(msgspec.Struct):
 
     Attributes:
         last: sequence of the newest entry seen; 0 for an empty log.
-        checkpoint: sequence that the newest checkpoint covers; 0 if there is none.
+        checkpoint: sequence that the newest checkpoint covers, or 0.
         committed: identities of the sources that valid commits name.
         quarantined: identities of the sources left alone for good.
         passing: identities of the sources left alone for a reason that may pass, such as access

@@ -59,7 +59,7 @@ def leave_witness(
 
 
 def read_witness(store: ObjectStore, bucket: str, key: str) -> Witness | None:
-    """Return the witness of an entry, or None if there is none.
+    """Return the witness of an entry, or None.
 
     Raises:
         IntegrityError: it is damaged, or of a later version.

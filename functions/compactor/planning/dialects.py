@@ -39,6 +39,7 @@ from compactor.settings.settings import Settings
 _T = TypeVar("_T")
 #: A source's first plain bytes, and whether they are all of its bytes.
 _Head: TypeAlias = tuple[bytes, bool]
+_IsCsv: TypeAlias = Callable[[SourceObject], bool]
 _VERSION = 1
 _SAMPLE_BYTES = 64 << 10
 # Sources up to this size are read whole, several concurrently.
@@ -179,7 +180,8 @@ class Dialects:
         if len(shaped) >= FEWEST_SOURCES:
             return shaped
         # A shape that begins late in a large partition is in no sample of its first keys.
-        following = self._read(one for one in self._following(key) if one.key not in heads)
+        found = self._beside(key, self._filter(), start_after=key)
+        following = self._read(one for one in found if one.key not in heads)
         return shaped + _of_shape(following, delimiter, columns)
 
     def _names(self, data_set: str) -> dict[str, str]:
@@ -243,19 +245,17 @@ class Dialects:
             if stored and (head := _head(stored, complete=complete)) is not None
         }
 
-    def _following(self, key: str) -> list[SourceObject]:
-        """Return sources spread over those of a key's partition that follow it."""
+    def _beside(self, key: str, is_csv: _IsCsv, *, start_after: str = "") -> list[SourceObject]:
+        """Return sources spread over the first thousand keys of a key's partition."""
         bucket, prefix = self._settings.source.root.bucket, key[: key.rfind("/") + 1]
-        pages = self._store.list_objects(bucket, prefix, start_after=key)
+        pages = self._store.list_objects(bucket, prefix, start_after=start_after)
         found = islice(chain.from_iterable(pages), _LISTED)
-        return _spread(list(filter(self._filter(), found)), _SOURCES)
+        return _spread([one for one in found if is_csv(one)], _SOURCES)
 
     def _sources(self, data_set: str, key: str) -> Iterator[SourceObject]:
         root = self._settings.source.root
         is_csv = self._filter()
-        pages = self._store.list_objects(root.bucket, key[: key.rfind("/") + 1])
-        beside = islice(chain.from_iterable(pages), _LISTED)
-        yield from _spread([one for one in beside if is_csv(one)], _SOURCES)
+        yield from self._beside(key, is_csv)
         level = [root.prefix + data_set]
         for _ in range(_MOST_LEVELS):
             below: list[str] = []
@@ -278,7 +278,7 @@ class Dialects:
                 break
         return objects, prefixes
 
-    def _filter(self) -> Callable[[SourceObject], bool]:
+    def _filter(self) -> _IsCsv:
         settings = self._settings
         reason_to_skip = KeyRules(settings, layout.partition_at(settings, ""))
         named = settings.format == "auto"

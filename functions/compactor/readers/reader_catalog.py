@@ -56,7 +56,7 @@ class ReaderCatalog(Protocol):
     """
 
     def table(self) -> Mapping[str, Any] | None:
-        """Return the table (``Table``); None if there is none."""
+        """Return the table (``Table``), or None."""
         ...
 
     def create_table(self, document: Mapping[str, Any]) -> None:

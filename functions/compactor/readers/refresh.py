@@ -168,7 +168,7 @@ def _current(shows: Shows | None) -> Shown | None:
 
 
 def _before(shows: Shows | None, one: _Work, work: Refreshing) -> Collection[tuple[str, str]]:
-    """Return the list that is shown; empty if there is none, or it is gone or damaged."""
+    """Return the list that is shown; empty if it is missing or damaged."""
     if shows is None or shows.shown is not Shown.LISTED:
         return ()
     try:

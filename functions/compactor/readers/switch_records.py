@@ -140,7 +140,7 @@ def leave_switch(
 def read_switch(
     state: S3Uri, partition: Partition, switch: str, store: ObjectStore
 ) -> SwitchRecord | None:
-    """Return the record of a switch; None if there is none.
+    """Return the record of a switch, or None.
 
     Raises:
         IntegrityError: it is damaged, or of a later version.

@@ -108,7 +108,7 @@ def settings_for(inquiry: Inquiry, commit: Commit) -> Settings | None:
 
 
 def settings_over(inquiry: Inquiry, bucket: str, key: str) -> Settings | None:
-    """Return the settings of the newest run whose source a key is below; None if there is none."""
+    """Return the settings of the newest run whose source a key is below, or None."""
     for settings in inquiry.settings:
         root = settings.source.root
         if bucket == root.bucket and key.startswith(root.prefix):

@@ -200,7 +200,7 @@ def encoded_crc32(value: int) -> str:
 
 
 def decoded_crc32(text: str | None) -> int | None:
-    """Return the CRC32 that S3 wrote as ``text``; None if there is none."""
+    """Return the CRC32 that S3 wrote as ``text``, or None."""
     return None if text is None else int.from_bytes(base64.b64decode(text), "big")
 
 

@@ -29,7 +29,7 @@ class Layout:
         date_format: of the levels after those; None if the depth decides.
         objects, bytes: of the keys that fit.
         partitions, outputs: approximate numbers; outputs at the default sizes.
-        begin, end: range of the dates, UNIX seconds; None if there are none.
+        begin, end: range of the dates, UNIX seconds, or None.
         kinds: what the wildcards stand for, each with its number of names.
         shape: the form of the levels before a date: how many, and which columns they name.
         packs: the sources that outputs would be made of.

@@ -107,7 +107,7 @@ def judge(content: bytes, name: str, declared: Declared, *, complete: bool = Tru
 
 
 def separator_line(content: bytes) -> int:
-    """Return the length of the ``sep=`` line that instructs a spreadsheet; 0 if there is none."""
+    """Return the length of the ``sep=`` line that instructs a spreadsheet, or 0."""
     found = _SEPARATOR_LINE.match(content)
     return found.end() if found else 0
 

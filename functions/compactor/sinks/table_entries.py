@@ -139,7 +139,7 @@ class TableCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         entry_id: of the last of these entries.
-        accepted: number of the last acceptance; 0 if there is none.
+        accepted: number of the last acceptance, or 0.
         missing: outputs that the table lacks or may lack since that acceptance.
         releases_sources: clean-up may delete the sources of these outputs.
     """
@@ -205,7 +205,7 @@ class TableLogState:
     """The state that the table log's checkpoint and entries add up to.
 
     Attributes:
-        last: number of the newest entry; 0 if there is none.
+        last: number of the newest entry, or 0.
         checkpoint: number of the last entry that the newest checkpoint covers.
         published: the highest entry number that the table was seen with.
         table, uuid: the table that the log is about; empty before the first entry.
@@ -215,7 +215,7 @@ class TableLogState:
         entries: the entries after the checkpoint, by number.
         given: outputs that entries after the checkpoint name, by bucket and key.
         outputs: number of outputs that entries name and that the table should have.
-        accepted: number of the last acceptance; 0 if there is none.
+        accepted: number of the last acceptance, or 0.
         missing: outputs that the table lacks or may lack since that acceptance, by bucket and key.
         releases_sources: clean-up may delete the sources of the missing outputs.
     """

@@ -212,7 +212,7 @@ class Deletes:
         return len(own) + shared, sum(own)
 
     def newest(self, entry: Entry, spec_id: int) -> int:
-        """Return the highest sequence number of the deletes that apply; 0 if there are none."""
+        """Return the highest sequence number of the deletes that apply, or 0."""
         key = (spec_id, entry.partition)
         shared = (self._everywhere, self._equality.get(key), self._of_partitions.get(key))
         numbers = [max(one.numbers) for one in shared if one is not None and one.numbers]

@@ -25,7 +25,7 @@ class DeployedProgress:
         counts: of its partitions; None before the Map Run has started.
         clean_up: of the partitions in clean-up; None before it has started.
         states: current states of the state machine.
-        spark: state of the Spark branch; empty if there is none.
+        spark: state of the Spark branch, or empty.
     """
 
     counts: PartitionCounts | None = None

@@ -98,7 +98,7 @@ class Tables(Protocol):
         ...
 
     def done(self, what: str, order: Order, mark: str) -> Rewritten | None:
-        """Return this run's rewrite with this purpose since the mark; None if there is none."""
+        """Return this run's rewrite with this purpose since the mark, or None."""
         ...
 
     def rewrite(self, partition: PartitionOrder, order: Order, what: str) -> Rewritten | None:
