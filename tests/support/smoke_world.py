@@ -6,6 +6,7 @@ Whatever has no stand-in raises NotRun, so that its line says so.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import boto3
 from botocore.exceptions import ClientError
 
 from compactor.s3.store import S3Store
@@ -93,7 +95,8 @@ class Queries:
 
     def get_query_results(self, **_: str) -> Any:
         """Count lines of all partitions."""
-        _, database, _, table, _ = self._asked.split('"')
+        _, database, _, table, where = self._asked.split('"')
+        self._id = re.search("LIKE '(.*)%'", where)
         found = self._glue.get_partitions(DatabaseName=database, TableName=table)["Partitions"]
         count = sum(self._count(one["StorageDescriptor"]) for one in found)
         rows = [{"Data": [{"VarCharValue": "_col0"}]}, {"Data": [{"VarCharValue": str(count)}]}]
@@ -103,7 +106,9 @@ class Queries:
         keys = self._below(shown["Location"])
         if "Symlink" in shown["InputFormat"]:
             keys = [uri for key in keys for uri in self._body(key).decode().split()]
-        return sum(len(self._body(key).splitlines()) for key in keys)
+        lines = [line.decode() for key in keys for line in self._body(key).splitlines()]
+        wanted = self._id[1] if self._id else ""
+        return sum(json.loads(line)["id"].startswith(wanted) for line in lines)
 
     def _below(self, uri: str) -> list[str]:
         bucket, _, prefix = uri.removeprefix("s3://").partition("/")
@@ -160,7 +165,16 @@ class Account:
         self._clients: dict[str, Any] = {}
         self._executions = Executions(self.engine)
         self._policies: dict[str, str] = {}
+        # S3Store changes how its client parses listings.
+        self._stored_by = boto3.client(
+            "s3",
+            endpoint_url=self.cloud.endpoint_url,
+            region_name=REGION,
+            aws_access_key_id="runs",
+            aws_secret_access_key="runs",
+        )
         _policed(self.cloud.client("s3"), self._policies)
+        _policed(self._stored_by, self._policies)
 
     def client(self, service: str) -> Any:
         """Return the client of a service.
@@ -181,7 +195,7 @@ class Account:
                 {
                     # moto knows no conditions, and would deny every request.
                     "put_bucket_policy": self._keep_policy,
-                    "delete_bucket_policy": lambda Bucket: self._policies.pop(Bucket),
+                    "delete_bucket_policy": self._drop_policy,
                 },
             )
         elif service == "cloudwatch":
@@ -193,6 +207,9 @@ class Account:
     def _keep_policy(self, **asked: str) -> None:
         self._policies[asked["Bucket"]] = asked["Policy"]
 
+    def _drop_policy(self, **asked: str) -> None:
+        self._policies.pop(asked["Bucket"], None)
+
     def _history(self, **asked: str) -> Any:
         """CloudWatch runs an action when moto has the alarm in its state."""
         found = self.cloud.client("cloudwatch").describe_alarms(AlarmNames=[asked["AlarmName"]])
@@ -202,7 +219,7 @@ class Account:
 
     def world(self, **more: Any) -> World:
         """Return a world with nothing in it yet."""
-        store = S3Store(self.cloud.client("s3"))
+        store = S3Store(self._stored_by)
         given = {"per_day": 12, "wait_seconds": 1.0, "pause": lambda _: None, **more}
         return World(self.client, store, Names(SUFFIX), stacks={}, own=True, **given)
 

@@ -59,6 +59,10 @@ def make(clients: Clients, names: Names) -> str:
     kms = clients("kms")
     made = kms.create_key(Description=names.base)["KeyMetadata"]
     kms.create_alias(AliasName=names.key_alias, TargetKeyId=made["KeyId"])
+    default = {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": made["Arn"]}
+    rule = {"ApplyServerSideEncryptionByDefault": default, "BucketKeyEnabled": True}
+    for bucket in (names.source, names.lake):
+        s3.put_bucket_encryption(Bucket=bucket, ServerSideEncryptionConfiguration={"Rules": [rule]})
     return str(made["Arn"])
 
 
@@ -121,7 +125,8 @@ def _remove_bucket(s3: Any, bucket: str, names: Names) -> None:
     """Remove a bucket that has the test's tag, with all that is in it.
 
     Raises:
-        ClientError: it has no such tag and is not empty, or S3 refused.
+        RuntimeError: it has no such tag, and is not empty.
+        ClientError: S3 refused.
     """
     s3.head_bucket(Bucket=bucket)
     try:
@@ -130,6 +135,8 @@ def _remove_bucket(s3: Any, bucket: str, names: Names) -> None:
         tags = []
     if {"Key": TAG, "Value": names.suffix} in tags:
         _empty(s3, bucket)
+    elif "Contents" in s3.list_objects_v2(Bucket=bucket, MaxKeys=1):
+        raise RuntimeError("it is not empty, and has no tag of the test")
     s3.delete_bucket(Bucket=bucket)
 
 

@@ -22,7 +22,8 @@ def given(world: World, day: str, **fields: Any) -> dict[str, Any]:
     kept = {name: one for name, one in world.runs.default_input.items() if name in own}
     window = {"date_format": "%Y/%m/%d", "start": day, "end": day}
     young = {"settle_seconds": 0, "open_partition_seconds": 0}
-    return {**kept, **window, **young, "clean_up": "keep", **fields}
+    whole = {**kept, **window, **young, "clean_up": "keep", **fields}
+    return {name: one for name, one in whole.items() if one is not None}
 
 
 def missing_state(world: World) -> None:
@@ -79,7 +80,8 @@ def clean_up_versioned(world: World) -> None:
     s3, bucket = world.client("s3"), world.names.source
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
     put_day(world, VERSIONED, _FEW)
-    world.run("versioned", world.runs.state_machine_arn, given(world, VERSIONED, engine="worker"))
+    fields = {"engine": "worker", "reader_table": None}
+    world.run("versioned", world.runs.state_machine_arn, given(world, VERSIONED, **fields))
     _clean_up(world, VERSIONED, "versions")
     answer = s3.list_object_versions(Bucket=bucket, Prefix=key_of(VERSIONED, 1))
     if not (answer.get("DeleteMarkers") and answer.get("Versions")):
@@ -92,6 +94,8 @@ def _clean_up(world: World, day: str, name: str) -> None:
     s3.put_object(Bucket=bucket, Key=key, Body=_OVERWRITTEN)
     # So young that this run does not compact it.
     fields = {"settle_seconds": _LONG, "clean_up": "delete", "retention_days": 0}
+    # With a readers' table, sources stay for another hour.
+    fields["reader_table"] = None
     world.run(name, world.runs.state_machine_arn, given(world, day, **fields))
     left = [*_keys(world, bucket, _prefix(day))]
     if left != [key]:

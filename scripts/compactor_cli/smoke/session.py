@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +55,6 @@ def contexts(names: Names, key: str) -> Mapping[str, Mapping[str, Any]]:
             "s3_source_uri": f"s3://{source}/raw/",
             "s3_destination_uri": f"s3://{lake}/compacted/",
             "date_format": "%Y/%m/%d",
-            "duration": 2,
             "reader_table": f"glue:{names.database}.logs",
             "ingest": "events",
             # No run but those of the list is to start.
@@ -170,21 +170,18 @@ def _names(world: World) -> set[str]:
 
 
 def _strings(document: object) -> Iterator[str]:
-    """Yield what a stack's outputs name: buckets, functions, ARNs."""
-    if isinstance(document, dict):
-        for name, value in document.items():
-            wanted = name.endswith(("Name", "Names", "Uri", "Arn", "Url", "Table", "_uri"))
-            if isinstance(value, str) and value.startswith(("{", "[")):
-                yield from _strings(json.loads(value))
-            elif isinstance(value, dict | list):
-                yield from _strings(value)
-            elif isinstance(value, str) and (wanted or "-" in value):
-                yield value
-                if value.startswith("s3://"):
-                    yield value.split("/")[2]
-    elif isinstance(document, list):
+    """Yield what a stack's outputs name: buckets, functions, ARNs; all text with a hyphen."""
+    if isinstance(document, Mapping):
+        document = list(document.values())
+    if isinstance(document, list):
         for value in document:
             yield from _strings(value)
+    elif isinstance(document, str) and document.startswith(("{", "[")):
+        yield from _strings(json.loads(document))
+    elif isinstance(document, str) and re.search(r"[-:]", document):
+        yield document
+        if document.startswith("s3://"):
+            yield document.split("/")[2]
 
 
 @contextmanager

@@ -9,18 +9,19 @@ from compactor_cli.smoke.objects import FIRST, key_of
 from compactor_cli.smoke.run_checks import given
 from compactor_cli.smoke.world import World
 
-_LATE = b'{"id": "late"}\n'
+_LATE = f'{{"id": "{FIRST}-late"}}\n'.encode()
+_OF_THE_DAY = f"WHERE id LIKE '{FIRST}-%'"
 _ENDED = {"SUCCEEDED", "FAILED", "CANCELLED"}
 
 
 def readers(world: World) -> None:
     """Athena counts each record once, before and after a run."""
     expected = world.per_day
-    _require_count(world, "logs", expected, "before")
+    _require_count(world, "logs", expected, "before", _OF_THE_DAY)
     key = key_of(FIRST, expected)
     world.client("s3").put_object(Bucket=world.names.source, Key=key, Body=_LATE)
     world.run("late", world.runs.state_machine_arn, given(world, FIRST, engine="worker"))
-    _require_count(world, "logs", expected + 1, "after")
+    _require_count(world, "logs", expected + 1, "after", _OF_THE_DAY)
 
 
 def upsert(world: World) -> None:
@@ -61,8 +62,10 @@ def _maintain(world: World, engine: str) -> None:
     world.run(engine, machine, {**world.tables.tables_input, "policies": policies})
 
 
-def _require_count(world: World, table: str, expected: int, when: str) -> None:
-    count = int(_ask(world, f'SELECT count(*) FROM "{world.names.database}"."{table}"'))
+def _require_count(world: World, table: str, expected: int, when: str, where: str = "") -> None:
+    place = f'"{world.names.database}"."{table}"'
+    query = f"SELECT count(*) FROM {place} {where}".strip()  # noqa: S608 - names of our own
+    count = int(_ask(world, query))
     if count != expected:
         raise CheckFailed(f"Athena counts {count:,} records {when}, not {expected:,}")
 
