@@ -138,7 +138,7 @@ def _remove_bucket(s3: Any, bucket: str, names: Names) -> None:
         tags = []
     if {"Key": TAG, "Value": names.suffix} in tags:
         _empty(s3, bucket)
-    elif "Contents" in s3.list_objects_v2(Bucket=bucket, MaxKeys=1):
+    elif {"Versions", "DeleteMarkers"} & s3.list_object_versions(Bucket=bucket).keys():
         raise RuntimeError("it is not empty, and has no tag of the test")
     s3.delete_bucket(Bucket=bucket)
 
