@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -374,20 +375,23 @@ def test_the_real_cloudtrail_objects_are_recognised(store, capsys, real_cloudtra
     assert (fields["start"], fields["end"]) == ("2023-07-10", "2023-07-10")
 
 
-def test_the_verdict_stands_before_the_commands_and_can_be_followed(store, capsys):
+def test_the_verdict_is_the_first_line_and_can_be_followed(store, capsys):
     seeded(store, 400)
     money = scanned(capsys, "--scans-per-month", "60")["money"]
     assert (money["scans_per_month"], money["prices_of"]) == (60.0, "us-east-1")
     assert money["payback_scans"] > 0
     assert cli.main(["scan", URI]) == 0
     lines = capsys.readouterr().out.splitlines()
-    payback = next(n for n, line in enumerate(lines) if line.startswith("payback: "))
-    assert payback < next(n for n, line in enumerate(lines) if line.startswith("compactor plan "))
-    assert "instead of 400" in "".join(lines)
+    assert re.match(
+        r"PAYS after \d+ scans \(\d+ days at 30 scans a month\): costs \$0.00", lines[0]
+    )
     assert "prices:" not in lines
+    assert cli.main(["scan", URI, "--scans-per-month", "0"]) == 0
+    assert capsys.readouterr().out.startswith("DOES NOT PAY at 0 scans a month: costs $0.00")
     assert cli.main(["scan", URI, "--explain"]) == 0
     explained = capsys.readouterr().out
     assert "\nprices:\n" in explained
+    assert "instead of 400" in explained
     assert "https://" in explained
 
 

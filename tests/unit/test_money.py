@@ -17,6 +17,7 @@ from compactor.money import (
     Shape,
     Verdict,
     cost_of,
+    rounded,
     shown,
     total,
     verdict,
@@ -294,14 +295,64 @@ def test_of_explained_figures_the_numbers_give_the_amount() -> None:
 def test_the_table_and_the_document_say_the_same() -> None:
     found = judged()
     rows = {name: cells for name, *cells in found.rows()}
-    assert rows["Spent once"][-1] == shown(-found.once) == "-$4.33"
-    assert rows["A scan, S3"] == ["$4.05", "$0.000037", "$4.05"]
+    month = total(found.left.month) + 30 * total(found.left.scan)
+    assert rows["Sources as they are"] == ["$0", "$4.0", rounded(month)]
+    assert rows["Compacted"][:2] == ["$4.3", "$0.000037"]
+    assert rows["Saved"] == ["-$4.3", "$4.0", rounded(found.saved_by_month)]
     document = json.loads(json.dumps(found.to_dict()))
     assert document["once_dollars"] == pytest.approx(found.once)
     assert document["payback_scans"] == 2
     assert document["lines"] == list(found.lines())
     run = [one["dollars"] for one in document["figures"] if one["of"] == "once, with compaction"]
     assert sum(run) == pytest.approx(found.once)
+
+
+def test_the_headline_says_after_how_many_scans_it_pays_and_the_amounts() -> None:
+    pays = judged()
+    assert pays.headline == (
+        "PAYS after 2 scans (1 day at 30 scans a month): costs $4.3 once, saves $4.0 per scan,"
+        " saves $120 per month"
+    )
+    never = judged(scans_per_month=0)
+    assert never.headline == (
+        "DOES NOT PAY at 0 scans a month: costs $4.3 once, saves $4.0 per scan, saves $0 per month;"
+        " scans alone pay from scan 2 on"
+    )
+    assert (pays.pays, never.pays) == (True, False)
+    few = verdict(Shape.alike(10, 1 << 30), Shape.alike(5, 1 << 31), RUN, PRICES)
+    assert few.headline.startswith("DOES NOT PAY at 30 scans a month: costs $")
+
+
+def test_the_basis_is_a_deployed_run_where_functions_are_priced() -> None:
+    assert judged().basis.startswith("priced as a run on this machine")
+    functions = RunWork(requests=RUN.requests, gb_seconds=1e6, invocations=9, transitions=1_000)
+    found = verdict(SMALL, OUTPUTS, functions, PRICES)
+    assert found.basis.startswith("priced as a run of the deployed stack")
+    assert found.machine_dollars == pytest.approx(total(judged().run))
+    assert "on this machine the run costs $4.1:" in found.basis
+
+
+def test_athena_s_own_price_is_named_beside_the_figures() -> None:
+    bill = rounded(SMALL.bytes / 2**40 * 5)
+    assert f"it bills {bill} per scan for the bytes it reads" in judged().athena
+    half = verdict(SMALL, Shape.alike(40, 128_000_000), RUN, PRICES).athena
+    assert f"instead of {bill} for" in half
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [
+        (1_234.5, "$1,200"),
+        (99.6, "$100"),
+        (4.05, "$4.0"),
+        (0.1, "$0.10"),
+        (-0.0018234, "-$0.0018"),
+        (2e-7, "<$0.000001"),
+        (0.0, "$0"),
+    ],
+)
+def test_amounts_of_the_table_have_two_significant_digits(dollars, text) -> None:
+    assert rounded(dollars) == text
 
 
 def test_dearer_prices_make_everything_dearer() -> None:

@@ -83,8 +83,8 @@ def test_a_run_without_lambda_pays_for_none_of_it_and_for_no_transition() -> Non
 
 def test_it_is_reported_in_a_line() -> None:
     assert cost().line.startswith(
-        "cost about $0.18: 1,053 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of Spark;"
-        " estimated $0.18 and 1,057 requests"
+        "cost about $0.18 deployed: 1,053 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of"
+        " Spark; estimated $0.18 and 1,057 requests"
     )
 
 

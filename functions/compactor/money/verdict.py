@@ -16,7 +16,14 @@ from msgspec.structs import asdict
 from compactor.money.figures import Figure, price_text, shown, total
 from compactor.money.running import RunWork, cost_of
 from compactor.money.shapes import Shape
-from compactor.money.statement import lines_of, rows_of
+from compactor.money.statement import (
+    athena_of,
+    basis_of,
+    headline_of,
+    lines_of,
+    rows_of,
+    scans_a_month,
+)
 from compactor.money.storage import a_month, known, to_move, to_read_once, to_scan
 from compactor.planning.query_seconds import ATHENA, seconds
 from compactor.prices import Price, Prices
@@ -117,6 +124,38 @@ class Verdict(msgspec.Struct, frozen=True):
         found = _days(self.once, self.saved_by_storage)
         return found if found is not None and found <= _NEVER_DAYS else None
 
+    @property
+    def pays(self) -> bool:
+        """Whether the one-time costs are saved within ten years."""
+        return self.pays_within(_NEVER_DAYS)
+
+    @property
+    def machine_dollars(self) -> float:
+        """Cost of the run in dollars on a machine that costs nothing: its requests to S3."""
+        functions = msgspec.structs.replace(self.work, requests={})
+        return total(self.run) - total(cost_of(functions, self.prices))
+
+    @property
+    def headline(self) -> str:
+        """PAYS or DOES NOT PAY: after how many scans, once, per scan and per month."""
+        return headline_of(self)
+
+    @property
+    def title(self) -> str:
+        """Title of the table of :meth:`rows`."""
+        scans = scans_a_month(self.scans_per_month)
+        return f"US dollars at {scans} and the prices of {self.prices.region}"
+
+    @property
+    def basis(self) -> str:
+        """Whether a deployed run was priced, or one on this machine."""
+        return basis_of(self)
+
+    @property
+    def athena(self) -> str:
+        """How long Athena takes for a scan, and what it bills for the bytes it reads."""
+        return athena_of(self)
+
     def pays_within(self, days: float) -> bool:
         """Return True if the one-time costs are saved within ``days``."""
         found = self.payback_days
@@ -126,8 +165,11 @@ class Verdict(msgspec.Struct, frozen=True):
         """Return a few sentences for display, the last of them about the payback."""
         return lines_of(self)
 
-    def rows(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Return table rows: item, sources, outputs, and savings (negative if it costs more)."""
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return table rows: dollars once, per scan and per month, without compaction and with it.
+
+        The last row has the savings, negative where compaction costs more.
+        """
         return rows_of(self)
 
     def figures(self) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
@@ -156,6 +198,9 @@ class Verdict(msgspec.Struct, frozen=True):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: amounts in dollars, times in days and seconds."""
         return {
+            "headline": self.headline,
+            "pays": self.pays,
+            "basis": self.basis,
             "region": self.prices.asked,
             "prices_of": self.prices.region,
             "scans_per_month": self.scans_per_month,
@@ -163,6 +208,7 @@ class Verdict(msgspec.Struct, frozen=True):
             "retention_days": self.retention_days,
             "run": self.work.to_dict(),
             "run_dollars": total(self.run),
+            "run_dollars_on_a_machine": self.machine_dollars,
             "once_dollars": self.once,
             "saved_by_scan_dollars": self.saved_by_scan,
             "saved_by_storage_dollars_a_month": self.saved_by_storage,

@@ -82,7 +82,7 @@ def _add_money(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="after the verdict, show each figure with its formula, inputs and price sources",
+        help="at the end, show each figure of the verdict with its formula and price sources",
     )
 
 
