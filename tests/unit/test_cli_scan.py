@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -414,3 +415,72 @@ def test_progress_has_a_rate(store, monkeypatch: pytest.MonkeyPatch, capsys):
     texts = [one.text for one in steps if one.what == "listing" and one.text]
     assert texts[-1].startswith("1,500 objects, ")
     assert texts[-1].endswith("/s")
+
+
+def test_each_layout_is_saved_as_a_job_and_the_commands_name_it(
+    store, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for n in range(40):
+        day = NOW - timedelta(days=1 + n % 4)
+        at = day.timestamp()
+        store.seed("source", f"logs/app/{day:%Y/%m/%d}/{n}.json", JSON, last_modified=at)
+        store.seed("source", f"logs/web/day={day:%Y%m%d}/{n}.json", JSON, last_modified=at)
+    found = scanned(capsys, "--save", "logs")
+    jobs = tomllib.loads((tmp_path / "compactor.toml").read_text())
+    assert list(jobs) == ["logs-1", "logs-2"]
+    for name, one in zip(jobs, found["inputs"], strict=True):
+        assert jobs[name] == one["fields"]
+        assert Settings.from_input(jobs[name]).end == "today"
+        assert one["plan"] == f"compactor plan {name}"
+        assert one["verify"] == f"compactor verify {name} --deep"
+    assert cli.main(["scan", URI, "--save", "logs"]) == 2
+    assert "delete [logs-1] from compactor.toml first" in capsys.readouterr().err
+
+
+def test_where_no_input_fits_nothing_is_saved_and_that_is_an_error(
+    store, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    seeded(store)
+    assert cli.main(["scan", URI, "s3://source/logs/out/", "--save", "logs"]) == 1
+    assert "compactor.toml was not written" in capsys.readouterr().err
+    assert not (tmp_path / "compactor.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("bodies", "proposed", "note"),
+    [
+        ([b"name,city\nana,Rome\n"] * 9, "--csv-header present", "if they are rows, give absent"),
+        ([b"ana,%d\nbob,Rome\n" % n for n in range(9)], "--csv-header absent", "give present"),
+        ([b"HOST=a\nPORT=%d\n" % n for n in range(9)], "--format text", "every line"),
+        ([b"2026-11-26 12:00 INFO caf\xe9 %d\n" % n for n in range(9)], "single_byte", "UTF-8"),
+    ],
+)
+def test_what_no_object_shows_for_certain_is_proposed_with_what_it_decides(
+    store, capsys, bodies, proposed, note
+):
+    for n, body in enumerate(bodies):
+        store.seed("source", f"logs/{n}{'.csv' if b',' in body else '.txt'}", body, last_modified=1)
+    assert cli.main(["scan", URI]) == 0
+    box = capsys.readouterr().out.partition("\nNext\n")[2]
+    assert proposed in box
+    assert note in box
+
+
+def test_a_format_is_not_proposed_for_sources_that_have_another(store, capsys):
+    seeded(store, 20)
+    seeded(store, 20, b"HOST=a\nPORT=1\n", "{n}.txt")
+    (one,) = scanned(capsys)["inputs"]
+    assert "format" not in one["fields"]
+    assert cli.main(["scan", URI]) == 0
+    assert "20 objects left alone: add --format text" in capsys.readouterr().out
+
+
+def test_a_few_young_objects_among_many_wait_for_a_later_run(store, capsys):
+    seeded(store, 200)
+    for n in range(20):
+        store.seed("source", f"logs/2026/11/20/new{n}.json", JSON)
+    (one,) = scanned(capsys)["inputs"]
+    assert "settle" not in one["run"]
+    assert one["notes"] == ["20 objects of the last hour may wait for a later run"]

@@ -23,9 +23,10 @@ from compactor.scanning.scan import Lists, Seen, scan
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor_cli.commands import options
+from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.plan import listing_of
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import progress
+from compactor_cli.console import print_line, progress
 from compactor_cli.idle import nothing_below
 from compactor_cli.jobs import ENDPOINT, JOB_FILE, require_free, save_job
 from compactor_cli.scanned import Scanned, document, show
@@ -91,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InvalidInput: the input is invalid, or there is nothing below the prefix.
+        Failure: there is nothing to save.
     """
     most = _most(args.max_objects)
     if args.save:
@@ -135,6 +137,10 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(document(found), indent=2))
     else:
         show(found, explain=args.explain)
+        if any(found.jobs):
+            print_line(f"# saved in {args.saved_in} as {', '.join(filter(None, found.jobs))}")
+    if args.save and not any(found.jobs):
+        raise Failure(f"{args.saved_in} was not written: no input of a run fits these objects")
     return 0
 
 
