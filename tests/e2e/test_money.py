@@ -246,8 +246,8 @@ def test_plan_names_the_cost_on_this_machine_and_a_run_repeats_it(s3_here, capsy
     lake = Lake(s3_here, json_lines(300))
     assert lake.plan("--json") == 0
     money = json.loads(capsys.readouterr().out)["money"]
-    assert "priced as a run of the deployed stack" in money["basis"]
-    assert "on this machine the run costs $0.000" in money["basis"]
+    assert "priced as a deployed run" in money["basis"]
+    assert "on this machine it costs $0.000" in money["basis"]
     assert lake.plan("--json", verb="run") == 0
     cost = json.loads(capsys.readouterr().out)["summary"]["cost"]
     assert money["run_dollars_on_a_machine"] == pytest.approx(cost["dollars"], rel=0.1)

@@ -483,4 +483,4 @@ def test_a_few_young_objects_among_many_wait_for_a_later_run(store, capsys):
         store.seed("source", f"logs/2026/11/20/new{n}.json", JSON)
     (one,) = scanned(capsys)["inputs"]
     assert "settle" not in one["run"]
-    assert one["notes"] == ["20 objects of the last hour may wait for a later run"]
+    assert one["notes"] == ["20 objects arrived within the hour: their partitions may wait"]

@@ -310,12 +310,12 @@ def test_the_table_and_the_document_say_the_same() -> None:
 def test_the_headline_says_after_how_many_scans_it_pays_and_the_amounts() -> None:
     pays = judged()
     assert pays.headline == (
-        "PAYS after 2 scans (1 day at 30 scans a month): costs $4.3 once, saves $4.0 per scan,"
-        " saves $120 per month"
+        "PAYS after 2 scans (1 day at 30 scans a month): costs $4.3 once, saves $4.0 per scan"
+        " and $120 per month"
     )
     never = judged(scans_per_month=0)
     assert never.headline == (
-        "DOES NOT PAY at 0 scans a month: costs $4.3 once, saves $4.0 per scan, saves $0 per month;"
+        "DOES NOT PAY at 0 scans a month: costs $4.3 once, saves $4.0 per scan and $0 per month;"
         " scans alone pay from scan 2 on"
     )
     assert (pays.pays, never.pays) == (True, False)
@@ -327,14 +327,14 @@ def test_the_basis_is_a_deployed_run_where_functions_are_priced() -> None:
     assert judged().basis.startswith("priced as a run on this machine")
     functions = RunWork(requests=RUN.requests, gb_seconds=1e6, invocations=9, transitions=1_000)
     found = verdict(SMALL, OUTPUTS, functions, PRICES)
-    assert found.basis.startswith("priced as a run of the deployed stack")
+    assert found.basis.startswith("priced as a deployed run")
     assert found.machine_dollars == pytest.approx(total(judged().run))
-    assert "on this machine the run costs $4.1:" in found.basis
+    assert "on this machine it costs $4.1," in found.basis
 
 
 def test_athena_s_own_price_is_named_beside_the_figures() -> None:
     bill = rounded(SMALL.bytes / 2**40 * 5)
-    assert f"it bills {bill} per scan for the bytes it reads" in judged().athena
+    assert f"besides, it bills {bill} for the bytes" in judged().athena
     half = verdict(SMALL, Shape.alike(40, 128_000_000), RUN, PRICES).athena
     assert f"instead of {bill} for" in half
 

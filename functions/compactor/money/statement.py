@@ -109,13 +109,10 @@ def _classes(shape: Shape) -> str:
 
 def headline_of(found: Verdict) -> str:
     """See :attr:`compactor.money.verdict.Verdict.headline`."""
-    amounts = ", ".join(
-        (
-            _change(-found.once, "once"),
-            _change(found.saved_by_scan, "per scan"),
-            _change(found.saved_by_month, "per month"),
-        )
-    )
+    scan, month = found.saved_by_scan, found.saved_by_month
+    alike = (scan >= 0) == (month >= 0)
+    later = f" and {rounded(abs(month))} per month" if alike else f", {_change(month, 'per month')}"
+    amounts = f"{_change(-found.once, 'once')}, {_change(scan, 'per scan')}{later}"
     scans, days = found.payback_scans, found.payback_days
     at = f"at {scans_a_month(found.scans_per_month)}"
     if not found.pays or days is None:
@@ -138,12 +135,11 @@ def _change(saved: float, when: str) -> str:
 
 def basis_of(found: Verdict) -> str:
     """See :attr:`compactor.money.verdict.Verdict.basis`."""
-    here = "its S3 requests alone, not the machine"
     if found.machine_dollars == total(found.run):
-        return f"priced as a run on this machine: {here}"
+        return "priced as a run on this machine: its S3 requests"
     return (
-        "priced as a run of the deployed stack, with Lambda and Step Functions; on this machine the"
-        f" run costs {rounded(found.machine_dollars)}: {here}"
+        "priced as a deployed run, with Lambda and Step Functions; on this machine it costs"
+        f" {rounded(found.machine_dollars)}, for S3 requests"
     )
 
 
@@ -154,9 +150,10 @@ def athena_of(found: Verdict) -> str:
     price = found.prices.by_name.get(_ATHENA)
     if price is None:
         return line
-    bills = [rounded(shape.bytes / TIB * price.each) for shape in (found.before, found.after)]
-    bill = f"{bills[1]} per scan" if bills[0] == bills[1] else f"{bills[1]} instead of {bills[0]}"
-    return f"{line}; it bills {bill} for the bytes it reads, which the figures leave out"
+    before, after = (shape.bytes / TIB * price.each for shape in (found.before, found.after))
+    bill = rounded(after)
+    bill += "" if bill == rounded(before) else f" instead of {rounded(before)}"
+    return f"{line}; besides, it bills {bill} for the bytes"
 
 
 def rows_of(found: Verdict) -> tuple[Row, ...]:

@@ -107,9 +107,8 @@ def propose(
         more = _window_notes(layout, fields)
         young = _for_young(layout, arrivals)
         if arrivals.recent and not young:
-            more += (
-                f"{plural(arrivals.recent, 'object')} of the last hour may wait for a later run",
-            )
+            recent = plural(arrivals.recent, "object")
+            more += (f"{recent} arrived within the hour: their partitions may wait",)
         proposals.append(Proposal(layout, fields, young, (*notes, *more), _fault(fields, now)))
     return proposals
 

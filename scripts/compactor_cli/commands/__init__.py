@@ -2,7 +2,7 @@
 
     demo       the whole workflow on an embedded S3             demo, ../audit.py
     generate   realistic logs to try it on                      ../generator/
-    scan       what lies below a prefix                         scan, ../scanned.py
+    scan       what lies below a prefix, and what to do next    scan, ../scanned.py, ../jobs.py
     plan       what a run would do                              plan
     run        a run against any S3                             run, ../one_run.py, ../whole.py
     probe      which conditions a store honours                 probe
