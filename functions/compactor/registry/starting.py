@@ -208,7 +208,7 @@ class _Ready:
         self.objects += 1
         self.bytes += item.size
         found.oldest = min(found.oldest, ready_at)
-        # Not from its closing: a partition that opens and closes again and again would never be due.
+        # Not from the closing: a partition that opens again and again would never be due.
         found.since = min(found.since, max(settled_at, self._cut))
         if ready_at > self._cut:
             found.fresh_objects += 1
