@@ -64,7 +64,8 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
             allow both.
     """
     skips = _Skips(listing.partition)
-    skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
+    committed = Skipped(listing.committed_objects, listing.committed_bytes)
+    skips.add_many(SkipReason.COMMITTED, committed)
     known = msgspec.structs.replace(known, roots={**known.roots, **roots_in(listing.objects)})
     rules = _Rules(settings, known, now, listing.partition)
     encrypted = _encrypted_among(listing.objects)
@@ -160,14 +161,12 @@ class _Skips:
         self._counts: dict[SkipReason, Skipped] = {}
 
     def add(self, reason: SkipReason, source: SourceObject) -> None:
-        self.add_many(reason, 1, source.size, source.key)
+        self.add_many(reason, Skipped(1, source.size, (source.key,), source.last_modified))
 
-    def add_many(self, reason: SkipReason, objects: int, size: int, *examples: str) -> None:
-        if not objects:
-            return
-        old = self._counts.get(reason, Skipped(0, 0))
-        shown = (old.examples + examples)[:SHOWN_EXAMPLES]
-        self._counts[reason] = Skipped(old.objects + objects, old.bytes + size, shown)
+    def add_many(self, reason: SkipReason, more: Skipped) -> None:
+        if more.objects:
+            earlier = self._counts.get(reason, Skipped(0, 0))
+            self._counts[reason] = earlier.plus(more, SHOWN_EXAMPLES)
 
     def plan(
         self,
