@@ -21,7 +21,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes documents docs-size format lock clean
+.PHONY: help set-up wheel image demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes documents docs-size format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,6 +31,9 @@ set-up: ## Make .venv from the locks (all targets do it first; at once when noth
 
 wheel: set-up ## Build dist/s3_compactor-*.whl, which installs without this checkout
 	@.venv/bin/python -m hatchling build --target wheel
+
+image: set-up ## Build the container image; ARGS="--architecture arm64 --tag NAME"
+	@.venv/bin/python -m compactor_dev.image $(ARGS)
 
 demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
