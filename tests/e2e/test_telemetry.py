@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -120,6 +121,11 @@ def run(lake: Lake, environment: Mapping[str, str], *words: str) -> tuple[int, l
     return code, modules, done.stderr
 
 
+def read(file: Path) -> dict[str, float]:
+    families = text_string_to_metric_families(file.read_text("utf-8"))
+    return {sample.name: sample.value for family in families for sample in family.samples}
+
+
 def attributes(span: Span) -> dict[str, str]:
     return {one.key: one.value.string_value for one in span.attributes}
 
@@ -152,14 +158,24 @@ def test_metrics_are_those_of_the_file_for_prometheus(lake: Lake, collector: Col
         "OTEL_SERVICE_NAME": "nightly",
     }
     assert run(lake, variables, "--metrics-file", str(file))[0] == 0
-    in_file = {
-        sample.name: sample.value
-        for family in text_string_to_metric_families(file.read_text("utf-8"))
-        for sample in family.samples
-    }
+    in_file = read(file)
     assert collector.gauges() == in_file
     assert in_file["compactor_source_objects"] == PARTITIONS * EACH
     assert (collector.traces, collector.service()) == ([], {"nightly"})
+
+
+def test_the_oldest_candidate_is_that_of_s3_also_in_a_partition_at_rest(lake: Lake, tmp_path):
+    run(lake, {})
+    key = "logs/p0/new.json"
+    lake.write(key, b'{"id":"new"}\n')
+    modified = lake.client.head_object(Bucket=lake.bucket, Key=key)["LastModified"].timestamp()
+    lake.write("logs/p0/newer.json", b'{"id":"newer"}\n')
+    file = tmp_path / "compactor.prom"
+    for _ in range(2):
+        assert run(lake, {}, "--metrics-file", str(file))[0] == 0
+        found = read(file)
+        assert found["compactor_backlog_objects"] == 2
+        assert found["compactor_oldest_candidate_timestamp_seconds"] == pytest.approx(modified)
 
 
 def test_a_failed_run_is_a_failed_trace(lake: Lake, collector: Collector):
