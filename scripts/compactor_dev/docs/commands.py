@@ -17,11 +17,11 @@ _NOT_TYPED = frozenset({"DESIGN.md", "CHANGELOG.md"})
 _PLACES = ("s3://a/b/", "s3://c/d/")
 _KNOWN = re.compile(
     r"(git clone <repository>|cd s3-compactor|compactor|make|export"
-    r"|pip install dist/s3_compactor-\*\.whl"
+    r"|pip install (\"\$\(echo )?dist/s3_compactor-\*\.whl\S*|uvx|podman|helm|kubectl"
     r"|\. \.venv/bin/activate)(\s|$)"
 )
 _COMMAND = re.compile(r"^compactor ", re.MULTILINE)
-_ACTIVATED = re.compile(r"^(\. \.venv/bin/activate|pip install dist/)", re.MULTILINE)
+_ACTIVATED = re.compile(r"^(\. \.venv/bin/activate|pip install |podman run )", re.MULTILINE)
 
 
 def lost_commands(tree: Tree) -> Iterator[Finding]:
