@@ -6,6 +6,7 @@ from compactor.conditions import is_aws
 from compactor.discovery.estimate import Standing
 from compactor.log.identity import read_identity
 from compactor.money import HEADS, Verdict
+from compactor.money.classes import class_lines
 from compactor.ports import ObjectStore
 from compactor.probe.probe import was_asked
 from compactor.settings.settings import CleanUpMode, Settings
@@ -47,6 +48,9 @@ def show_verdict(found: Verdict) -> None:
     print_table(found.title, HEADS, found.rows())
     print_line(found.basis)
     print_line(found.athena)
+    scans = found.scans_per_month
+    for line in class_lines(found.after, found.target_class, found.prices, scans):
+        print_line(line)
     if found.prices.warning:
         print_line(found.prices.warning)
 

@@ -404,6 +404,9 @@ def test_the_class_that_outputs_go_to_changes_the_verdict(store, capsys):
     assert "--target-class GLACIER_IR" in found["inputs"][0]["plan"]
     assert (standard["target_class"], cold["target_class"]) == ("STANDARD", "GLACIER_IR")
     assert cold["once_dollars"] != standard["once_dollars"]
+    assert cli.main(["scan", URI, "--target-class", "GLACIER_IR"]) == 0
+    verdict = capsys.readouterr().out.partition(URI)[0]
+    assert "of retrieval, and each output is billed for at least 90 days" in verdict
 
 
 def test_progress_has_a_rate(store, monkeypatch: pytest.MonkeyPatch, capsys):

@@ -241,6 +241,66 @@ def test_where_lifecycle_alone_would_save_compaction_is_compared_with_that() -> 
     assert found.lines()[-1] == "payback: immediately: without compaction more would be spent"
 
 
+# 80 outputs of 128,000,000 bytes.
+OUTPUTS_GB = 80 * 128_000_000 / 1_073_741_824
+
+
+def test_where_scans_make_standard_cheaper_both_figures_and_the_key_are_said() -> None:
+    found = judged(target_class="GLACIER_IR", scans_per_month=30)
+    retrieval = OUTPUTS_GB * 0.03
+    # A scan is one LIST and 80 GETs.
+    glacier = OUTPUTS_GB * 0.004 + 30 * (0.005 / 1_000 + 80 * 0.01 / 1_000 + retrieval)
+    standard = OUTPUTS_GB * 0.023 + 30 * (0.005 / 1_000 + 80 * 0.0004 / 1_000)
+    minimum, cheaper = found.lines()[3:5]
+    assert minimum == (
+        f"outputs in GLACIER_IR: each scan costs ${retrieval:.2f} of retrieval, and each output is"
+        " billed for at least 90 days"
+    )
+    assert cheaper == (
+        f"at 30 scans a month these outputs cost ${glacier:.2f} a month in GLACIER_IR and"
+        f" ${standard:.2f} in STANDARD; the deployment key lifecycle={{}} keeps them there"
+    )
+    assert found.to_dict()["outputs"] == {
+        "retrieval_dollars_a_scan": pytest.approx(retrieval),
+        "minimum_days": 90,
+        "dollars_a_month": {
+            "GLACIER_IR": pytest.approx(glacier),
+            "STANDARD": pytest.approx(standard),
+            "INTELLIGENT_TIERING": pytest.approx(standard + 80 * 0.0025 / 1_000),
+        },
+    }
+
+
+def test_between_the_two_intelligent_tiering_is_cheapest() -> None:
+    found = judged(target_class="GLACIER_IR", scans_per_month=0.5)
+    tiered = OUTPUTS_GB * 0.0125 + 80 * 0.0025 / 1_000 + 0.5 * 37e-6
+    assert f"and ${tiered:.2f} in INTELLIGENT_TIERING" in found.lines()[4]
+    assert 'lifecycle={"intelligent_tiering": 30} keeps' in found.lines()[4]
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "scans", "days"),
+    [
+        ("STANDARD_IA", 0.0, 30),
+        ("ONEZONE_IA", 0.0, 30),
+        ("GLACIER_IR", 0.2, 90),
+        ("GLACIER", 0.0, 90),
+        ("DEEP_ARCHIVE", 0.0, 180),
+    ],
+)
+def test_a_class_that_is_cheapest_has_one_line_with_its_minimum_of_days(
+    storage_class, scans, days
+) -> None:
+    lines = judged(target_class=storage_class, scans_per_month=scans).lines()
+    assert len(lines) == 5
+    assert lines[3].endswith(f"billed for at least {days} days")
+
+
+def test_classes_without_a_fee_for_retrieval_are_not_mentioned() -> None:
+    assert len(judged(scans_per_month=0).lines()) == 4
+    assert len(judged(target_class="INTELLIGENT_TIERING", scans_per_month=0).lines()) == 4
+
+
 def test_of_outputs_that_shrink_storage_pays() -> None:
     found = verdict(
         Shape.alike(1_000, 1 << 30),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from compactor.money.classes import class_lines
 from compactor.money.figures import rounded, shown, total
 from compactor.money.shapes import Shape
 from compactor.settings.storage_classes import STORAGE_CLASSES
@@ -34,6 +35,8 @@ def _lines(found: Verdict) -> Iterator[str]:
     yield f"the run costs {shown(total(found.run))} once ({named})"
     yield _scan_line(found)
     yield _month_line(found)
+    scans = found.scans_per_month
+    yield from class_lines(found.after, found.target_class, found.prices, scans)
     yield f"payback: {_payback(found)}"
     if found.prices.warning:
         yield found.prices.warning

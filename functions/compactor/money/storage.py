@@ -23,6 +23,8 @@ _LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
 _ARCHIVED = frozenset({GLACIER, DEEP_ARCHIVE})
 # For each archived object: metadata stored in Standard, and an index in its own class.
 _NAME_BYTES, _INDEX_BYTES = 8 * 1024, 32 * 1024
+#: Name of every figure that is a fee for retrieval begins with this.
+RETRIEVAL = "retrieval"
 #: Maximum number of keys that one LIST returns.
 KEYS_PER_LIST = 1_000
 
@@ -128,7 +130,7 @@ def _retrieved(one: Holding, prices: Prices) -> Iterator[Figure]:
     name = known(one.storage_class)
     if name in _LEAST_BILLED | _ARCHIVED:
         price = price_of(prices, f"s3.retrieval.{name.lower()}")
-        yield charged(f"retrieval, {one.storage_class}", one.bytes / GIB, "GB", price)
+        yield charged(f"{RETRIEVAL}, {one.storage_class}", one.bytes / GIB, "GB", price)
     if name in _ARCHIVED:
         price = price_of(prices, f"s3.restore.{name.lower()}")
         yield charged(f"restores, {one.storage_class}", one.objects, "objects", price)

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
+from compactor.money.classes import month_in, retrieval_of
 from compactor.money.figures import Figure, price_text, shown, total
 from compactor.money.running import RunWork, cost_of
 from compactor.money.shapes import Shape
@@ -27,7 +28,7 @@ from compactor.money.statement import (
 from compactor.money.storage import a_month, known, to_move, to_read_once, to_scan
 from compactor.planning.query_seconds import ATHENA, seconds
 from compactor.prices import Price, Prices
-from compactor.settings.storage_classes import STANDARD
+from compactor.settings.storage_classes import INTELLIGENT_TIERING, MINIMUM_DAYS, STANDARD
 
 DAYS_PER_MONTH = 365 / 12
 # The alternatives are compared by their costs over this time.
@@ -214,6 +215,11 @@ class Verdict(msgspec.Struct, frozen=True):
             "saved_by_storage_dollars_a_month": self.saved_by_storage,
             "saved_dollars_a_month": self.saved_by_month,
             "scan_seconds": {"before": self.seconds[0], "after": self.seconds[1]},
+            "outputs": {
+                "retrieval_dollars_a_scan": retrieval_of(self.compacted.scan),
+                "minimum_days": MINIMUM_DAYS.get(self.target_class, 0),
+                "dollars_a_month": self._months(),
+            },
             "payback_days": self.payback_days,
             "payback_scans": self.payback_scans,
             "storage_payback_days": self.storage_days,
@@ -223,6 +229,13 @@ class Verdict(msgspec.Struct, frozen=True):
                 for title, figures in self.figures()
                 for one in figures
             ],
+        }
+
+    def _months(self) -> dict[str, float]:
+        """Return the dollars for a month of the outputs and their scans, by storage class."""
+        names = (self.target_class, STANDARD, INTELLIGENT_TIERING)
+        return {
+            name: month_in(self.after, name, self.prices, self.scans_per_month) for name in names
         }
 
     def _derived(self) -> tuple[Figure, ...]:

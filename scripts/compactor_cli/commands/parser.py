@@ -74,7 +74,7 @@ _SHOWN_FIELDS: Mapping[str, frozenset[str]] = {
 _SELDOM: Mapping[str, frozenset[str]] = {
     # Of the program itself; --help-all lists them.
     "": frozenset({"help", "help_all", "version"}),
-    "run": frozenset({"engine", "log"}),
+    "run": frozenset({"engine", "log", "metrics_file"}),
     "start": frozenset({"name", "region"}),
     "restore": frozenset({"etag", "source_bucket"}),
     "tables": frozenset({"log", "name", "region"}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from datetime import datetime
 from pathlib import Path
 
 from compactor.errors import InvalidInput
@@ -23,6 +24,7 @@ from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.reports import StoredReport, last_report, report_below, report_of
 from compactor_cli.pages import keep_page, open_page
 from compactor_cli.past_runs import newest_reports
+from compactor_cli.run_metrics import Measured, add_metrics_file, places_of, write_metrics
 from compactor_cli.summary import print_summary
 
 _SHOWN_FAILURES = 10
@@ -35,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_deployment(parser)
     add_state(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="also save it as an HTML page")
+    add_metrics_file(parser)
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
 
 
@@ -52,11 +55,20 @@ def run(args: argparse.Namespace) -> int:
         file = keep_page(render(report.document), "report.html", args.html)
         if args.open:
             open_page(file)
+    if args.metrics_file is not None:
+        write_metrics(_measured(report), args.metrics_file)
     if args.json:
         print(json.dumps(report.document, indent=2))
     else:
         show_report(report)
     return 0
+
+
+def _measured(report: StoredReport) -> Measured:
+    document = report.document
+    ended_at = datetime.fromisoformat(document["started_at"]).timestamp() + report.seconds
+    failed = document["status"] == "failed"
+    return Measured(places_of(document["settings"]), failed, ended_at, report.seconds, document)
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:

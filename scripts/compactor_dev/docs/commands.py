@@ -25,11 +25,11 @@ _JOB = "logs"
 _JOB_FIELDS = dict(zip(("s3_source_uri", "s3_destination_uri"), _PLACES, strict=True))
 _KNOWN = re.compile(
     r"(git clone <repository>|cd s3-compactor|compactor|make|export"
-    r"|pip install dist/s3_compactor-\*\.whl"
+    r"|pip install (\"\$\(echo )?dist/s3_compactor-\*\.whl\S*|uvx|podman|helm|kubectl"
     r"|\. \.venv/bin/activate)(\s|$)"
 )
 _COMMAND = re.compile(r"^compactor ", re.MULTILINE)
-_ACTIVATED = re.compile(r"^(\. \.venv/bin/activate|pip install dist/)", re.MULTILINE)
+_ACTIVATED = re.compile(r"^(\. \.venv/bin/activate|pip install |podman run )", re.MULTILINE)
 
 
 def lost_commands(tree: Tree) -> Iterator[Finding]:
