@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 import compactor.money
+from compactor.model import SourceObject
 from compactor.money import (
     Holding,
     RunWork,
@@ -22,7 +23,7 @@ from compactor.money import (
     total,
     verdict,
 )
-from compactor.money.storage import a_month, to_move, to_read_once, to_scan
+from compactor.money.storage import a_month, to_delete_early, to_move, to_read_once, to_scan
 from compactor.prices import Price, Prices, prices_for
 from compactor.settings.storage_classes import STORAGE_CLASSES
 from compactor.sizes import GIB
@@ -162,11 +163,15 @@ def test_a_run_pays_for_requests_functions_transitions_and_spark() -> None:
             "Lambda": 620 * 1.33334e-5,
             "Lambda, invocations": 24 * 2e-7,
             "Step Functions": 0.0026,
-            "Spark, processors": 0.052624,
-            "Spark, memory": 4 * 0.0057785,
+            "Spark, processors": 0.8 * 0.052624,
+            "Spark, memory": 0.8 * 4 * 0.0057785,
         }
     )
     assert total(cost_of(work + work, PRICES)) == pytest.approx(2 * sum(found.values()))
+
+
+def object_of(size: int, storage_class: str, written_at: float) -> SourceObject:
+    return SourceObject("b", "k", "e", size, written_at, storage_class)
 
 
 # The verdict.
@@ -292,13 +297,62 @@ def test_a_class_that_is_cheapest_has_one_line_with_its_minimum_of_days(
     storage_class, scans, days
 ) -> None:
     lines = judged(target_class=storage_class, scans_per_month=scans).lines()
-    assert len(lines) == 5
+    assert len(lines) == 6
     assert lines[3].endswith(f"billed for at least {days} days")
 
 
 def test_classes_without_a_fee_for_retrieval_are_not_mentioned() -> None:
-    assert len(judged(scans_per_month=0).lines()) == 4
-    assert len(judged(target_class="INTELLIGENT_TIERING", scans_per_month=0).lines()) == 4
+    assert len(judged(scans_per_month=0).lines()) == 5
+    assert len(judged(target_class="INTELLIGENT_TIERING", scans_per_month=0).lines()) == 5
+
+
+def test_spark_on_x86_64_costs_a_quarter_more_than_on_arm64() -> None:
+    work = RunWork(vcpu_hours=10, gb_hours=40)
+    costs = [
+        total(cost_of(msgspec.structs.replace(work, architecture=one), PRICES))
+        for one in ("arm64", "x86_64")
+    ]
+    assert costs[1] == pytest.approx(10 * 0.052624 + 40 * 0.0057785)
+    assert costs[1] / costs[0] == pytest.approx(1.25)
+
+
+def test_a_source_deleted_before_the_minimum_of_its_class_is_charged_for_the_rest() -> None:
+    day, now = 86_400.0, 1_800_000_000.0
+    listed = [
+        # Deleted after 40 of 90 days, 90 of 90, and 200 of 90.
+        object_of(GIB, "GLACIER_IR", now - 10 * day),
+        object_of(GIB, "GLACIER_IR", now - 60 * day),
+        object_of(GIB, "GLACIER_IR", now - 170 * day),
+        # Deleted after 30 of 30 days; with an index of 32 KB after 30 of 180.
+        object_of(1_000, "STANDARD_IA", now),
+        object_of(1_000, "DEEP_ARCHIVE", now),
+        object_of(GIB, "STANDARD", now),
+    ]
+    shape = Shape.of_sources(listed, deleted_at=now + 30 * day)
+    found = {one.name: one.dollars for one in to_delete_early(shape, PRICES)}
+    assert found == pytest.approx(
+        {
+            "early deletion, GLACIER_IR": 0.004 * 50 * 12 / 365,
+            "early deletion, DEEP_ARCHIVE": 0.00099 * (1_000 + 32 * 1024) / GIB * 150 * 12 / 365,
+        }
+    )
+    assert not to_delete_early(Shape.of_sources(listed), PRICES)
+    with_early = verdict(shape, OUTPUTS, RUN, PRICES)
+    without = verdict(Shape.of_sources(listed), OUTPUTS, RUN, PRICES)
+    assert with_early.once - without.once == pytest.approx(sum(found.values()))
+
+
+def test_what_an_account_may_be_charged_for_each_request_is_named_and_not_counted() -> None:
+    work = RunWork(requests={"GET": 1_000_000, "LIST": 1_000, "PUT": 9_000, "DELETE": 5_000_000})
+    found = verdict(SMALL, OUTPUTS, work, PRICES)
+    assert [one.dollars for one in found.aside] == pytest.approx(
+        [1_009_000 * 3e-6, 1_010_000 * 1e-6, 1_010_000 * 8e-7]
+    )
+    assert found.lines()[-2] == (
+        "not counted, where your account has them on: KMS, for keys without a bucket key $3.03,"
+        " data events of CloudTrail $1.01, S3 Protection of GuardDuty $0.81"
+    )
+    assert total(found.run) == pytest.approx(total(cost_of(work, PRICES)))
 
 
 def test_of_outputs_that_shrink_storage_pays() -> None:

@@ -37,6 +37,9 @@ def _lines(found: Verdict) -> Iterator[str]:
     yield _month_line(found)
     scans = found.scans_per_month
     yield from class_lines(found.after, found.target_class, found.prices, scans)
+    if found.aside:
+        aside = ", ".join(f"{one.name} {shown(one.dollars)}" for one in found.aside)
+        yield f"not counted, where your account has them on: {aside}"
     yield f"payback: {_payback(found)}"
     if found.prices.warning:
         yield found.prices.warning

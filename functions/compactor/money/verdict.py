@@ -15,7 +15,7 @@ from msgspec.structs import asdict
 
 from compactor.money.classes import month_in, retrieval_of
 from compactor.money.figures import Figure, price_text, shown, total
-from compactor.money.running import RunWork, cost_of
+from compactor.money.running import RunWork, cost_of, side_charges
 from compactor.money.shapes import Shape
 from compactor.money.statement import (
     athena_of,
@@ -25,12 +25,19 @@ from compactor.money.statement import (
     rows_of,
     scans_a_month,
 )
-from compactor.money.storage import a_month, known, to_move, to_read_once, to_scan
+from compactor.money.storage import (
+    DAYS_PER_MONTH,
+    a_month,
+    known,
+    to_delete_early,
+    to_move,
+    to_read_once,
+    to_scan,
+)
 from compactor.planning.query_seconds import ATHENA, seconds
 from compactor.prices import Price, Prices
 from compactor.settings.storage_classes import INTELLIGENT_TIERING, MINIMUM_DAYS, STANDARD
 
-DAYS_PER_MONTH = 365 / 12
 # The alternatives are compared by their costs over this time.
 _COMPARED_MONTHS = 12
 # If storage alone takes longer than this to pay, the verdict says never.
@@ -126,6 +133,11 @@ class Verdict(msgspec.Struct, frozen=True):
         return found if found is not None and found <= _NEVER_DAYS else None
 
     @property
+    def aside(self) -> tuple[Figure, ...]:
+        """What the run's requests cost besides in accounts that encrypt or watch each of them."""
+        return tuple(one for one in side_charges(self.work, self.prices) if one.dollars)
+
+    @property
     def pays(self) -> bool:
         """Whether the one-time costs are saved within ten years."""
         return self.pays_within(_NEVER_DAYS)
@@ -182,6 +194,7 @@ class Verdict(msgspec.Struct, frozen=True):
             ("a scan of the outputs", self.compacted.scan),
             ("a month, without compaction", self.left.month),
             ("a month, with it", self.compacted.month),
+            ("once, where your account has it on", self.aside),
             ("and so", self._derived()),
         )
 
@@ -292,8 +305,9 @@ def verdict(
     kept = a_month(shape_before, prices, scans_per_month)
     month = a_month(after, prices, scans_per_month)
     moved = to_move(shape_after, target_class, prices)
+    early = to_delete_early(shape_before, prices)
     compacted = Way(
-        once=(*as_read, *moved, *_both_copies(kept, retention_days)),
+        once=(*as_read, *moved, *_both_copies(kept, retention_days), *early),
         month=(*month, *kept) if retention_days is None else month,
         scan=to_scan(after, prices),
     )

@@ -172,9 +172,10 @@ def verdict_of(
     """
     plans = [one.plan for one in forecasts]
     new_logs = sum(one.is_new and bool(one.plan.groups) for one in forecasts)
-    standing = standing_of(settings, store, time.time(), new_logs)
+    now = time.time()
+    standing = standing_of(settings, store, now, new_logs)
     work = expected(plans, settings, looked, standing, found.oversized)
-    return judged(plans, settings, work, known, found.oversized)
+    return judged(plans, settings, work, known, now=now, oversized=found.oversized)
 
 
 def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast]) -> str:
