@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -173,6 +174,12 @@ def print_table(
 def print_line(text: str, style: str = "") -> None:
     """Print one line on standard output without wrapping; invisible characters are escaped."""
     _console().print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def counted(lines: Iterable[str]) -> list[str]:
+    """Return each different text once, as one line, with how often it occurs if repeatedly."""
+    counts = Counter(" ".join(line.split()) for line in lines)
+    return [line + (f" ({count:,} times)" if count > 1 else "") for line, count in counts.items()]
 
 
 def print_error(text: str) -> None:
