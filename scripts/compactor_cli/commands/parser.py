@@ -82,6 +82,10 @@ _SELDOM: Mapping[str, frozenset[str]] = {
 }
 
 
+# Options of every command, which `compactor --help-all` describes.
+_COMMON = frozenset({"quiet", "verbose", "log_format"})
+
+
 class Parser(argparse.ArgumentParser):
     """Reports errors in one line, with the nearest known name; ``--help`` is short.
 
@@ -91,6 +95,26 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option, in full")
+        # Without defaults, so that an action of a command keeps what was given before its name.
+        is_program = " " not in self.prog
+        for names, what in (
+            (("-q", "--quiet"), "no progress and no notes on standard error, only errors"),
+            (("-v", "--verbose"), "errors in full, with their causes"),
+        ):
+            self.add_argument(
+                *names,
+                action="store_true",
+                default=argparse.SUPPRESS,
+                help=what if is_program else argparse.SUPPRESS,
+            )
+        self.add_argument(
+            "--log-format",
+            choices=("text", "json"),
+            default=argparse.SUPPRESS,
+            help="form of progress and errors on standard error; json prints an object a line"
+            if is_program
+            else argparse.SUPPRESS,
+        )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and report unknown options here.
@@ -174,7 +198,7 @@ class _Brief:
     def _is_shown(self, action: argparse.Action) -> bool:
         if _is_field(action):
             return action.dest in self._fields | _PLACES
-        return action.dest not in self._seldom and action.help is not argparse.SUPPRESS
+        return action.dest not in self._seldom | _COMMON and action.help is not argparse.SUPPRESS
 
 
 def _is_field(action: argparse.Action) -> bool:

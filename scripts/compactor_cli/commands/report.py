@@ -16,7 +16,7 @@ from compactor.sizes import plural
 from compactor_cli.commands.deployment import Deployment, add_deployment, add_run, find_deployment
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import counted, print_error, print_line, progress
+from compactor_cli.console import counted, print_line, print_note, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.reports import StoredReport, last_report, report_below, report_of
@@ -146,7 +146,7 @@ def _last(found: Deployment, store: ObjectStore) -> StoredReport:
         # If there is no run at all, found.run() says so.
         raise Failure(_without(without[0] if without else found.run(None)))
     for execution in without:
-        print_error(f"compactor: {_without(execution)}")
+        print_note(f"compactor: {_without(execution)}")
     return report
 
 
