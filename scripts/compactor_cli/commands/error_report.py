@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from compactor.errors import CompactorError, InvalidInput
 from compactor_cli.commands.account import in_words
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
+from compactor_cli.disk import FULL
 from compactor_cli.messages import form, write
+from compactor_machine.extras import missing
 
 # An error may quote a document that was given, or pages of an engine's stack traces.
 _LONGEST_LINE = 1_000
+_FREE = "free space there, or name another place; temporary files are below TMPDIR"
 
 
 def print_failure(happened: str, advice: str = "", raised: BaseException | None = None) -> None:
@@ -42,7 +45,7 @@ def report_error(raised: Exception) -> int | None:
     if isinstance(raised, Failure):
         print_failure(str(raised), raised.advice, raised)
         return raised.code
-    error = in_words(raised)
+    error = missing(in_words(raised))
     if not _is_expected(error):
         return None
     print_failure(*_lines_of(error), raised)
@@ -51,6 +54,8 @@ def report_error(raised: Exception) -> int | None:
 
 def _lines_of(error: Exception) -> tuple[str, str]:
     """Return what happened, and what to do; the latter is empty where the error does not say."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        return f"{type(error).__name__}: {error}", _FREE
     if not isinstance(error, InvalidInput) or not error.message:
         return f"{type(error).__name__}: {error}", ""
     happened, found, _ = error.message.partition(f": {error.accepted}")
