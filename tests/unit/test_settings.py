@@ -275,13 +275,11 @@ def test_a_missing_uri_is_named(missing: str) -> None:
 def test_an_unknown_field_is_answered_with_the_nearest_known_one() -> None:
     error = refused(settle_second=1)
     assert error.field == "settle_second"
-    assert "did you mean settle_seconds?" in str(error)
+    assert str(error).endswith("did you mean settle_seconds?")
 
 
-@pytest.mark.parametrize("name", ["zzz", "settle_second"])
-def test_an_unknown_field_is_answered_with_all_that_are_accepted(name: str) -> None:
-    error = refused(**{name: 1})
-    assert f"known are {', '.join(FIELDS)}" in str(error)
+def test_an_unknown_field_without_a_near_one_is_answered_with_all_that_are_accepted() -> None:
+    assert f"known are {', '.join(FIELDS)}" in str(refused(zzz=1))
 
 
 @pytest.mark.parametrize("not_an_object", [None, [], "s3://source/", 7])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compactor.report.skipped import WAITING
@@ -42,6 +42,24 @@ def failed_sentence(report: Mapping[str, Any]) -> str:
     partitions = plural(partition_count(report), "partition")
     what = f"{failed:,} of {partitions} failed" if failed else "The run failed"
     return f"{what}; what was committed stands, and the same run again does the rest."
+
+
+def grouped(failures: Iterable[tuple[str, str]]) -> list[str]:
+    """Return one line for each cause: the first path that has it, how many others, the cause.
+
+    Args:
+        failures: path of a partition, and why it failed.
+    """
+    paths: dict[str, list[str]] = {}
+    for path, cause in failures:
+        paths.setdefault(cause, []).append(path or "(root)")
+    return [f"{first_of(found)}: {cause}" for cause, found in paths.items()]
+
+
+def first_of(paths: Sequence[str]) -> str:
+    """Return the first path and the number of the others."""
+    more = len(paths) - 1
+    return paths[0] + (f" and {plural(more, 'more partition')}" if more else "")
 
 
 def partition_count(report: Mapping[str, Any]) -> int:

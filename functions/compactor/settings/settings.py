@@ -229,8 +229,8 @@ def _known_fields(given: object) -> Mapping[str, object]:
     for name, value in given.items():
         if name not in FIELDS:
             near = get_close_matches(str(name), FIELDS, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            accepted = f"no such field; {hint}known are {', '.join(FIELDS)}"
+            known = f"did you mean {near[0]}?" if near else f"known are {', '.join(FIELDS)}"
+            accepted = f"no such field; {known}"
             raise InvalidInput(str(name), value, accepted)
     return cast(Mapping[str, object], given)
 

@@ -33,18 +33,21 @@ Only the module of the requested command is imported, to keep ``--help`` fast.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 
 from compactor import __version__
-from compactor.errors import CompactorError, InvalidInput
-from compactor.escaping import visible
-from compactor_cli.commands.account import in_words, region_of_environment
-from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
+from compactor_cli.commands.account import region_of_environment
+from compactor_cli.commands.error_report import print_failure, report_error
+from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from compactor_cli.commands.parser import Parser, meant
 from compactor_cli.commands.streams import drop_output, require_streams, require_text
+from compactor_cli.messages import Form, own_form, set_form
 
 _EXIT_CODES = (
     "exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 time limit reached,\n"
@@ -58,8 +61,6 @@ a first look, then your own data:
 
 {_EXIT_CODES}
 """
-# An error quotes what was typed, which may be a document of megabytes.
-_LONGEST_LINE = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +303,10 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"compactor {__version__}")
+    version = f"compactor {__version__}"
+    parser.add_argument("-V", "--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    wanted = _command_of(arguments)
     if wanted is not None and wanted not in COMMANDS:
         parser.error(f"there is no command {wanted!r}{meant(wanted, COMMANDS)}")
     for name, command in COMMANDS.items():
@@ -322,12 +324,23 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def _command_of(arguments: Sequence[str]) -> str | None:
+    """Return the first word that is no option and not the value of one."""
+    before = ""
+    for word in arguments:
+        if not word.startswith("-") and before != "--log-format":
+            return word
+        before = word
+    return None
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command; returns the exit code. SIGTERM interrupts it as Ctrl-C does."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     ended: SystemExit | None = None
     try:
-        code = _carry_out(arguments)
+        with own_form(), _interrupted_by_sigterm():
+            code = _carry_out(arguments)
     except SystemExit as error:
         # argparse exits after --help and on wrong usage.
         ended, code = error, int(error.code or 0)
@@ -337,7 +350,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         drop_output()
         if not code and not isinstance(error, BrokenPipeError):
-            _report(f"standard output: {error}")
+            print_failure(f"standard output: {error}")
         return code or EXIT_FAILED
     if ended is not None:
         raise ended
@@ -348,52 +361,37 @@ def _carry_out(arguments: Sequence[str]) -> int:
     try:
         require_streams()
         require_text(arguments)
-        args = build_parser(arguments).parse_args(arguments)
+        args = build_parser(arguments).parse_args(arguments or ["--help"])
+        set_form(_form_of(args))
         run: Callable[[argparse.Namespace], int] = args.run
         with region_of_environment():
             return run(args)
     except KeyboardInterrupt:
-        _report("interrupted; committed work is kept")
+        print_failure("interrupted; committed work is kept")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         drop_output()
         return EXIT_FAILED
-    except Failure as failure:
-        _report(str(failure), failure.advice)
-        return failure.code
     except Exception as raised:
-        error = in_words(raised)
-        if not _expected(error):
+        code = report_error(raised)
+        if code is None:
             raise
-        _report(*_lines_of(error))
-        return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
+        return code
 
 
-def _lines_of(error: Exception) -> tuple[str, str]:
-    """Return what happened, and what to do; the latter is empty where the error does not say."""
-    if not isinstance(error, InvalidInput) or not error.message:
-        return f"{type(error).__name__}: {error}", ""
-    happened, found, _ = error.message.partition(f": {error.accepted}")
-    return happened, error.accepted if found else ""
+def _form_of(args: argparse.Namespace) -> Form:
+    as_json = getattr(args, "log_format", "text") == "json"
+    return Form(getattr(args, "quiet", False), getattr(args, "verbose", False), as_json)
 
 
-def _expected(error: Exception) -> bool:
-    """Return whether the user can act on an error; any other is a bug and shows its traceback."""
-    if isinstance(error, CompactorError | OSError):
-        return True
-    # By name, because importing botocore or the engine takes longer than printing the help.
-    bases = type(error).__mro__
-    return any(b.__name__ == "EngineError" or b.__module__.startswith("botocore.") for b in bases)
-
-
-def _report(happened: str, advice: str = "") -> None:
-    print(f"compactor: {_shortened(happened)}", file=sys.stderr)
-    if advice:
-        print(f"  {_shortened(advice)}", file=sys.stderr)
-
-
-def _shortened(text: str) -> str:
-    shown = visible(" ".join(text.split()))
-    if len(shown) <= _LONGEST_LINE:
-        return shown
-    return f"{shown[: _LONGEST_LINE // 2]} ... {shown[-_LONGEST_LINE // 2 :]}"
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Treat SIGTERM as Ctrl-C within the block; another thread may not set handlers."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

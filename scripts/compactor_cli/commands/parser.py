@@ -85,6 +85,10 @@ _SELDOM: Mapping[str, frozenset[str]] = {
 }
 
 
+# Options of every command, which `compactor --help-all` describes.
+_COMMON = frozenset({"quiet", "verbose", "log_format"})
+
+
 class Parser(argparse.ArgumentParser):
     """Reports errors in one line, with the nearest known name; ``--help`` is short.
 
@@ -95,6 +99,26 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option, in full")
+        # Without defaults, so that an action of a command keeps what was given before its name.
+        is_program = " " not in self.prog
+        for names, what in (
+            (("-q", "--quiet"), "no progress and no notes on standard error, only errors"),
+            (("-v", "--verbose"), "errors in full, with their causes"),
+        ):
+            self.add_argument(
+                *names,
+                action="store_true",
+                default=argparse.SUPPRESS,
+                help=what if is_program else argparse.SUPPRESS,
+            )
+        self.add_argument(
+            "--log-format",
+            choices=("text", "json"),
+            default=argparse.SUPPRESS,
+            help="form of progress and errors on standard error; json prints an object a line"
+            if is_program
+            else argparse.SUPPRESS,
+        )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and report unknown options here.
@@ -225,7 +249,7 @@ class _Brief:
     def _is_shown(self, action: argparse.Action) -> bool:
         if _is_field(action):
             return action.dest in self._fields | _PLACES
-        seldom = self._seldom | {"job_file"}
+        seldom = self._seldom | _COMMON | {"job_file"}
         return action.dest not in seldom and action.help is not argparse.SUPPRESS
 
 

@@ -11,6 +11,7 @@ from compactor.errors import InvalidInput
 from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.report.page import render
+from compactor.report.sentences import grouped
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
 from compactor_cli.commands import options
@@ -18,7 +19,7 @@ from compactor_cli.commands.deployment import Deployment, add_deployment, add_ru
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import state_from
-from compactor_cli.console import print_error, print_line, progress
+from compactor_cli.console import counted, print_line, print_note, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.reports import StoredReport, last_report, report_below, report_of
@@ -135,16 +136,15 @@ def show_report(report: StoredReport) -> None:
     print_summary(report.summary)
     lines = [report.document[name] for name in ("failure", "spark_failure")]
     failed = [one for one in report.document["partitions"] if one["status"] != "done"]
-    lines += [f"{one['path'] or '(root)'}: {one['error']} {one['cause']}" for one in failed]
+    lines += grouped((one["path"], f"{one['error']} {one['cause']}") for one in failed)
     clean_up = report.document["clean_up"] or {"failures": (), "unsafe": ()}
     lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
-    shown = [" ".join(line.split()) for line in lines if line]
+    shown = counted(line for line in lines if line)
     for line in shown[:_SHOWN_FAILURES]:
         print_line(f"failed: {line}")
     # The report lists a limited number of failed partitions.
-    unlisted = report.document["failed_count"] - len(failed)
-    if len(shown) + unlisted > _SHOWN_FAILURES:
-        more = len(shown) + unlisted - _SHOWN_FAILURES
+    more = len(shown[_SHOWN_FAILURES:]) + report.document["failed_count"] - len(failed)
+    if more:
         print_line(f"and {plural(more, 'more failure')}; see the report")
     print_line(f"report: {report.uri} (and s3://{report.bucket}/{report.page_key})")
 
@@ -171,7 +171,7 @@ def _last(found: Deployment, store: ObjectStore) -> StoredReport:
         # If there is no run at all, found.run() says so.
         raise Failure(_without(without[0] if without else found.run(None)))
     for execution in without:
-        print_error(f"compactor: {_without(execution)}")
+        print_note(f"compactor: {_without(execution)}")
     return report
 
 
