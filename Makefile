@@ -21,7 +21,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel image demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes documents docs-size format lock clean
+.PHONY: help set-up wheel image demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes documents docs-size format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -71,6 +71,10 @@ destroy: node_modules ## Remove the deployment; buckets and what is in them stay
 	@.venv/bin/python -m compactor_dev.credentials destroy $(ARGS)
 	@.venv/bin/python -m compactor_dev.emr_serverless destroy $(ARGS)
 	@$(CDK) destroy $(ARGS)
+
+smoke: node_modules ## Deploy, check and remove stacks of its own; CLEAN=1 removes what killed ones left; ARGS=--yes
+	@.venv/bin/python -m compactor_dev.credentials smoke
+	@.venv/bin/python -m compactor_dev.smoke $(if $(CLEAN),--clean) $(ARGS)
 
 node_modules: package.json package-lock.json | set-up
 	@$(STEP) "the CDK's command line (npm ci)" env PATH="$(CURDIR)/.venv/bin:$$PATH" \

@@ -26,6 +26,7 @@ and for a deployed stack, with ../deployed/:
     report     the report of a run, deployed or not             report
     history    the runs that left a report                      history, ../past_runs.py
     replay     dead letters back to the event queue             replay
+    smoke      checks that it works in its account              smoke, ../smoke/
 
 Only the module of the requested command is imported, to keep ``--help`` fast.
 """
@@ -242,6 +243,14 @@ COMMANDS: Mapping[str, Command] = {
   compactor replay --dry-run                 show the dead letters; move none
   compactor replay                           of the stack s3-compactor
   compactor replay --from DEAD_LETTERS_URL --to QUEUE_URL
+""",
+    ),
+    "smoke": Command(
+        "compactor_cli.commands.smoke",
+        "check that a deployed stack works in its account; writes below its state only",
+        """\
+  compactor smoke                            of the stack s3-compactor
+  compactor smoke --stack my-stack --yes --report smoke.txt
 """,
     ),
     "clean-up": Command(

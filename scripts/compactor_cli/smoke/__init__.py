@@ -1,0 +1,10 @@
+"""The smoke test: what only an account can settle, each check one line.
+
+checks       a check, its line, and the list run in order
+world        what checks work on: clients, stacks, the names of everything that is made
+objects      makes buckets, key and objects; removes all of it, by name
+s3_checks    conditions, checksums and bucket policies
+run_checks   runs of the state machine, its rights, clean-up, events, alarms
+table_checks tables in Glue's catalog, Athena, optimizers
+report       the lines, a table and the cost, redacted
+"""

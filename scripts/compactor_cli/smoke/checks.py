@@ -1,0 +1,80 @@
+"""A check of the smoke test, and the list run in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from compactor.errors import CompactorError
+
+if TYPE_CHECKING:
+    from compactor_cli.smoke.world import World
+
+OK, FAILED, NOT_RUN = "ok", "failed", "not run"
+
+
+class CheckFailed(Exception):
+    """AWS answered otherwise than expected; the message is its answer."""
+
+
+class NotRun(Exception):
+    """The check could not be made; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the smoke test.
+
+    Attributes:
+        name: shown, and by which other checks need it.
+        function: returns if all is well.
+        needs: names of the checks without which it proves nothing.
+        own: it writes among sources or outputs, so it runs only in a stack of the smoke test.
+    """
+
+    name: str
+    function: Callable[[World], None]
+    needs: tuple[str, ...] = ()
+    own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one check."""
+
+    name: str
+    verdict: str
+    why: str = ""
+
+    @property
+    def line(self) -> str:
+        """``name: verdict: why`` on one line."""
+        return ": ".join(filter(None, (self.name, self.verdict, " ".join(self.why.split()))))
+
+
+def run_checks(checks: Iterable[Check], world: World) -> Iterator[Result]:
+    """Run checks in their order, and yield each result as it is known."""
+    good: set[str] = set()
+    for check in checks:
+        result = _run(check, world, good)
+        if result.verdict == OK:
+            good.add(check.name)
+        yield result
+
+
+def _run(check: Check, world: World, good: set[str]) -> Result:
+    if check.own and not world.own:
+        why = "it would write among your objects; make smoke runs it in a stack of its own"
+        return Result(check.name, NOT_RUN, why)
+    if lacking := [name for name in check.needs if name not in good]:
+        return Result(check.name, NOT_RUN, f"it needs {lacking[0]!r} to be ok")
+    try:
+        check.function(world)
+    except NotRun as error:
+        return Result(check.name, NOT_RUN, str(error))
+    except (CheckFailed, CompactorError, ClientError, BotoCoreError) as error:
+        return Result(check.name, FAILED, str(error))
+    return Result(check.name, OK)

@@ -1,0 +1,118 @@
+"""Checks that S3 alone answers: conditions, checksums and bucket policies."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from compactor_cli.smoke.checks import CheckFailed, NotRun
+from compactor_cli.smoke.world import World
+
+_LOST_RACE = {"PreconditionFailed", "412"}
+_WRONG_SUM = {"BadDigest", "InvalidRequest", "InvalidPart"}
+_DENIED = {"AccessDenied", "403"}
+_BODY = b'{"id": 1}\n'
+
+
+def put_twice(world: World) -> None:
+    """A second conditional PUT of one key is refused, and the first content stays."""
+    place = world.probes
+    s3 = world.client("s3")
+    about = {"Bucket": place.bucket, "Key": f"{place.prefix}once"}
+    s3.put_object(**about, Body=b"first", IfNoneMatch="*")
+    code = world.refused(
+        "a second PutObject with If-None-Match",
+        lambda: s3.put_object(**about, Body=b"second", IfNoneMatch="*"),
+    )
+    _require(code, _LOST_RACE)
+    if s3.get_object(**about)["Body"].read() != b"first":
+        raise CheckFailed("GetObject returned the content of the refused PutObject")
+
+
+def full_object_crc32(world: World) -> None:
+    """A multipart upload with another CRC32 of the whole object is refused; HEAD has the right."""
+    place, key = world.probes, "whole"
+    about = {"Bucket": place.bucket, "Key": f"{place.prefix}{key}"}
+    s3 = world.client("s3")
+    code = world.refused("a wrong CRC32", lambda: _upload(s3, about, zlib.crc32(b"other")))
+    _require(code, _WRONG_SUM)
+    _upload(s3, about, zlib.crc32(_BODY))
+    head = s3.head_object(**about, ChecksumMode="ENABLED")
+    if head.get("ChecksumCRC32") != _text(zlib.crc32(_BODY)):
+        raise CheckFailed(f"HeadObject has the CRC32 {head.get('ChecksumCRC32')}")
+
+
+def _upload(s3: Any, about: Mapping[str, str], crc32: int) -> None:
+    made = s3.create_multipart_upload(
+        **about, ChecksumAlgorithm="CRC32", ChecksumType="FULL_OBJECT"
+    )
+    upload = {**about, "UploadId": made["UploadId"]}
+    part = s3.upload_part(**upload, PartNumber=1, Body=_BODY)
+    try:
+        s3.complete_multipart_upload(
+            **upload,
+            MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]},
+            ChecksumType="FULL_OBJECT",
+            ChecksumCRC32=_text(crc32),
+            IfNoneMatch="*",
+        )
+    except Exception:
+        s3.abort_multipart_upload(**upload)
+        raise
+
+
+def _text(crc32: int) -> str:
+    return b64encode(crc32.to_bytes(4)).decode()
+
+
+def _require(code: str, accepted: set[str]) -> None:
+    if code not in accepted:
+        raise CheckFailed(code)
+
+
+def demands_encryption(world: World) -> None:
+    """Where a policy denies writes without a header, that header is what lets them in."""
+    condition = {"Null": {"s3:x-amz-server-side-encryption": "true"}}
+    _deny(world, "s3:PutObject", condition)
+    s3, about = world.client("s3"), {"Bucket": world.names.probe, "Key": "sse"}
+    try:
+        put = lambda **more: s3.put_object(**about, Body=_BODY, **more)  # noqa: E731
+        _require(world.refused("a PutObject without encryption", put), _DENIED)
+        put(ServerSideEncryption="AES256")
+    finally:
+        s3.delete_bucket_policy(Bucket=world.names.probe)
+
+
+def demands_signed_payloads(world: World) -> None:
+    """Where a policy denies unsigned payloads, the writes of runs are let in."""
+    condition = {"StringEquals": {"s3:x-amz-content-sha256": "UNSIGNED-PAYLOAD"}}
+    _deny(world, "s3:PutObject", condition)
+    try:
+        world.store.create(world.names.probe, "signed", _BODY)
+    finally:
+        world.client("s3").delete_bucket_policy(Bucket=world.names.probe)
+
+
+def demands_an_endpoint(world: World) -> None:
+    """Where a policy demands a VPC endpoint, functions in that VPC are let in."""
+    name = next(iter(world.runs.function_names.values()))
+    found = world.client("lambda").get_function_configuration(FunctionName=name)
+    if not found.get("VpcConfig", {}).get("SubnetIds"):
+        raise NotRun("the functions are in no VPC; give its subnets with the key vpc")
+    raise NotRun("it needs the id of the VPC's endpoint, which a stack does not know")
+
+
+def _deny(world: World, action: str, condition: Mapping[str, Any]) -> None:
+    bucket = world.names.probe
+    statement = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": action,
+        "Resource": f"arn:aws:s3:::{bucket}/*",
+        "Condition": condition,
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    world.client("s3").put_bucket_policy(Bucket=bucket, Policy=policy)

@@ -1,0 +1,210 @@
+"""A smoke test from its first bucket to the removal of the last."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from compactor import __version__
+from compactor_cli.deployed.stack import Stack
+from compactor_cli.smoke import objects
+from compactor_cli.smoke.checks import FAILED, Check, Result, run_checks
+from compactor_cli.smoke.listed import CHECKS
+from compactor_cli.smoke.report import redacted, written
+from compactor_cli.smoke.run_checks import spent
+from compactor_cli.smoke.world import Names, World
+
+BUDGET = """\
+at most 30 minutes and one dollar (list prices of us-east-1):
+  two stacks of this version; 2,100 small objects       $0.02
+  a dozen runs: Lambda, Step Functions, requests        $0.05
+  three jobs of EMR Serverless, four vCPUs each         $0.60
+  Athena, Glue's optimizer, KMS key (then in deletion)  $0.20"""
+
+_ASKED_DOLLARS = 0.005 / 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What a session does beyond requests to AWS.
+
+    Attributes:
+        deploy: deploys a stack with these keys of a deployment, and returns its outputs.
+        destroy: removes a stack, by name.
+        show: prints a line.
+    """
+
+    deploy: Callable[[Mapping[str, Any]], Stack]
+    destroy: Callable[[str], None]
+    show: Callable[[str], None]
+
+
+def contexts(names: Names, key: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return the keys of the two deployments, by what they are for."""
+    source, lake = names.source, names.lake
+    keys = {"source": key, "destination": key}
+    return {
+        "runs": {
+            "name": names.stacks["runs"],
+            "s3_source_uri": f"s3://{source}/raw/",
+            "s3_destination_uri": f"s3://{lake}/compacted/",
+            "date_format": "%Y/%m/%d",
+            "reader_table": f"glue:{names.database}.logs",
+            "ingest": "events",
+            # No run but those of the list is to start.
+            "events_seconds": 86_400,
+            "clean_up": "delete",
+            "retention_days": 0,
+            "kms_keys": keys,
+        },
+        "tables": {
+            "name": names.stacks["tables"],
+            "s3_source_uri": f"s3://{source}/people/",
+            "s3_destination_uri": f"s3://{lake}/people/",
+            "depth": 3,
+            "table": f"glue:{names.database}.people",
+            "upsert_key": ["id"],
+            "order_by": ["at"],
+            "parquet_schema": "id BIGINT, at BIGINT, name STRING",
+            "maintenance": {"tables": [f"glue:{names.database}.people"]},
+            "maintenance_locations": [f"s3://{lake}/people.table/"],
+            "kms_keys": {**keys, "maintenance": key},
+        },
+    }
+
+
+def whole_test(world: World, actions: Actions, checks: Sequence[Check] = CHECKS) -> tuple[int, str]:
+    """Make everything, run the list, and remove everything, however it ends.
+
+    Returns:
+        The exit code and the report.
+    """
+    began, results, code = time.monotonic(), list[Result](), 0
+    figures: list[str] = []
+    with _terminated_as_interrupted():
+        try:
+            world = _made(world, actions)
+            for result in run_checks(checks, world):
+                results.append(result)
+                actions.show(redacted(result.line, _names(world)))
+            figures.append(_cost(world))
+            code = int(any(one.verdict == FAILED for one in results))
+        except KeyboardInterrupt:
+            figures.append(f"interrupted after {len(results)} checks")
+            code = 130
+        except Exception as error:
+            figures.append(f"ended early: {error}")
+            code = 1
+        finally:
+            with _undisturbed():
+                actions.show("removing everything")
+                failures = objects.remove(world.client, world.names, actions.destroy)
+    figures += [f"not removed: {one}; repeat it with make smoke CLEAN=1" for one in failures]
+    figures += [] if failures else ["everything was removed"]
+    figures.append(f"s3-compactor {__version__}, {time.monotonic() - began:.0f} seconds")
+    report = written(results, figures=figures, names=_names(world))
+    return code or int(bool(failures)), report
+
+
+def list_alone(
+    world: World, show: Callable[[str], None], checks: Sequence[Check] = CHECKS
+) -> tuple[int, str]:
+    """Run the list on a stack that is there, and remove what it wrote below the state.
+
+    Returns:
+        The exit code and the report.
+    """
+    results = []
+    place = world.probes
+    try:
+        for result in run_checks(checks, world):
+            results.append(result)
+            show(redacted(result.line, _names(world)))
+    finally:
+        s3 = world.client("s3")
+        pages = s3.get_paginator("list_objects_v2")
+        for page in pages.paginate(Bucket=place.bucket, Prefix=place.prefix):
+            for one in page.get("Contents", ()):
+                s3.delete_object(Bucket=place.bucket, Key=one["Key"])
+    figures = [f"s3-compactor {__version__}"]
+    report = written(results, figures=figures, names=_names(world))
+    return int(any(one.verdict == FAILED for one in results)), report
+
+
+def _made(world: World, actions: Actions) -> World:
+    actions.show("making buckets, database and key")
+    key = objects.make(world.client, world.names)
+    stacks = {}
+    for what, context in contexts(world.names, key).items():
+        actions.show(f"deploying the stack for {what}")
+        stacks[what] = actions.deploy(context)
+    world = replace(world, stacks=stacks)
+    actions.show(f"writing {2 * world.per_day:,} objects")
+    for day in (objects.FIRST, objects.REDRIVEN):
+        objects.put_day(world, day, world.per_day)
+    return world
+
+
+def _cost(world: World) -> str:
+    dollars, asked = spent(world), sum(world.counts.values())
+    own = asked * _ASKED_DOLLARS
+    return (
+        f"cost: ${dollars + own:.3f}: ${dollars:.3f} of {len(world.executions)} runs by their"
+        f" reports, ${own:.3f} for {asked:,} requests of the test at the price of a PUT;"
+        " Athena, KMS and Glue are not counted"
+    )
+
+
+def _names(world: World) -> set[str]:
+    """Return names that identify the account or what is in it."""
+    names = {*world.names.buckets, world.names.database, world.names.base}
+    for stack in world.stacks.values():
+        names |= {stack.name, *_strings(dict(stack.outputs))}
+    return {one for one in names if len(one) > 2}
+
+
+def _strings(document: object) -> Iterator[str]:
+    """Yield what a stack's outputs name: buckets, functions, ARNs; all text with a hyphen."""
+    if isinstance(document, Mapping):
+        document = list(document.values())
+    if isinstance(document, list):
+        for value in document:
+            yield from _strings(value)
+    elif isinstance(document, str) and document.startswith(("{", "[")):
+        yield from _strings(json.loads(document))
+    elif isinstance(document, str) and re.search(r"[-:]", document):
+        yield document
+        if document.startswith("s3://"):
+            yield document.split("/")[2]
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Make SIGTERM end the test as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ignore further interrupts, so that the removal is completed."""
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(kind, signal.SIG_IGN) for kind in kinds]
+    try:
+        yield
+    finally:
+        for kind, one in zip(kinds, before, strict=True):
+            signal.signal(kind, one)

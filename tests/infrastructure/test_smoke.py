@@ -1,0 +1,346 @@
+"""The smoke test on stand-ins: its lines, each broken answer, its report, its removal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cdk.app import build, read_context
+from cdk.config import Config
+from compactor_cli.smoke import objects
+from compactor_cli.smoke.checks import FAILED, NOT_RUN, OK, Result
+from compactor_cli.smoke.listed import CHECKS
+from compactor_cli.smoke.report import redacted, written
+from compactor_cli.smoke.session import contexts, list_alone, whole_test
+from compactor_cli.smoke.world import Names
+from compactor_dev import smoke
+from compactor_local.definition import ACCOUNT
+from tests.infrastructure.cloud.running import cloud
+from tests.support.smoke_world import SUFFIX, Account, engine_on, refusal
+
+_NAMES = Names(SUFFIX)
+_KEY = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+_PUT, _CRC32 = "a conditional PUT twice", "the full-object CRC32"
+_SSE, _UNSIGNED = "a bucket that demands SSE headers", "a bucket that denies unsigned payloads"
+_STATE = "404 on missing state under the prefix condition"
+_MAP, _READERS = "rights of the Map Run", "the readers' table in Athena"
+_CLEAN, _VERSIONS = "clean-up by ETag", "clean-up by ETag in a versioned bucket"
+_ALARM = "an alarm by force"
+_SETTLED = {_PUT, _CRC32, _SSE, _UNSIGNED, _STATE, _MAP, _READERS, _CLEAN, _VERSIONS, _ALARM}
+
+
+@pytest.fixture(scope="module")
+def _account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    with cloud() as on, engine_on(on, tmp_path_factory.mktemp("engine")) as engine:
+        yield Account(on, engine)
+
+
+@pytest.fixture
+def account(_account: Account) -> Iterator[Account]:
+    """An account; every test must leave it empty."""
+    yield _account
+    _account.replaced.clear()
+    assert objects.left(_account.client) == set()
+
+
+def _verdicts(account: Account) -> tuple[dict[str, Result], int, str]:
+    shown: list[str] = []
+    code, report = whole_test(account.world(), account.actions(shown.append))
+    table = re.findall(r"^(.+?)  +(ok|failed|not run)$", report, re.MULTILINE)
+    lines = {line.split(": ")[0]: line for line in report.splitlines()}
+    found = {name: Result(name, verdict, lines[name]) for name, verdict in table}
+    assert [*found] == [check.name for check in CHECKS]
+    return found, code, report
+
+
+def test_every_line_that_a_stand_in_can_settle_is_ok(account: Account) -> None:
+    found, code, report = _verdicts(account)
+
+    by = {one: {name for name, r in found.items() if r.verdict == one} for one in (OK, FAILED)}
+    assert (by[OK], by[FAILED]) == (_SETTLED, set()), report
+    for name, result in found.items():
+        assert name in _SETTLED or re.search(
+            r"not run: (no stand-in|it needs|the stack)", result.why
+        )
+    assert code == 0
+    assert "everything was removed" in report
+    assert re.search(r"^cost: \$\d+\.\d{3}: \$\d+\.\d{3} of 6 runs", report, re.MULTILINE), report
+
+
+Break = Callable[[Account], None]
+
+
+def _drop(service: str, operation: str, field: str) -> Break:
+    """A condition that the service ignores."""
+
+    def apply(account: Account) -> None:
+        call = getattr(account.client(service), operation)
+        account.replaced[service] = {
+            operation: lambda **asked: call(**{k: v for k, v in asked.items() if k != field})
+        }
+
+    return apply
+
+
+def _answer(service: str, operation: str, answer: Callable[..., Any]) -> Break:
+    def apply(account: Account) -> None:
+        account.replaced[service] = {operation: answer}
+
+    return apply
+
+
+def _deny_all(account: Account) -> None:
+    """Nothing gets in where payloads are to be signed."""
+    keep = account.client("s3").put_bucket_policy
+
+    def put(**asked: str) -> None:
+        if "sha256" in asked["Policy"]:
+            document = json.loads(asked["Policy"])
+            document["Statement"][0]["Condition"] = {"Null": {"s3:x-amz-none": "true"}}
+            asked["Policy"] = json.dumps(document)
+        keep(**asked)
+
+    account.replaced["s3"] = {"put_bucket_policy": put}
+
+
+def _first_run_denied(account: Account) -> None:
+    describe = account.client("stepfunctions").describe_execution
+
+    def answer(**asked: str) -> Any:
+        if asked["executionArn"].endswith("-first"):
+            return {"status": "FAILED", "error": "InvalidInput", "cause": "403 instead of 404"}
+        return describe(**asked)
+
+    account.replaced["stepfunctions"] = {"describe_execution": answer}
+
+
+class _Hidden:
+    """A paginator that hides keys with a word in them."""
+
+    def __init__(self, inner: Any, word: str) -> None:
+        self._inner, self._word = inner, word
+
+    def paginate(self, **asked: Any) -> Iterator[Any]:
+        for page in self._inner.paginate(**asked):
+            kept = [one for one in page.get("Contents", ()) if self._word not in one["Key"]]
+            yield {**page, "Contents": kept}
+
+
+def _without_results(account: Account) -> None:
+    """The Map Run may not write its results."""
+    pages = account.client("s3").get_paginator
+
+    def paginator(name: str) -> Any:
+        return _Hidden(pages(name), "manifest.json") if "objects" in name else pages(name)
+
+    account.replaced["s3"] = {"get_paginator": paginator}
+
+
+def _clean_up_kept(account: Account) -> None:
+    """The run may not delete: it keeps what it was to delete."""
+    start = account.client("stepfunctions").start_execution
+
+    def answer(**asked: str) -> Any:
+        if asked["name"].endswith("-clean"):
+            asked["input"] = json.dumps({**json.loads(asked["input"]), "clean_up": "keep"})
+        return start(**asked)
+
+    account.replaced["stepfunctions"] = {"start_execution": answer}
+
+
+_ROWS = {"ResultSet": {"Rows": [{}, {"Data": [{"VarCharValue": "24"}]}]}}
+_HISTORY = {"AlarmHistoryItems": [{"HistorySummary": "Failed to execute action"}]}
+
+
+@pytest.mark.parametrize(
+    ("line", "broken", "answer"),
+    [
+        (_PUT, _drop("s3", "put_object", "IfNoneMatch"), "accepted"),
+        (_CRC32, _drop("s3", "complete_multipart_upload", "ChecksumCRC32"), "accepted"),
+        (_SSE, _answer("s3", "put_bucket_policy", lambda **_: None), "accepted"),
+        (_UNSIGNED, _deny_all, "not allowed"),
+        (_STATE, _first_run_denied, "403 instead of 404"),
+        (_MAP, _without_results, "no manifest.json"),
+        (_READERS, _answer("athena", "get_query_results", lambda **_: _ROWS), "counts 24"),
+        (_CLEAN, _clean_up_kept, "13 of 13 sources"),
+        (
+            _VERSIONS,
+            _drop("s3", "put_bucket_versioning", "VersioningConfiguration"),
+            "delete marker",
+        ),
+        (_ALARM, _answer("cloudwatch", "describe_alarm_history", lambda **_: _HISTORY), "Failed"),
+    ],
+)
+def test_a_broken_answer_fails_its_line_and_no_other(
+    account: Account, line: str, broken: Break, answer: str
+) -> None:
+    if line == _VERSIONS:
+        account.replaced["s3"] = {"put_bucket_versioning": lambda **_: None}
+    else:
+        broken(account)
+
+    found, code, report = _verdicts(account)
+
+    failed = [name for name, one in found.items() if one.verdict == FAILED]
+    assert failed == [line], report
+    assert answer in found[line].why
+    needing = {check.name for check in CHECKS if line in check.needs}
+    assert {name for name, one in found.items() if one.verdict == OK} == _SETTLED - needing - {line}
+    assert code == 1
+
+
+def test_a_missing_right_is_shown_as_aws_answered_it_without_the_account(account: Account) -> None:
+    def denied(**_: Any) -> Any:
+        raise refusal("AccessDenied", "SetAlarmState")
+
+    account.replaced["cloudwatch"] = {"set_alarm_state": denied}
+
+    found, _, report = _verdicts(account)
+
+    assert found[_ALARM].verdict == FAILED
+    assert "(AccessDenied) when calling the SetAlarmState operation: <arn> may not" in report
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_removes_everything(account: Account, kind: signal.Signals) -> None:
+    account.destroyed.clear()
+
+    def interrupted(**_: Any) -> Any:
+        os.kill(os.getpid(), kind)
+        return {"status": "RUNNING"}
+
+    account.replaced["stepfunctions"] = {"describe_execution": interrupted}
+
+    code, report = whole_test(account.world(), account.actions())
+
+    assert code == 130
+    assert "interrupted after 6 checks" in report
+    assert account.destroyed == [*_NAMES.stacks.values()]
+    assert account.cloud.client("s3").list_buckets()["Buckets"] == []
+
+
+def test_a_later_call_removes_what_a_killed_one_left_and_nothing_else(account: Account) -> None:
+    s3, stacks = account.cloud.client("s3"), account.cloud.client("cloudformation")
+    world = account.world()
+    objects.make(account.client, _NAMES)
+    objects.put_day(world, objects.FIRST, 3)
+    template = json.dumps({"Resources": {"T": {"Type": "AWS::SNS::Topic"}}})
+    for stack in (_NAMES.stacks["runs"], "s3-compactor"):
+        stacks.create_stack(StackName=stack, TemplateBody=template)
+    others = ("my-logs", "compactor-smoke-0a1b2c3d-lake-2")
+    for bucket in others:
+        s3.create_bucket(Bucket=bucket)
+        s3.put_object(Bucket=bucket, Key="k", Body=b"k")
+    commands: list[Sequence[str]] = []
+
+    def run(words: Sequence[str]) -> None:
+        commands.append(words)
+        stacks.delete_stack(StackName=_NAMES.stacks["runs"])
+
+    assert smoke.clean(account.client, run) == []
+
+    assert [words[2] for words in commands] == ["destroy"]
+    assert {one["Name"] for one in s3.list_buckets()["Buckets"]} == {*others}
+    found = stacks.describe_stacks()["Stacks"]
+    assert [one["StackName"] for one in found] == ["s3-compactor"]
+    stacks.delete_stack(StackName="s3-compactor")
+    for bucket in others:
+        s3.delete_object(Bucket=bucket, Key="k")
+        s3.delete_bucket(Bucket=bucket)
+
+
+def test_a_bucket_without_the_tag_of_the_test_is_not_emptied(account: Account) -> None:
+    s3 = account.cloud.client("s3")
+    s3.create_bucket(Bucket=_NAMES.lake)
+    s3.put_object(Bucket=_NAMES.lake, Key="k", Body=b"k")
+
+    (failure,) = objects.remove(account.client, _NAMES, lambda _: None)
+
+    assert "no tag of the test" in failure
+    s3.delete_object(Bucket=_NAMES.lake, Key="k")
+    s3.delete_bucket(Bucket=_NAMES.lake)
+
+
+def test_in_a_stack_of_a_user_only_its_state_is_written_and_emptied(account: Account) -> None:
+    s3 = account.cloud.client("s3")
+    s3.create_bucket(Bucket="my-lake")
+    context = {
+        "name": "mine",
+        "s3_source_uri": "s3://my-logs/raw/",
+        "s3_destination_uri": "s3://my-lake/compacted/",
+    }
+    world = account.world()
+    world.own, world.stacks = False, {"runs": account.deploy(context)}
+
+    code, report = list_alone(world, lambda _: None)
+
+    assert code == 0
+    assert report.count(f": {NOT_RUN}: it would write among your objects") == len(CHECKS) - 2
+    assert "my-lake" not in report
+    assert "Contents" not in s3.list_objects_v2(Bucket="my-lake", Prefix="")
+    s3.delete_bucket(Bucket="my-lake")
+    account.cloud.client("cloudwatch").delete_alarms(AlarmNames=["mine-RunFailed"])
+
+
+_SECRETS = st.sampled_from(
+    [
+        ACCOUNT,
+        f"arn:aws:iam::{ACCOUNT}:role/my-role",
+        "s3://my-bucket/raw/key.json",
+        "AKIAIOSFODNN7EXAMPLE",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "https://sqs.us-east-1.amazonaws.com/123456789012/queue",
+        "compactor-smoke-0a1b2c3d-lake",
+        "my-bucket",
+        "me@example.com",
+    ]
+)
+
+
+@given(st.lists(st.tuples(_SECRETS, st.sampled_from([" ", "'", '"', ": ", "(", ", ", "\n"]))))
+def test_no_report_names_the_account(parts: list[tuple[str, str]]) -> None:
+    answer = "".join(f"{before}{secret}{before}" for secret, before in parts)
+
+    report = written([Result("a", FAILED, answer)], figures=[answer], names=["my-bucket"])
+
+    for pattern in (r"\d{12}", "arn:", "my-bucket", "s3:", "AKIA", "wJalr", "0a1b2c3d", "@"):
+        assert not re.search(pattern, report), report
+
+
+def test_words_of_no_account_stay() -> None:
+    line = "failed: An error occurred (PreconditionFailed) when calling the PutObject operation"
+    assert redacted(line, ["my-bucket"]) == line
+
+
+@pytest.mark.parametrize("what", ["runs", "tables"])
+def test_the_deployments_of_the_test_synthesize(what: str, tmp_path: Path) -> None:
+    """The keys as make passes them to the CDK."""
+    make, _, target, given = smoke.command("deploy", contexts(_NAMES, _KEY)[what])
+    assert (make, target) == ("make", "deploy")
+    words = shlex.split(given.removeprefix("ARGS="))
+    assert words[:2] == ["--require-approval", "never"]
+    pairs = dict(one.partition("=")[::2] for one in words[3::2])
+    assert {*words[2::2]} == {"-c"}
+
+    assert Config.from_context({**read_context(), **pairs}).name == _NAMES.stacks[what]
+    build({"aws:cdk:bundling-stacks": [], **pairs}, tmp_path).synth()
+
+    (template,) = tmp_path.glob("*.template.json")
+    assert "AWS::StepFunctions::StateMachine" in template.read_text(encoding="utf-8")
+
+
+def test_a_stack_is_destroyed_with_the_keys_of_its_deployment() -> None:
+    words = smoke.command("destroy", contexts(_NAMES, _KEY)["runs"])
+    assert words[:3] == ["make", "--no-print-directory", "destroy"]
+    assert f"name={_NAMES.stacks['runs']}" in words[3]
+    assert "--force" in words[3]
