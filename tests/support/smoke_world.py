@@ -82,6 +82,7 @@ class Queries:
     """Athena, for ``SELECT count(*)``: asks Glue where a table's objects are, and reads them."""
 
     def __init__(self, s3: Any, glue: Any) -> None:
+        self._id: str = ""
         self._s3, self._glue, self._asked = s3, glue, ""
 
     def start_query_execution(self, **asked: Any) -> Any:
@@ -95,10 +96,12 @@ class Queries:
 
     def get_query_results(self, **_: str) -> Any:
         """Count lines of all partitions."""
-        _, database, _, table, where = self._asked.split('"')
-        self._id = re.search("LIKE '(.*)%'", where)
-        found = self._glue.get_partitions(DatabaseName=database, TableName=table)["Partitions"]
-        count = sum(self._count(one["StorageDescriptor"]) for one in found)
+        words = self._asked.split('"')
+        database, table, condition = words[1], words[3], words[4]
+        like = re.search("LIKE '(.*)%'", condition)
+        self._id = like[1] if like else ""
+        shown = self._glue.get_partitions(DatabaseName=database, TableName=table)["Partitions"]
+        count = sum(self._count(one["StorageDescriptor"]) for one in shown)
         rows = [{"Data": [{"VarCharValue": "_col0"}]}, {"Data": [{"VarCharValue": str(count)}]}]
         return {"ResultSet": {"Rows": rows}}
 
@@ -107,8 +110,7 @@ class Queries:
         if "Symlink" in shown["InputFormat"]:
             keys = [uri for key in keys for uri in self._body(key).decode().split()]
         lines = [line.decode() for key in keys for line in self._body(key).splitlines()]
-        wanted = self._id[1] if self._id else ""
-        return sum(json.loads(line)["id"].startswith(wanted) for line in lines)
+        return sum(json.loads(line)["id"].startswith(self._id) for line in lines)
 
     def _below(self, uri: str) -> list[str]:
         bucket, _, prefix = uri.removeprefix("s3://").partition("/")

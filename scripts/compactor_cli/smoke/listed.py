@@ -19,9 +19,10 @@ CHECKS = (
     Check("rights of the Map Run", run_checks.map_run, needs=(_STATE,)),
     Check("redrive after a stopped execution", run_checks.redrive),
     Check("an oversized partition on EMR Serverless", run_checks.oversized),
-    Check("the readers' table in Athena", table_checks.readers, needs=(_STATE,)),
     Check("clean-up by ETag", run_checks.clean_up, needs=(_STATE,)),
     Check("clean-up by ETag in a versioned bucket", run_checks.clean_up_versioned),
+    # Last of its destination: once a table shows outputs, their sources stay for an hour.
+    Check("the readers' table in Athena", table_checks.readers),
     Check(_UPSERT, table_checks.upsert),
     Check("OPTIMIZE and VACUUM by Athena", table_checks.athena_maintenance, needs=(_UPSERT,)),
     Check("a Glue optimizer's role", table_checks.optimizer, needs=(_UPSERT,)),

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 Clients = Callable[[str], Any]
 
-FIRST, REDRIVEN, SPARK, VERSIONED = "2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"
+FIRST, REDRIVEN, SPARK = "2026-01-01", "2026-01-02", "2026-01-03"
+VERSIONED, READ = "2026-01-04", "2026-01-05"
+#: Objects of the last three.
+FEW = 20
 TAG = "compactor-smoke"
 _DAYS = 7
 _GONE = re.compile(r"NotFound|NoSuch|404|does not exist")

@@ -8,22 +8,29 @@ from typing import Any
 
 from compactor.settings.uris import S3Uri
 from compactor_cli.smoke.checks import CheckFailed, NotRun
-from compactor_cli.smoke.objects import FIRST, REDRIVEN, SPARK, VERSIONED, body, key_of, put_day
+from compactor_cli.smoke.objects import (
+    FEW,
+    FIRST,
+    REDRIVEN,
+    SPARK,
+    VERSIONED,
+    body,
+    key_of,
+    put_day,
+)
 from compactor_cli.smoke.world import World
 
 _OVERWRITTEN = b'{"id": "overwritten"}\n'
-_FEW = 20
 _LONG = 86_400
 
 
 def given(world: World, day: str, **fields: Any) -> dict[str, Any]:
     """Return the input of a run over one day's prefix, whatever the age of its objects."""
-    own = {"s3_source_uri", "s3_destination_uri", "s3_state_uri", "reader_table", "table"}
+    own = {"s3_source_uri", "s3_destination_uri", "s3_state_uri"}
     kept = {name: one for name, one in world.runs.default_input.items() if name in own}
     window = {"date_format": "%Y/%m/%d", "start": day, "end": day}
     young = {"settle_seconds": 0, "open_partition_seconds": 0}
-    whole = {**kept, **window, **young, "clean_up": "keep", **fields}
-    return {name: one for name, one in whole.items() if one is not None}
+    return {**kept, **window, **young, "clean_up": "keep", **fields}
 
 
 def missing_state(world: World) -> None:
@@ -62,9 +69,9 @@ def redrive(world: World) -> None:
 def oversized(world: World) -> None:
     """Spark compacts a partition on EMR Serverless, and leaves its logs below the state."""
     world.client("emr-serverless")
-    put_day(world, SPARK, _FEW)
+    put_day(world, SPARK, FEW)
     world.run("spark", world.runs.state_machine_arn, given(world, SPARK, engine="spark"))
-    _require_records(world, SPARK, _FEW)
+    _require_records(world, SPARK, FEW)
     state = S3Uri.parse("StateUri", world.runs.state_uri)
     if not any(_keys(world, state.bucket, f"{state.prefix}spark-logs/")):
         raise CheckFailed("the job left no logs below spark-logs/ of the state")
@@ -79,9 +86,8 @@ def clean_up_versioned(world: World) -> None:
     """The same in a versioned bucket, where deleted sources remain as older versions."""
     s3, bucket = world.client("s3"), world.names.source
     s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
-    put_day(world, VERSIONED, _FEW)
-    fields = {"engine": "worker", "reader_table": None}
-    world.run("versioned", world.runs.state_machine_arn, given(world, VERSIONED, **fields))
+    put_day(world, VERSIONED, FEW)
+    world.run("versioned", world.runs.state_machine_arn, given(world, VERSIONED, engine="worker"))
     _clean_up(world, VERSIONED, "versions")
     answer = s3.list_object_versions(Bucket=bucket, Prefix=key_of(VERSIONED, 1))
     if not (answer.get("DeleteMarkers") and answer.get("Versions")):
@@ -94,8 +100,6 @@ def _clean_up(world: World, day: str, name: str) -> None:
     s3.put_object(Bucket=bucket, Key=key, Body=_OVERWRITTEN)
     # So young that this run does not compact it.
     fields = {"settle_seconds": _LONG, "clean_up": "delete", "retention_days": 0}
-    # With a readers' table, sources stay for another hour.
-    fields["reader_table"] = None
     world.run(name, world.runs.state_machine_arn, given(world, day, **fields))
     left = [*_keys(world, bucket, _prefix(day))]
     if left != [key]:
@@ -114,7 +118,7 @@ def events(world: World) -> None:
 
     def registered() -> bool:
         pages = client.get_paginator("scan").paginate(TableName=table, Select="COUNT")
-        return sum(page["Count"] for page in pages) >= expected
+        return bool(sum(page["Count"] for page in pages) >= expected)
 
     world.until(f"{expected:,} registered objects", registered)
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from compactor_cli.smoke.checks import CheckFailed
-from compactor_cli.smoke.objects import FIRST, key_of
+from compactor_cli.smoke.objects import FEW, READ, key_of, put_day
 from compactor_cli.smoke.run_checks import given
 from compactor_cli.smoke.world import World
 
-_LATE = f'{{"id": "{FIRST}-late"}}\n'.encode()
-_OF_THE_DAY = f"WHERE id LIKE '{FIRST}-%'"
+_LATE = f'{{"id": "{READ}-late"}}\n'.encode()
+_OF_THE_DAY = f"WHERE id LIKE '{READ}-%'"
 _ENDED = {"SUCCEEDED", "FAILED", "CANCELLED"}
 
 
 def readers(world: World) -> None:
     """Athena counts each record once, before and after a run."""
-    expected = world.per_day
-    _require_count(world, "logs", expected, "before", _OF_THE_DAY)
-    key = key_of(FIRST, expected)
+    put_day(world, READ, FEW)
+    fields = {"engine": "worker", "reader_table": world.runs.default_input["reader_table"]}
+    machine = world.runs.state_machine_arn
+    world.run("read", machine, given(world, READ, **fields))
+    _require_count(world, "logs", FEW, "before", _OF_THE_DAY)
+    key = key_of(READ, FEW)
     world.client("s3").put_object(Bucket=world.names.source, Key=key, Body=_LATE)
-    world.run("late", world.runs.state_machine_arn, given(world, FIRST, engine="worker"))
-    _require_count(world, "logs", expected + 1, "after", _OF_THE_DAY)
+    world.run("late", machine, given(world, READ, **fields))
+    _require_count(world, "logs", FEW + 1, "after", _OF_THE_DAY)
 
 
 def upsert(world: World) -> None:
