@@ -211,6 +211,10 @@ WRONG_VALUES = [
     ("start", "0001-01-01", "from 1970"),
     ("end", "9999-12-31T23:59:59-12:00", "an ISO date"),
     ("start", 20260131, "an ISO date"),
+    ("start", "today+1", "today or today-N"),
+    ("start", "today-", "today or today-N"),
+    ("start", "today-1d", "today or today-N"),
+    ("start", "Today", "today or today-N"),
 ]
 
 
@@ -234,6 +238,8 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
         "start",
         "before the end of the window, 2026-01-02",
     ),
+    ({"date_format": "%Y", "start": "today"}, "start", "yesterday unless end is given"),
+    ({"date_format": "%Y", "start": "today", "end": "today-1"}, "start", "the window, today-1"),
     (
         {"date_format": "%Y", "start": "2026-01-01T01:00:00", "end": "2026-01-01T01:00:00Z"},
         "start",

@@ -78,8 +78,16 @@ def is_idle(report: Mapping[str, Any]) -> bool:
 
 def backlog(report: Mapping[str, Any]) -> int:
     """Return the number of objects that a later run takes as they are: too young or too few now."""
-    waiting = (report["skipped"].get(reason, {}) for reason in WAITING)
-    return sum(int(one.get("objects", 0)) for one in waiting)
+    return sum(int(one["objects"]) for one in _waiting(report))
+
+
+def oldest_waiting(report: Mapping[str, Any]) -> float | None:
+    """Return when the oldest of these was last modified, in UNIX seconds; None if unknown."""
+    return min(filter(None, (one["oldest"] for one in _waiting(report))), default=None)
+
+
+def _waiting(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for reason, one in report["skipped"].items() if reason in WAITING]
 
 
 def proof(report: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,7 @@
 
     demo       the whole workflow on an embedded S3             demo, ../audit.py
     generate   realistic logs to try it on                      ../generator/
-    scan       what lies below a prefix                         scan, ../scanned.py
+    scan       what lies below a prefix, and what to do next    scan, ../scanned.py, ../jobs.py
     plan       what a run would do                              plan
     run        a run against any S3                             run, ../one_run.py, ../whole.py
     probe      which conditions a store honours                 probe
@@ -56,8 +56,8 @@ _EXIT_CODES = (
 _EPILOG = f"""\
 a first look, then your own data:
   compactor demo
-  compactor plan s3://logs/raw/ s3://lake/compacted/ --date-format %Y/%m/%d
-  compactor run  s3://logs/raw/ s3://lake/compacted/ --date-format %Y/%m/%d
+  compactor scan s3://logs/raw/ s3://lake/compacted/ --save logs
+  compactor plan logs; compactor run logs; compactor verify logs --deep
 
 {_EXIT_CODES}
 """
@@ -97,6 +97,7 @@ COMMANDS: Mapping[str, Command] = {
         "describe the objects below a prefix, and print plan and run commands for it; read-only",
         """\
   compactor scan s3://my-logs/raw/
+  compactor scan s3://my-logs/raw/ s3://my-lake/compacted/ --save logs     then: compactor run logs
   compactor scan s3://my-logs/raw/ --listing inventory:s3://my-inventories/my-logs/daily/
   compactor scan s3://my-logs/raw/ --json | jq -r '.inputs[].plan'
 """,
@@ -228,10 +229,10 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "history": Command(
         "compactor_cli.commands.history",
-        "list the runs of a deployed stack, or below a state prefix",
+        "list the runs into a destination, or of a deployed stack",
         """\
   compactor history                          of the stack s3-compactor, the newest first
-  compactor history --state-uri s3://my-lake/_compactor/compacted/ --runs 7
+  compactor history s3://my-lake/compacted/ --runs 7
 """,
     ),
     "replay": Command(
@@ -286,7 +287,7 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor report                           of the last run that has one
   compactor report 20261121T060102Z-1a2b3c --open
-  compactor report --state-uri s3://my-lake/_compactor/compacted/ --html report.html
+  compactor report s3://my-lake/compacted/ --html report.html
   compactor report --json | jq .totals       report.json itself
 """,
     ),
