@@ -18,8 +18,9 @@ _compactor() {{
 {cases}
   esac
   COMPREPLY=()
-  case "$word" in -*) ;; *) [ -z "$before" ] || [ "$before" = "tables " ] || [ "$before" = "table " ] \
-|| return ;; esac
+  case "$word" in -*) ;; *)
+    case "$before" in ""|"tables "|"table ") ;; *) return ;; esac
+  esac
   COMPREPLY=($(compgen -W "$words" -- "$word"))
 }}
 complete -o default -F _compactor compactor
