@@ -17,6 +17,7 @@
     reconcile  registers objects without an event               reconcile
     tables     maintains tables that others write               tables, tables_*, table_input
     table      manages what query engines read                  table
+    completion completions of options and commands for a shell  completion
 
 and for a deployed stack, with ../deployed/:
 
@@ -290,6 +291,14 @@ COMMANDS: Mapping[str, Command] = {
   compactor logs --follow                    until the run has ended
 """,
     ),
+    "completion": Command(
+        "compactor_cli.commands.completion",
+        "print completions for a shell: bash, zsh or fish",
+        """\
+  eval "$(compactor completion bash)"        in ~/.bashrc; zsh in ~/.zshrc
+  compactor completion fish > ~/.config/fish/completions/compactor.fish
+""",
+    ),
     "report": Command(
         "compactor_cli.commands.report",
         "fetch and print the report of a run, deployed or not",
@@ -329,8 +338,17 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         if name == wanted:
             module = import_module(command.module)
             module.add_arguments(one)
-            one.set_defaults(run=module.run)
+            one.set_defaults(run=module.run, parsers=_all_parsers)
     return parser
+
+
+def _all_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of every command, with its options."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for name, command in COMMANDS.items():
+        found[name] = Parser(prog=f"compactor {name}")
+        import_module(command.module).add_arguments(found[name])
+    return found
 
 
 def _command_of(arguments: Sequence[str]) -> str | None:
