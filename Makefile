@@ -21,7 +21,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes documents docs-size format lock clean
+.PHONY: help set-up wheel image demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes documents docs-size format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,6 +31,9 @@ set-up: ## Make .venv from the locks (all targets do it first; at once when noth
 
 wheel: set-up ## Build dist/s3_compactor-*.whl, which installs without this checkout
 	@.venv/bin/python -m hatchling build --target wheel
+
+image: set-up ## Build the container image; ARGS="--architecture arm64 --tag NAME"
+	@.venv/bin/python -m compactor_dev.image $(ARGS)
 
 demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
@@ -145,7 +148,7 @@ format: set-up ## Format the code and mend what ruff can mend
 
 # The smaller locks are constrained by the larger one, so that all agree.
 lock: set-up ## Write the locks anew from pyproject.toml; UPGRADE=--upgrade takes newer versions
-	$(COMPILE) --extra local --extra iceberg --extra delta --extra lake --extra dev --output-file requirements-dev.txt
+	$(COMPILE) --extra local --extra iceberg --extra delta --extra lake --extra otel --extra dev --output-file requirements-dev.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra lambda --extra rows --output-file requirements.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra spark --output-file requirements-spark.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra cdk --output-file requirements-cdk.txt

@@ -23,9 +23,6 @@ _DAY = Duration.days(1)
 _PRICES = prices_for("us-east-1")
 _GET, _PUT = _PRICES.of("s3.get"), _PRICES.of("s3.put")
 _TRANSITION = _PRICES.of("states.transition")
-# Prices of EMR Serverless. On EC2 clusters the same hours are counted, but cost something else.
-_SPARK_VCPU_HOUR = _PRICES.of("emr_serverless.vcpu_hour")
-_SPARK_GB_HOUR = _PRICES.of("emr_serverless.gb_hour")
 # For an output: start, parts and completion of its upload, its commit and the commit's witness.
 # For a partition: checkpoint and receipt, and the same number for its clean-up: record and receipt.
 _PUTS_PER_OUTPUT, _PUTS_PER_PARTITION = 7, 2
@@ -129,8 +126,8 @@ class Metrics:
             f"FILL(objects_out, 0) * {_PUTS_PER_OUTPUT * _PUT:.6f}",
             f"(FILL(partitions, 0) + FILL(clean_ups, 0)) * {self._partition_price():.6f}",
             f"runs * {TRANSITIONS_PER_RUN * _TRANSITION:.6f}",
-            f"FILL(spark_vcpu_hours, 0) * {_SPARK_VCPU_HOUR:.6f}",
-            f"FILL(spark_gb_hours, 0) * {_SPARK_GB_HOUR:.7f}",
+            f"FILL(spark_vcpu_hours, 0) * {self._spark_price('vcpu_hour'):.6f}",
+            f"FILL(spark_gb_hours, 0) * {self._spark_price('gb_hour'):.7f}",
         ]
         for name, function in functions.items():
             metrics[f"ms_{name}"] = function.metric_duration(statistic="Sum", period=_DAY)
@@ -145,6 +142,10 @@ class Metrics:
     @staticmethod
     def _partition_price() -> float:
         return _PUTS_PER_PARTITION * _PUT + TRANSITIONS_PER_CHILD * _TRANSITION
+
+    def _spark_price(self, unit: str) -> float:
+        """Of EMR Serverless. On EC2 clusters the same hours cost something else."""
+        return _PRICES.of(f"emr_serverless.{unit}.{self._config.architecture}")
 
     def _millisecond_price(self, function: lambda_.Function) -> float:
         resource = function.node.default_child

@@ -268,16 +268,20 @@ class ObjectGroup:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Count and bytes of the objects skipped for one reason, with a few example keys."""
+    """Count and bytes of the objects skipped for one reason, with a few example keys.
+
+    ``oldest`` is when the oldest of them was last modified, in UNIX seconds; 0.0 if unknown.
+    """
 
     objects: int
     bytes: int
     examples: tuple[str, ...] = ()
+    oldest: float = field(default=0.0, compare=False)
 
     def less(self, other: Skipped) -> Skipped:
-        """Return this minus the other. The examples stay while any object is left."""
-        objects = self.objects - other.objects
-        return Skipped(objects, self.bytes - other.bytes, self.examples if objects else ())
+        """Return this minus the other. Examples and oldest stay while any object is left."""
+        objects, size = self.objects - other.objects, self.bytes - other.bytes
+        return Skipped(objects, size, self.examples, self.oldest) if objects else Skipped(0, size)
 
     def plus(self, other: Skipped, shown: int = 0) -> Skipped:
         """Return the sum of both.
@@ -287,7 +291,8 @@ class Skipped:
             shown: the most examples to keep of both; 0 keeps those of the first that has any.
         """
         examples = (self.examples + other.examples)[:shown] or self.examples or other.examples
-        return Skipped(self.objects + other.objects, self.bytes + other.bytes, examples)
+        oldest = min(filter(None, (self.oldest, other.oldest)), default=0.0)
+        return Skipped(self.objects + other.objects, self.bytes + other.bytes, examples, oldest)
 
 
 @dataclass(frozen=True, slots=True)

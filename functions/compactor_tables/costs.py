@@ -17,7 +17,7 @@ SPARK, ATHENA, GLUE = "spark", "athena", "glue"
 ENGINES = (SPARK, ATHENA, GLUE)
 #: Names of prices.
 GET, PUT = "s3.get", "s3.put"
-SPARK_VCPU_HOUR, SPARK_GB_HOUR = "emr_serverless.vcpu_hour", "emr_serverless.gb_hour"
+SPARK_VCPU_HOUR, SPARK_GB_HOUR = "emr_serverless.vcpu_hour.arm64", "emr_serverless.gb_hour.arm64"
 ATHENA_TIB, GLUE_DPU_HOUR = "athena.scanned_tib", "glue.optimizer_dpu_hour"
 _USUAL = prices_for()
 

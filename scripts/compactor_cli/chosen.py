@@ -154,7 +154,7 @@ def _not_found(left: Wanted, state: S3Uri) -> InvalidInput:
         return InvalidInput("--etag", left.etag, f"{accepted}; compactor ls shows them")
     accepted = f"the key of a source that a commit in {state.uri} names"
     more = "; compactor restore --prefix takes all below one" if key.endswith("/") else ""
-    return InvalidInput("KEY", key, accepted + more)
+    return InvalidInput("KEY", key, f"{accepted}{more}; compactor ls shows them")
 
 
 class _Newest(NamedTuple):

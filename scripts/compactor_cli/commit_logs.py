@@ -14,14 +14,14 @@ from compactor.settings.uris import S3Uri
 
 
 def state_from(args: argparse.Namespace) -> S3Uri:
-    """Return the state prefix of DEST: ``--state-uri``, or the default of a run.
+    """Return ``--state-uri``, or the default state prefix of a run into DEST.
 
     Raises:
         InvalidInput: one of the URIs is invalid.
     """
-    destination = S3Uri.parse("s3_destination_uri", args.s3_destination_uri)
-    uri = args.s3_state_uri or default_state_uri(destination.uri)
-    return S3Uri.parse("s3_state_uri", uri)
+    if args.s3_state_uri:
+        return S3Uri.parse("s3_state_uri", args.s3_state_uri)
+    return S3Uri.parse("s3_state_uri", default_state_uri(args.s3_destination_uri))
 
 
 def all_logs(state: S3Uri, store: ObjectStore) -> list[StoredLog]:

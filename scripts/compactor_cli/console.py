@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -16,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from compactor.escaping import visible
+from compactor_cli.messages import form, write
 
 # Without a terminal, rich would cut tables at 80 columns.
 _PLAIN_WIDTH = 160
@@ -121,12 +124,15 @@ class _Lines(_ListenerBar):
             count = f"{now.done:,}{of}" if now.done or now.total else ""
             how_far = now.text or count
             seconds = f"{time.monotonic() - self._began:.0f} s"
-            print_error(f"{now.what}{': ' if how_far else ''}{how_far} ({seconds})")
+            text = f"{now.what}{': ' if how_far else ''}{how_far} ({seconds})"
+            print_note(text, step=now.what, done=now.done, total=now.total)
 
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Bar]:
     """Show a progress bar on standard error, removed at the end; lines without a terminal.
+
+    Lines are also shown with ``--log-format json``, and nothing with ``-q``.
 
     Within :func:`heard_by`, progress goes to its function instead.
     """
@@ -136,7 +142,10 @@ def progress(what: str, total: int | None = None) -> Iterator[Bar]:
         listener(begun)
         yield _ListenerBar(listener, begun)
         return
-    if not sys.stderr.isatty():
+    if form().is_quiet:
+        yield Bar()
+        return
+    if form().as_json or not sys.stderr.isatty():
         lines = _Lines(Step(what, 0, total))
         try:
             yield lines
@@ -158,9 +167,15 @@ def progress(what: str, total: int | None = None) -> Iterator[Bar]:
 def print_table(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], *, texts: Sequence[int] = (0,)
 ) -> None:
-    """Print a table on standard output, with text columns left-aligned and numbers right."""
+    """Print a table on standard output, with text columns left-aligned and numbers right.
+
+    Without a terminal, one line for each row, without frames.
+    """
     # A line above, because rich would wrap a title to the width of a narrow table.
     print_line(title, "bold")
+    if not sys.stdout.isatty():
+        _print_plain([heads, *rows], texts)
+        return
     table = Table(header_style="bold")
     for number, head in enumerate(heads):
         table.add_column(head, justify="left" if number in texts else "right", overflow="fold")
@@ -170,14 +185,36 @@ def print_table(
     _console().print(table)
 
 
+def _print_plain(rows: Sequence[Sequence[str]], texts: Sequence[int]) -> None:
+    shown = [[visible(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    for row in shown:
+        cells = (
+            cell.ljust(width) if number in texts else cell.rjust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        print("  ".join(cells).rstrip())
+
+
 def print_line(text: str, style: str = "") -> None:
     """Print one line on standard output without wrapping; invisible characters are escaped."""
     _console().print(visible(text), style=style, markup=False, highlight=False, soft_wrap=True)
 
 
+def counted(lines: Iterable[str]) -> list[str]:
+    """Return each different text once, as one line, with how often it occurs if repeatedly."""
+    counts = Counter(" ".join(line.split()) for line in lines)
+    return [line + (f" ({count:,} times)" if count > 1 else "") for line, count in counts.items()]
+
+
 def print_error(text: str) -> None:
-    """Print on standard error; invisible characters are escaped."""
-    print(visible(text), file=sys.stderr)
+    """Print an error on standard error; invisible characters are escaped."""
+    write("error", text)
+
+
+def print_note(text: str, **fields: Any) -> None:
+    """Print on standard error what is not an error; ``fields`` are shown in JSON only."""
+    write("info", text, **fields)
 
 
 def _console() -> Console:

@@ -10,8 +10,8 @@ from compactor.errors import InvalidInput
 from compactor.settings.windows import parse_moment, window_end, window_start
 
 SINCE_HELP = (
-    "only sources committed since: an ISO date or date and time (UTC), or a time ago such as 90m,"
-    " 12h or 7d"
+    "only sources committed since: an ISO date or date and time (UTC), today or today-N, or a time"
+    " ago such as 90m, 12h or 7d"
 )
 UNTIL_HELP = (
     "only sources committed before, in the same form; a date includes its day. Of a key, selects"
@@ -48,5 +48,6 @@ def _moment(option: str, text: str, now: float) -> float:
     except ValueError as error:
         accepted = f"{error}, or a time ago such as 90m, 12h or 7d"
         raise InvalidInput(option, text, accepted) from None
-    found: datetime = window_end(normal) if option == "--until" else window_start(normal)
+    resolve = window_end if option == "--until" else window_start
+    found: datetime = resolve(normal, now)
     return found.replace(tzinfo=found.tzinfo or UTC).timestamp()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,12 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class EndedRun:
-    """The end of one run. ``summary`` is None if it left no report."""
+    """The end of one run. Without a report, ``summary`` and ``document`` are None."""
 
     run_id: str
     result: RunEnd
     summary: Summary | None
+    document: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -56,6 +58,11 @@ class EndedRun:
             "cause": self.result.cause,
             "summary": self.summary.to_dict() if self.summary else None,
         }
+
+    @property
+    def has_failed(self) -> bool:
+        """False if it succeeded, or reached its time limit."""
+        return self.result.status not in (_SUCCEEDED, _MORE)
 
     def check(self) -> None:
         """Raise an error unless the run succeeded.
@@ -89,12 +96,13 @@ def execute_here(settings: Settings, machine: Machine) -> EndedRun:
         end = RunEnd(_MORE, TimeRanOut.__name__, done.stands, done.seconds)
         return EndedRun(run_id, end, None)
     bucket, key = layout.run_key(settings, run_id, "report.json")
-    summary = Summary.of(msgspec.to_builtins(done.report), done.seconds, f"s3://{bucket}/{key}")
+    document = msgspec.to_builtins(done.report)
+    summary = Summary.of(document, done.seconds, f"s3://{bucket}/{key}")
     if done.report.status == "failed":
         end = RunEnd("FAILED", PartitionsFailed.__name__, done.report.cause, done.seconds)
     else:
         end = RunEnd(_SUCCEEDED, None, None, done.seconds)
-    return EndedRun(run_id, end, summary)
+    return EndedRun(run_id, end, summary, document)
 
 
 def fetch_report(

@@ -11,7 +11,7 @@ from typing import Any
 
 from compactor.errors import InvalidInput
 from compactor.report.page import render
-from compactor_cli.console import print_error
+from compactor_cli.console import print_note
 
 
 def require_directory(option: str, directory: Path) -> None:
@@ -59,4 +59,4 @@ def keep_page(page: str, name: str, wanted: Path | None) -> Path:
 def open_page(file: Path) -> None:
     """Open a page in the browser; print its path where there is no browser."""
     if not webbrowser.open(file.resolve().as_uri()):
-        print_error(f"compactor: found no browser; the page is {file}")
+        print_note(f"compactor: found no browser; the page is {file}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from compactor.conditions import is_aws
 from compactor.discovery.estimate import Standing
 from compactor.log.identity import read_identity
-from compactor.money import Verdict
+from compactor.money import HEADS, Verdict
+from compactor.money.classes import class_lines
 from compactor.ports import ObjectStore
 from compactor.probe.probe import was_asked
 from compactor.settings.settings import CleanUpMode, Settings
@@ -38,14 +39,23 @@ def standing_of(
     )
 
 
-def show_verdict(found: Verdict, *, explain: bool = False) -> None:
-    """Print the cost table and verdict; with ``explain``, every figure and its price sources."""
-    if found.before.objects:
-        heads = ("", "Sources", "Outputs", "Saved")
-        title = f"Cost and savings at the prices of {found.prices.region}"
-        print_table(title, heads, found.rows())
-    for line in found.lines():
+def show_verdict(found: Verdict) -> None:
+    """Print the verdict in one line, its amounts as a table, and what they are amounts of."""
+    if not found.before.objects:
+        print_line(found.lines()[0], "bold")
+        return
+    print_line(found.headline, "bold")
+    print_table(found.title, HEADS, found.rows())
+    print_line(found.basis)
+    print_line(found.athena)
+    scans = found.scans_per_month
+    for line in class_lines(found.after, found.target_class, found.prices, scans):
         print_line(line)
-    if explain:
-        for line in found.explain():
-            print_line(line)
+    if found.prices.warning:
+        print_line(found.prices.warning)
+
+
+def explain_verdict(found: Verdict) -> None:
+    """Print what the amounts come from: every figure with its formula, and each price's source."""
+    for line in (*found.lines(), *found.explain()):
+        print_line(line)

@@ -20,6 +20,7 @@ from compactor.model import Compression, Format, SourceObject
 from compactor.outputs.restore import Found, restore
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.uris import S3Uri
+from compactor_cli.disk import naming
 
 _ENDS = {Compression.NONE: "", Compression.GZIP: ".gz", Compression.ZSTD: ".zst"}
 _NAMED = re.compile(r"\.(parquet|csv|tsv)(?:\.(?:gz|gzip|zst|zstd))?\Z", re.IGNORECASE)
@@ -143,7 +144,7 @@ class Staging:
         return self._directory / f"{self._count:08d}.{kind}{end}"
 
     def _write(self, file: Path, pieces: Iterable[bytes]) -> None:
-        with file.open("xb") as stream:
+        with naming(file), file.open("xb") as stream:
             for piece in pieces:
                 self.bytes += stream.write(piece)
 

@@ -17,6 +17,7 @@ from compactor.errors import InvalidInput
 from compactor.log.manifest import ManifestRow
 from compactor.model import Compression
 from compactor.outputs.slices import is_as_stored
+from compactor_cli.disk import naming
 from compactor_cli.restored_names import escaped, fault_of
 
 CONTENT_SUFFIX = ".content"
@@ -285,7 +286,7 @@ def _write(path: Path, pieces: Iterable[bytes], replaceable: Container[tuple[int
     path.parent.mkdir(parents=True, exist_ok=True)
     # Short, because the file's name may have the maximum length; and unique.
     partial = path.with_name(f".{secrets.token_hex(8)}.partial")
-    with partial.open("xb") as stream:
+    with naming(path), partial.open("xb") as stream:
         try:
             size = sum(map(stream.write, pieces))
         except BaseException:

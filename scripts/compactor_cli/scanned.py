@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,20 +16,32 @@ from compactor.scanning.advice import Advice, duration_text
 from compactor.scanning.choosing import Choice, Layout, wildcards
 from compactor.scanning.listing_sums import BOUNDS, Quantiles
 from compactor.scanning.proposals import Proposal
-from compactor.scanning.sample import Looked
+from compactor.scanning.sample import UNKNOWN_HEADER, UNKNOWN_TEXT, Looked
 from compactor.scanning.scan import Seen
 from compactor.sizes import human_bytes, plural
 from compactor_cli.console import print_line, print_table
-from compactor_cli.plan_money import show_verdict
+from compactor_cli.plan_money import explain_verdict, show_verdict
 
 _BAR_WIDTH = 30
 _DAY = 86_400
 # Setting named in the detail of a skipped object -> advice on the option that decides.
 _DECIDING = {
-    "csv_header": "add --csv-header present where first records name the columns,"
+    UNKNOWN_HEADER: "add --csv-header present where first records name the columns,"
     " --csv-header absent where they are rows",
-    'format: "text"': "add --format text where lines are records of their own",
+    UNKNOWN_TEXT: "add --format text where lines are records of their own",
 }
+
+
+# What a proposed value decides that the objects do not show.
+_DECIDED = {
+    ("csv_header", "present"): "the first lines are equal, so --csv-header present treats them as"
+    " column names; if they are rows, give absent",
+    ("csv_header", "absent"): "the first lines differ, so --csv-header absent treats them as rows;"
+    " if they are column names, give present",
+    ("format", "text"): "--format text treats every line as a record",
+    ("encoding", "single_byte"): "--encoding single_byte accepts text that is not UTF-8",
+}
+_VERBS = ("plan", "run", "verify")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +53,7 @@ class Scanned:
         at: UNIX seconds.
         money: what compaction would cost and save.
         endpoint_url: as given; the printed commands repeat it.
+        jobs: under which each proposal was saved; empty if they were not.
     """
 
     uri: str
@@ -52,21 +65,29 @@ class Scanned:
     proposals: Sequence[Proposal]
     money: Verdict
     endpoint_url: str | None = None
+    jobs: Sequence[str] = ()
 
-    @property
-    def endpoint(self) -> tuple[str, ...]:
-        """The option, for the printed commands."""
-        return ("--endpoint-url", self.endpoint_url) if self.endpoint_url else ()
+    def commands(self, number: int) -> dict[str, str]:
+        """Return the commands to plan, run and verify a proposal, by verb."""
+        one, job = self.proposals[number], self.jobs[number] if self.jobs else ""
+        endpoint = ("--endpoint-url", self.endpoint_url) if self.endpoint_url and not job else ()
+        return {
+            "plan": one.command("plan", *endpoint, job=job),
+            "run": one.command("run", *endpoint, job=job),
+            "verify": one.command("verify", "--deep", *endpoint, job=job),
+        }
 
 
 def show(found: Scanned, *, explain: bool = False) -> None:
     """Print everything; with ``explain``, every figure of the verdict too."""
+    show_verdict(found.money)
     _show_sizes(found.seen, found.uri)
     _show_looked(found.looked)
     _show_layout(found)
     _show_arrivals(found)
     _show_skipped(found)
-    show_verdict(found.money, explain=explain)
+    if explain:
+        explain_verdict(found.money)
     _show_commands(found)
 
 
@@ -127,7 +148,7 @@ def _show_looked(looked: Sequence[Looked]) -> None:
     title = f"Formats of {plural(len(looked), 'object')} in a sample"
     print_table(title, heads, rows, texts=(0, 2))
     for setting, advice in _DECIDING.items():
-        many = sum(f"set {setting}" in one.detail for one in looked)
+        many = sum(setting in one.detail for one in looked)
         if many:
             print_line(f"{plural(many, 'object')} left alone: {advice}")
     if counts.keys() & {"parquet"}:
@@ -228,18 +249,28 @@ def _skipped(found: Scanned) -> dict[str, dict[str, Any]]:
 
 def _show_commands(found: Scanned) -> None:
     several = len(found.proposals) > 1
+    print_line("Next", "bold")
     if several and found.choice.either:
-        print_line("use one of these, not both: they interpret the same keys differently")
-    for one in found.proposals:
+        print_line("# use one of these, not both: they interpret the same keys differently")
+    for number, one in enumerate(found.proposals):
         if several:
-            print_line(f"for {one.layout.shown}", "bold")
-        for note in one.notes:
-            print_line(f"note: {note}")
-        if one.fault:
-            print_line(f"no input is possible for this: {one.fault}")
-        else:
-            for verb in ("plan", "run"):
-                print_line(one.command(verb, *found.endpoint))
+            print_line(f"# for {one.layout.shown}")
+        _show_next(one, found.commands(number))
+    if found.proposals and not found.jobs:
+        print_line("# scan again with --save NAME to keep this as a job: compactor run NAME")
+
+
+def _show_next(one: Proposal, commands: Mapping[str, str]) -> None:
+    decided = [_DECIDED[which] for which in _DECIDED if which in one.fields.items()]
+    for note in (*one.notes, *decided):
+        print_line(f"# {note}")
+    if one.fault:
+        print_line(f"# no input is possible for this: {one.fault}")
+        return
+    if one.now:
+        print_line("# with 0 a run takes even what arrived a moment ago; leave both out later")
+    for command in commands.values():
+        print_line(command)
 
 
 def document(found: Scanned) -> dict[str, Any]:
@@ -278,10 +309,9 @@ def document(found: Scanned) -> dict[str, Any]:
                 "fields": dict(one.fields),
                 "notes": one.notes,
                 "fault": one.fault,
-                "plan": None if one.fault else one.command("plan", *found.endpoint),
-                "run": None if one.fault else one.command("run", *found.endpoint),
+                **(dict.fromkeys(_VERBS) if one.fault else found.commands(number)),
             }
-            for one in found.proposals
+            for number, one in enumerate(found.proposals)
         ],
     }
 

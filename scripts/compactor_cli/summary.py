@@ -14,7 +14,7 @@ from compactor.report.cost import RunCost
 from compactor.report.sentences import rejected_line
 from compactor.report.skipped import hint_of
 from compactor.sizes import human_bytes, plural
-from compactor_cli.console import print_line, print_table
+from compactor_cli.console import counted, print_line, print_table
 
 _SHOWN_WARNINGS = 5
 
@@ -36,7 +36,8 @@ class Summary:
         skipped: objects left alone, by reason.
         quarantined: objects left alone because of their content.
         left_alone: their number, an example and its detail, by reason.
-        headline: why most objects were left alone, or nothing was compacted; else empty.
+        headline: how many objects were left alone for their content, and why; or why nothing was
+            compacted; else empty.
         oversized: partitions left for Spark.
         spark: partitions that Spark compacted; included in all other totals.
         report_uri: URI of the full report.
@@ -148,15 +149,14 @@ class Summary:
 
 def print_summary(summary: Summary) -> None:
     """Print the headline and the table of a run, and a line for everything it left alone."""
-    if summary.headline:
-        print_line(summary.headline, "bold")
-    if summary.objects_before or summary.objects_after:
-        _print_figures(summary)
+    has_figures = summary.objects_before or summary.objects_after
+    news = summary.headline or ("" if has_figures else "nothing compacted")
+    result = f"Run {summary.run_id}: {summary.status}{f', {news}' if news else ''}"
+    if has_figures:
+        _print_figures(summary, result)
     else:
-        print_line(
-            f"Run {summary.run_id}: {summary.status}, nothing compacted in"
-            f" {plural(summary.partitions, 'partition')}, {summary.seconds:,.1f} s"
-        )
+        print_line(result, "bold")
+        print_line(f"{plural(summary.partitions, 'partition')}, {summary.seconds:,.1f} s")
     _print_left_alone(summary)
     if summary.overwritten:
         print_line(
@@ -168,8 +168,8 @@ def print_summary(summary: Summary) -> None:
     _print_rejects(summary)
     for path in summary.oversized:
         print_line(f"left for Spark: {path or '(root)'}")
-    for line in summary.warnings:
-        print_line(f"warning: {' '.join(line.split())}")
+    for line in counted(summary.warnings):
+        print_line(f"warning: {line}")
     _print_what_followed(summary)
 
 
@@ -180,7 +180,7 @@ def _print_rejects(summary: Summary) -> None:
         print_line(rejected_line(summary.rejects_waiting, summary.rejects))
 
 
-def _print_figures(summary: Summary) -> None:
+def _print_figures(summary: Summary, title: str) -> None:
     rows = (
         ("Partitions", f"{summary.partitions:,}", ""),
         ("Objects", f"{summary.objects_before:,}", f"{summary.objects_after:,}"),
@@ -190,7 +190,7 @@ def _print_figures(summary: Summary) -> None:
         ("Compaction ratio", "", f"{summary.ratio:,.1f} : 1" if summary.ratio else "-"),
         ("Seconds", "", f"{summary.seconds:,.1f}"),
     )
-    print_table(f"Run {summary.run_id}: {summary.status}", ("", "Before", "After"), rows)
+    print_table(title, ("", "Before", "After"), rows)
 
 
 def _print_what_followed(summary: Summary) -> None:
@@ -234,8 +234,9 @@ def _print_clean_up(clean_up: Mapping[str, Any]) -> None:
     ):
         if clean_up[name]:
             print_line(f"clean-up: {plural(clean_up[name], noun)} {rest}")
-    for line in clean_up["warnings"][:_SHOWN_WARNINGS]:
-        print_line(f"clean-up: warning: {' '.join(line.split())}")
-    hidden = len(clean_up["warnings"]) - _SHOWN_WARNINGS
+    warnings = counted(clean_up["warnings"])
+    for line in warnings[:_SHOWN_WARNINGS]:
+        print_line(f"clean-up: warning: {line}")
+    hidden = len(warnings) - _SHOWN_WARNINGS
     if hidden > 0:
         print_line(f"clean-up: and {plural(hidden, 'more warning')}; see the report")

@@ -9,11 +9,13 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from compactor.clock import NoDeadline, SystemClock, instant, new_run_id
+from compactor.discovery.discover import Discovery
 from compactor.errors import InvalidInput
+from compactor.orchestration.messages import Answer, Order
 from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.orchestration.run_progress import RunProgress
 from compactor.orchestration.workers import Observer, Spark
@@ -60,6 +62,7 @@ class Machine:
             and replaced.
         time_limit_seconds: no partition is started without time left; None for no limit.
         spark: runs the Spark job; None for the one on this machine.
+        observer: receives the run's events, besides the progress bar.
     """
 
     workers: int
@@ -68,6 +71,7 @@ class Machine:
     call_seconds: float = CALL_SECONDS
     time_limit_seconds: float | None = None
     spark: Spark | None = None
+    observer: Observer = field(default_factory=Observer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +126,18 @@ def require_time_limit(field: str, seconds: float | None) -> float | None:
 
 
 class _Show(Observer):
-    """Shows progress and keeps the last one."""
+    """Shows progress and keeps the last one; passes events on."""
 
-    def __init__(self, bar: Bar) -> None:
+    def __init__(self, bar: Bar, to: Observer) -> None:
         self._bar = bar
+        self._to = to
         self.last = RunProgress()
+
+    def discovered(self, found: Discovery) -> None:
+        self._to.discovered(found)
+
+    def answered(self, order: Order, answer: Answer) -> None:
+        self._to.answered(order, answer)
 
     def progressed(self, progress: RunProgress) -> None:
         self.last = progress
@@ -164,7 +175,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
         )
         workers = PartitionWorkers(machine.workers, task)
         try:
-            ended, stands = _run(task, workers, machine.spark)
+            ended, stands = _run(task, workers, machine)
         finally:
             workers.close()
     seconds = time.monotonic() - began
@@ -172,7 +183,7 @@ def run_here(settings: Settings, machine: Machine, run_id: str = "") -> Done:
     return Done(ended.report, seconds, peak, replaced, ended.left, stands)
 
 
-def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tuple[Ended, str]:
+def _run(task: WorkerTask, workers: PartitionWorkers, machine: Machine) -> tuple[Ended, str]:
     """Run; returns the end, and what is done if there is no report."""
     settings = task.settings
     with (
@@ -180,7 +191,7 @@ def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tu
         watched(task.endpoint_url, settings.state.bucket),
     ):
         bar.show(0, text="discovering")
-        show = _Show(bar)
+        show = _Show(bar, machine.observer)
         given = Given(
             settings=settings,
             run_id=task.run_id,
@@ -189,7 +200,7 @@ def _run(task: WorkerTask, workers: PartitionWorkers, spark: Spark | None) -> tu
             clock=SystemClock(),
             deadline=task.deadline or NoDeadline(),
             workers=lambda store: workers,
-            spark=spark or LocalSpark(task.environment, task.log),
+            spark=machine.spark or LocalSpark(task.environment, task.log),
             observer=show,
         )
         try:

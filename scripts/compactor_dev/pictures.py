@@ -70,7 +70,7 @@ SCREENS = (
     Screen("scan", ("scan", "s3://my-logs/raw/", _LAKE)),
     Screen("plan", ("plan", _SOURCE, _LAKE, *_DATED, "--duration", "20")),
     Screen("run", ("run", _SOURCE, _LAKE, *_DATED, "--duration", "20", "--report-dir", "{pages}")),
-    Screen("history", ("history", "--state-uri", "s3://my-lake/_compactor/daily/")),
+    Screen("history", ("history", "s3://my-lake/daily/")),
 )
 SHOTS = (
     Shot("report-light", "report.html"),

@@ -11,6 +11,7 @@ from typing import IO
 
 import botocore.session
 
+from compactor.errors import InvalidInput
 from compactor_machine.child import python_environment
 from compactor_machine.installed import import_roots
 
@@ -20,12 +21,20 @@ _REGION = "us-east-1"
 
 @contextlib.contextmanager
 def opened_log(path: Path | None) -> Iterator[IO[bytes] | int]:
-    """Open a log for the output of processes, in append mode; None discards the output."""
+    """Open a log for the output of processes, in append mode; None discards the output.
+
+    Raises:
+        InvalidInput: it cannot be opened.
+    """
     if path is None:
         yield subprocess.DEVNULL
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as log:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = path.open("ab")
+    except OSError as error:
+        raise InvalidInput("--log", str(path), f"a writable file ({error})") from None
+    with log:
         yield log
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def table(out: str) -> dict[str, list[str]]:
     """The cells of the table by the first of their row."""
     return {
         cells[0].strip(): [cell.strip() for cell in cells[1:]]
-        for cells in (line.strip("│").split("│") for line in out.splitlines() if "│" in line)
+        for cells in (re.split(r"  +", line) for line in out.splitlines() if "  " in line)
     }
 
 

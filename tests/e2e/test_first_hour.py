@@ -45,7 +45,7 @@ def bucket(s3, capsys):
 def test_fresh_objects_are_reported_with_the_time_from_which_on_they_are_taken(bucket, name):
     bucket.put({"raw/a.json": 40, "raw/b.json": 30})
     code, out, _ = bucket.ask(name, "raw/", "--open-partition-seconds", "0")
-    headline = out.splitlines()[0]
+    headline = re.sub(r"^Run \S+: succeeded, ", "", out.splitlines()[0])
     assert code == 0
     assert headline.startswith("nothing to compact: 2 objects left: younger than settle_seconds")
     assert "the oldest is 4" in headline
@@ -91,8 +91,9 @@ def test_a_second_run_says_that_all_is_compacted_already(bucket):
     code, out, _ = bucket.ask("run", "raw/")
     assert code == 0
     first, second, *rest = out.splitlines()
-    assert first == "nothing to compact: 2 objects left: compacted already"
-    assert re.fullmatch(r"Run \S+: succeeded, nothing compacted in 1 partition, [\d.]+ s", second)
+    left = "nothing to compact: 2 objects left: compacted already"
+    assert re.fullmatch(rf"Run \S+: succeeded, {left}", first)
+    assert re.fullmatch(r"1 partition, [\d.]+ s", second)
     assert not any("Compaction ratio" in line for line in rest)
     code, out, _ = bucket.ask("plan", "raw/")
     assert "Readers" not in out

@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,7 @@ from compactor.orchestration.messages import Desk
 from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.planning.dialects import Dialects
 from compactor.prices import every_price, prices_for
+from compactor.report.cost import RunCost
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 from compactor_cli.commands import main
@@ -97,10 +99,10 @@ class Lake:
         long_ago = time.time() - 7 * DAY
         self._s3.seed(self._source, (SeedObject(k, v, long_ago) for k, v in sources.items()))
 
-    def plan(self, *words: str) -> int:
+    def plan(self, *words: str, verb: str = "plan") -> int:
         uris = (self.settings.s3_source_uri, self.settings.s3_destination_uri)
         where = ("--depth", "3", "--endpoint-url", self._s3.endpoint_url)
-        return main(["plan", *uris, *where, *words])
+        return main([verb, *uris, *where, *words])
 
     def planned(self) -> RunWork:
         store = S3Store(make_client(self._s3.endpoint_url))
@@ -187,12 +189,20 @@ def test_a_run_asks_what_its_plan_estimated_and_so_does_one_over_leftovers(
 # What the command shows.
 
 
-def test_plan_ends_with_the_table_and_the_verdict(s3_here, capsys) -> None:
+def test_plan_begins_with_the_verdict_and_its_table_and_explains_on_request(
+    s3_here, capsys
+) -> None:
     lake = Lake(s3_here, {**gzipped(40), **json_lines(60, 3)})
-    assert lake.plan("--clean-up", "delete", "--retention-days", "7") == 0
-    told = capsys.readouterr().out
-    assert "Cost and savings at the prices of us-east-1" in told
-    last = told.splitlines()[-4:]
+    words = ("--clean-up", "delete", "--retention-days", "7")
+    assert lake.plan(*words) == 0
+    first, title, *shown = capsys.readouterr().out.splitlines()
+    assert re.match(r"PAYS after \d+ scans \(\d+ days at 30 scans a month\): costs \$0\.00", first)
+    assert title == "US dollars at 30 scans a month and the prices of us-east-1"
+    assert not any(line.startswith("the run costs") for line in shown)
+    assert lake.plan(*words, "--explain") == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[: len(shown) + 2] == [first, title, *shown]
+    last = told[len(shown) + 2 :][:4]
     assert last[0].startswith("the run costs $0.00")
     assert last[1].startswith("each scan of it opens 4 objects instead of 100: that saves $0.0000")
     assert last[2].startswith("each month of storage saves $0; both copies for 7 days cost ")
@@ -228,10 +238,21 @@ def test_a_region_without_prices_is_reported_and_us_east_1_shown(
     monkeypatch.setenv("AWS_DEFAULT_REGION", "ap-south-2")
     assert lake.plan() == 0
     told = capsys.readouterr().out
-    assert "Cost and savings at the prices of us-east-1" in told
-    assert told.splitlines()[-1] == (
-        "no prices of ap-south-2 are known here: costs are those of us-east-1"
-    )
+    assert "a month and the prices of us-east-1" in told
+    assert "\nno prices of ap-south-2 are known here: costs are those of us-east-1\n" in told
+
+
+def test_plan_names_the_cost_on_this_machine_and_a_run_repeats_it(s3_here, capsys) -> None:
+    lake = Lake(s3_here, json_lines(300))
+    assert lake.plan("--json") == 0
+    money = json.loads(capsys.readouterr().out)["money"]
+    assert "priced as a deployed run" in money["basis"]
+    assert "on this machine it costs $0.000" in money["basis"]
+    assert lake.plan("--json", verb="run") == 0
+    cost = json.loads(capsys.readouterr().out)["summary"]["cost"]
+    assert money["run_dollars_on_a_machine"] == pytest.approx(cost["dollars"], rel=0.1)
+    assert RunCost(**cost).line.startswith("cost about $0.000")
+    assert " on this machine: " in RunCost(**cost).line
 
 
 def test_as_json_the_verdict_is_part_of_the_document(s3_here, capsys) -> None:

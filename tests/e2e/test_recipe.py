@@ -56,8 +56,8 @@ def test_what_the_readme_says_works_when_it_is_typed(
     )
     assert done.returncode == 0, done.stderr
     assert _number(r"([\d,]+) objects, ", done.stdout) == 500
-    assert _number(r"14 partitions\s+│\s+\d+ │\s+\d+ │\s+0 │\s+([\d,]+) │", done.stdout) == 500
-    taken = _number(r"│ Objects +│ +([\d,]+) │", done.stdout)
+    assert _number(r"14 partitions\s+\d+\s+\d+\s+0\s+([\d,]+)", done.stdout) == 500
+    taken = _number(r"(?m)^Objects +([\d,]+) ", done.stdout)
     # Single CSV objects whose header nothing confirms may be left alone.
     assert 500 >= taken > 450
     assert _number(r"sound: .* ([\d,]+) sources", done.stdout) == taken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -47,33 +47,38 @@ def _texts(count: int, size: int) -> list[str]:
     return [random.Random(n).randbytes(size // 2).hex() for n in range(count)]
 
 
-SHAPES: dict[str, tuple[pa.Table, dict[str, Any]]] = {
-    "one long text, a thousand times": (pa.table({"c": ["x" * 300_000] * 1_000}), {}),
+# Made when they are asked for: together they take more than a gigabyte.
+SHAPES: dict[str, tuple[Callable[[], pa.Table], dict[str, Any]]] = {
+    "one long text, a thousand times": (lambda: pa.table({"c": ["x" * 300_000] * 1_000}), {}),
     "long texts in lists": (
-        pa.table({"c": [[{"d": ["y" * 20_000] * 5}] * 5 for _ in range(500)]}),
+        lambda: pa.table({"c": [[{"d": ["y" * 20_000] * 5}] * 5 for _ in range(500)]}),
         {},
     ),
     "long texts in maps": (
-        pa.table(
+        lambda: pa.table(
             {"c": pa.array([[("k", "z" * 400_000)]] * 500, pa.map_(pa.string(), pa.string()))}
         ),
         {},
     ),
-    "a constant": (pa.table({"c": pa.repeat(1, 20_000_000)}), {}),
-    "lists of a constant": (pa.table({"c": [[1] * 100_000] * 200}), {}),
+    "a constant": (lambda: pa.table({"c": pa.repeat(1, 20_000_000)}), {}),
+    "lists of a constant": (lambda: pa.table({"c": [[1] * 100_000] * 200}), {}),
     "few dictionary values of all lengths": (
-        pa.table({"c": [t for t in ["a", "b" * 1_000_000] for _ in range(200)]}),
+        lambda: pa.table({"c": [t for t in ["a", "b" * 1_000_000] for _ in range(200)]}),
         {},
     ),
-    "one row group of texts": (pa.table({"c": _texts(30_000, 4_000)}), {"use_dictionary": False}),
-    "many columns": (pa.table({f"c{n}": range(50) for n in range(3_000)}), {}),
-    "old pages": (pa.table({"c": ["x" * 300_000] * 300}), {"version": "1.0"}),
+    "one row group of texts": (
+        lambda: pa.table({"c": _texts(30_000, 4_000)}),
+        {"use_dictionary": False},
+    ),
+    "many columns": (lambda: pa.table({f"c{n}": range(50) for n in range(3_000)}), {}),
+    "old pages": (lambda: pa.table({"c": ["x" * 300_000] * 300}), {"version": "1.0"}),
 }
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_memory_is_bounded(store: MemoryStore, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    table, options = SHAPES[shape]
+    make, options = SHAPES[shape]
+    table = make()
     monkeypatch.setattr(parquet_input, "IN_MEMORY_BYTES", MIB)
     monkeypatch.setattr(parquet_input, "KEPT_BYTES", MIB)
     source = put(store, "1", table, row_group_size=100_000_000, **options)
@@ -90,6 +95,8 @@ def test_memory_is_bounded(store: MemoryStore, shape: str, monkeypatch: pytest.M
         pa.set_memory_pool(before)
     assert count == table.num_rows
     assert 0 < pool.max_memory() <= 5 * BATCH_BYTES
+    del table
+    before.release_unused()
 
 
 @pytest.mark.parametrize("kept", [parquet_input.KEPT_BYTES, 0])

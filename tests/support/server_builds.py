@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -32,6 +33,7 @@ _LOCKS = Path(__file__).with_name("servers")
 _VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
 # Since 1.21, Go fetches the newer Go that a module requires.
 _USABLE_GO = (1, 21)
+_HELM = "helm.sh/helm/v3/cmd/helm@v3.22.0"
 _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 _BUILD_SECONDS = 900
 _LAST_LINES = 400
@@ -48,11 +50,37 @@ def versitygw() -> Path:
         Unavailable: Go is missing, or its module proxy is out of reach.
     """
 
-    def build(directory: Path) -> None:
-        environment = {"GOBIN": str(directory), "GOFLAGS": "-buildvcs=false"}
-        _run([str(_go()), "install", "-ldflags=-s -w", _VERSITYGW], environment)
+    return _go_program("versitygw", _VERSITYGW)
 
-    return _built(f"versitygw-{_digest(_VERSITYGW)}", build) / "versitygw"
+
+def helm() -> Path:
+    """Return the program; the first time, compiling it takes a minute or two.
+
+    Raises:
+        Unavailable: Go is missing, or its module proxy is out of reach.
+    """
+    return _go_program("helm", _HELM)
+
+
+def debian_base() -> Path:
+    """Return an archive of this machine's Debian with Python, for the image; takes 20 s.
+
+    Raises:
+        Unavailable: this is no Debian, mmdebstrap is missing, or its packages are out of reach.
+    """
+    if os.geteuid() or not shutil.which("mmdebstrap"):
+        raise Unavailable("the image needs root and mmdebstrap (apt-get install mmdebstrap)")
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+
+    def build(directory: Path) -> None:
+        without = [f"--dpkgopt=path-exclude=/usr/share/{one}/*" for one in ("doc", "locale", "man")]
+        # usr-is-merged saves usrmerge with 50 MB of Perl.
+        include = "--include=ca-certificates,python3,usr-is-merged"
+        hook = "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"
+        target = str(directory / "base.tar")
+        _run(["mmdebstrap", "--variant=essential", include, hook, *without, release, target], {})
+
+    return _built(f"debian-{release}", build) / "base.tar"
 
 
 def ministack() -> Path:
@@ -144,6 +172,16 @@ def _version_of(go: str) -> tuple[int, ...]:
         return ()
 
 
+def _go_program(name: str, module: str) -> Path:
+    """Return a program that Go compiles."""
+
+    def build(directory: Path) -> None:
+        environment = {"GOBIN": str(directory), "GOFLAGS": "-buildvcs=false"}
+        _run([str(_go()), "install", "-ldflags=-s -w", module], environment)
+
+    return _built(f"{name}-{_digest(module)}", build) / name
+
+
 def _python_with(name: str) -> Path:
     """Return a virtual environment with the packages of a lock."""
     lock = _LOCKS / f"{name}.txt"
@@ -222,6 +260,8 @@ def main() -> int:
     wanted: list[tuple[Callable[[], object], str]] = [
         (ministack, "ministack, a server for the tests"),
         (versitygw, "versitygw, a server for the tests"),
+        (helm, "helm, which renders the chart"),
+        (debian_base, "debian_base, below the image"),
         (dynamodb_local, "dynamodb_local, a server for the tests"),
         (table_jars, "table_jars, what Spark needs for tables in the tests"),
         (trino, "trino, which reads the readers' table in the tests, 550 MB"),

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
+from compactor import __version__
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor.settings.fields import FIELDS
 from compactor_cli import commands as cli
+from compactor_cli import console
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.table import ACTIONS as TABLE_ACTIONS
 from compactor_cli.commands.tables import ACTIONS as TABLES_ACTIONS
@@ -60,6 +64,106 @@ def test_what_a_person_can_act_on_is_one_line_and_an_exit_code(
     assert err.count("\n") == 1
 
 
+def test_without_words_it_prints_its_help(capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: compactor ")
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_it_prints_its_version(capsys, option):
+    with pytest.raises(SystemExit):
+        cli.main([option])
+    assert capsys.readouterr().out == f"compactor {__version__}\n"
+
+
+def test_a_long_message_of_an_engine_is_cut_unless_it_is_asked_for(monkeypatch, capsys):
+    def run(args):
+        try:
+            raise ValueError("stack trace")
+        except ValueError as error:
+            raise IntegrityError("x" * 5_000) from error
+
+    module = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+    monkeypatch.setattr(cli, "import_module", lambda name: module)
+    assert cli.main(["plan"]) == 1
+    err = capsys.readouterr().err
+    assert (err.count("\n"), len(err) < 1_100) == (1, True)
+    assert err.endswith("(all of it: -v)\n")
+    for words in (["-v", "plan"], ["plan", "--verbose"]):
+        assert cli.main(words) == 1
+        err = capsys.readouterr().err
+        assert "x" * 5_000 in err
+        assert "\n  caused by ValueError: stack trace\n" in err
+    assert cli.main(["plan"]) == 1
+    assert "caused by" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--log-format", "json", "plan"], ["plan", "--log-format=json"]])
+def test_messages_are_json_on_request(monkeypatch, capsys, words):
+    def run(args):
+        console.print_note("looking\n", done=3)
+        raise Failure("it failed", 1, "repair it")
+
+    module = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+    monkeypatch.setattr(cli, "import_module", lambda name: module)
+    assert cli.main(words) == 1
+    note, error = map(json.loads, capsys.readouterr().err.splitlines())
+    assert datetime.fromisoformat(note.pop("time")).tzinfo is not None
+    assert note == {"level": "info", "message": "looking\n", "done": 3}
+    assert error.pop("time")
+    assert error == {"level": "error", "message": "it failed", "advice": "repair it"}
+
+
+@pytest.mark.parametrize("words", [["-q", "plan"], ["plan", "--quiet"]])
+def test_quiet_prints_errors_only(monkeypatch, capsys, words):
+    def run(args):
+        console.print_note("looking")
+        with console.progress("waiting") as bar:
+            bar.show(1, 2)
+        console.print_line("result")
+        raise Failure("it failed")
+
+    module = SimpleNamespace(add_arguments=lambda parser: None, run=run)
+    monkeypatch.setattr(cli, "import_module", lambda name: module)
+    assert cli.main(words) == 1
+    assert capsys.readouterr() == ("result\n", "compactor: it failed\n")
+
+
+def test_a_table_has_no_frames_where_there_is_no_terminal(capsys):
+    key = "k" * 300
+    console.print_table("Title", ("Key", "Objects"), ((key, "1"), ("b\n", "2,000")))
+    lines = capsys.readouterr().out.splitlines()
+    rest = ["Title", "Key".ljust(300) + "  Objects", key + "        1"]
+    assert lines == [*rest, "b\\n".ljust(300) + "    2,000"]
+
+
+def test_sigterm_interrupts_as_ctrl_c_does(tmp_path):
+    code = (
+        "import sys, time, types\n"
+        "from compactor_cli import commands as cli\n"
+        "def run(args):\n"
+        "    print('working', flush=True)\n"
+        "    time.sleep(600)\n"
+        "module = types.SimpleNamespace(add_arguments=lambda parser: None, run=run)\n"
+        "cli.import_module = lambda name: module\n"
+        "sys.exit(cli.main(['plan']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "working\n"
+    process.terminate()
+    assert process.communicate(timeout=60)[1] == "compactor: interrupted; committed work is kept\n"
+    assert process.returncode == 130
+
+
 def test_a_defect_is_not_hidden(command):
     with pytest.raises(ZeroDivisionError):
         command(ZeroDivisionError())
@@ -73,7 +177,6 @@ def test_success_says_nothing_more(command, capsys):
 @pytest.mark.parametrize(
     "words",
     [
-        [],
         ["bogus"],
         ["plan"],
         ["plan", "s3://src/b/", "s3://dst/d/", "--no-such-option"],

@@ -92,7 +92,7 @@ def test_an_endpoint_stands_beside_a_state_prefix_alone(stack, command):
     code, _, err = command("report", "--endpoint-url", "http://127.0.0.1:1")
     assert code == 2
     assert "--endpoint-url" in err
-    assert "--endpoint-url needs --state-uri" in err
+    assert "DEST or --state-uri" in err
 
 
 def test_open_shows_the_page_and_html_says_where_it_is_kept(stack, command, opened, tmp_path):

@@ -332,6 +332,8 @@ def test_ls_takes_the_beginning_of_keys_or_a_glob(world, command, pattern, names
         ("1h", {"new"}),
         ("30d", {"old", "new"}),
         ("2027-01-16", {"new"}),
+        ("today", {"new"}),
+        ("today-1", {"old", "new"}),
         ("2027-01-15T08:00:00Z", {"old", "new"}),
     ],
 )

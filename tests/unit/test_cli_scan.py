@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import tomllib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -327,7 +329,7 @@ def test_a_whole_bucket_has_its_source_narrowed_or_its_destination_elsewhere(sto
 def test_a_window_ends_where_dates_end_and_stays_open_where_they_go_on(store, capsys):
     seeded(store)
     (one,) = scanned(capsys)["inputs"]
-    assert (one["fields"]["start"], "end" in one["fields"]) == ("2026-11-10", False)
+    assert (one["fields"]["start"], one["fields"]["end"]) == ("today-10", "today")
     for n in range(10):
         store.remove("source", f"logs/2026/11/19/{10 * n:04}.json")
     for day in ("19", "18"):
@@ -342,7 +344,7 @@ def test_fresh_objects_of_today_are_in_a_window_of_their_own(store, capsys):
     for n in range(20):
         store.seed("source", f"logs/2026/11/20/{n}.json", JSON)
     (one,) = scanned(capsys)["inputs"]
-    assert (one["fields"]["start"], one["fields"]["end"]) == ("2026-11-20", "2026-11-20")
+    assert (one["fields"]["start"], one["fields"]["end"]) == ("today-7", "today")
 
 
 def test_more_hours_than_a_window_may_have_are_cut_and_reported(store, capsys):
@@ -374,20 +376,23 @@ def test_the_real_cloudtrail_objects_are_recognised(store, capsys, real_cloudtra
     assert (fields["start"], fields["end"]) == ("2023-07-10", "2023-07-10")
 
 
-def test_the_verdict_stands_before_the_commands_and_can_be_followed(store, capsys):
+def test_the_verdict_is_the_first_line_and_can_be_followed(store, capsys):
     seeded(store, 400)
     money = scanned(capsys, "--scans-per-month", "60")["money"]
     assert (money["scans_per_month"], money["prices_of"]) == (60.0, "us-east-1")
     assert money["payback_scans"] > 0
     assert cli.main(["scan", URI]) == 0
     lines = capsys.readouterr().out.splitlines()
-    payback = next(n for n, line in enumerate(lines) if line.startswith("payback: "))
-    assert payback < next(n for n, line in enumerate(lines) if line.startswith("compactor plan "))
-    assert "instead of 400" in "".join(lines)
+    assert re.match(
+        r"PAYS after \d+ scans \(\d+ days at 30 scans a month\): costs \$0.00", lines[0]
+    )
     assert "prices:" not in lines
+    assert cli.main(["scan", URI, "--scans-per-month", "0"]) == 0
+    assert capsys.readouterr().out.startswith("DOES NOT PAY at 0 scans a month: costs $0.00")
     assert cli.main(["scan", URI, "--explain"]) == 0
     explained = capsys.readouterr().out
     assert "\nprices:\n" in explained
+    assert "instead of 400" in explained
     assert "https://" in explained
 
 
@@ -399,6 +404,9 @@ def test_the_class_that_outputs_go_to_changes_the_verdict(store, capsys):
     assert "--target-class GLACIER_IR" in found["inputs"][0]["plan"]
     assert (standard["target_class"], cold["target_class"]) == ("STANDARD", "GLACIER_IR")
     assert cold["once_dollars"] != standard["once_dollars"]
+    assert cli.main(["scan", URI, "--target-class", "GLACIER_IR"]) == 0
+    verdict = capsys.readouterr().out.partition(URI)[0]
+    assert "of retrieval, and each output is billed for at least 90 days" in verdict
 
 
 def test_progress_has_a_rate(store, monkeypatch: pytest.MonkeyPatch, capsys):
@@ -410,3 +418,72 @@ def test_progress_has_a_rate(store, monkeypatch: pytest.MonkeyPatch, capsys):
     texts = [one.text for one in steps if one.what == "listing" and one.text]
     assert texts[-1].startswith("1,500 objects, ")
     assert texts[-1].endswith("/s")
+
+
+def test_each_layout_is_saved_as_a_job_and_the_commands_name_it(
+    store, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for n in range(40):
+        day = NOW - timedelta(days=1 + n % 4)
+        at = day.timestamp()
+        store.seed("source", f"logs/app/{day:%Y/%m/%d}/{n}.json", JSON, last_modified=at)
+        store.seed("source", f"logs/web/day={day:%Y%m%d}/{n}.json", JSON, last_modified=at)
+    found = scanned(capsys, "--save", "logs")
+    jobs = tomllib.loads((tmp_path / "compactor.toml").read_text())
+    assert list(jobs) == ["logs-1", "logs-2"]
+    for name, one in zip(jobs, found["inputs"], strict=True):
+        assert jobs[name] == one["fields"]
+        assert Settings.from_input(jobs[name]).end == "today"
+        assert one["plan"] == f"compactor plan {name}"
+        assert one["verify"] == f"compactor verify {name} --deep"
+    assert cli.main(["scan", URI, "--save", "logs"]) == 2
+    assert "delete [logs-1] from compactor.toml first" in capsys.readouterr().err
+
+
+def test_where_no_input_fits_nothing_is_saved_and_that_is_an_error(
+    store, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    seeded(store)
+    assert cli.main(["scan", URI, "s3://source/logs/out/", "--save", "logs"]) == 1
+    assert "compactor.toml was not written" in capsys.readouterr().err
+    assert not (tmp_path / "compactor.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("bodies", "proposed", "note"),
+    [
+        ([b"name,city\nana,Rome\n"] * 9, "--csv-header present", "if they are rows, give absent"),
+        ([b"ana,%d\nbob,Rome\n" % n for n in range(9)], "--csv-header absent", "give present"),
+        ([b"HOST=a\nPORT=%d\n" % n for n in range(9)], "--format text", "every line"),
+        ([b"2026-11-26 12:00 INFO caf\xe9 %d\n" % n for n in range(9)], "single_byte", "UTF-8"),
+    ],
+)
+def test_what_no_object_shows_for_certain_is_proposed_with_what_it_decides(
+    store, capsys, bodies, proposed, note
+):
+    for n, body in enumerate(bodies):
+        store.seed("source", f"logs/{n}{'.csv' if b',' in body else '.txt'}", body, last_modified=1)
+    assert cli.main(["scan", URI]) == 0
+    box = capsys.readouterr().out.partition("\nNext\n")[2]
+    assert proposed in box
+    assert note in box
+
+
+def test_a_format_is_not_proposed_for_sources_that_have_another(store, capsys):
+    seeded(store, 20)
+    seeded(store, 20, b"HOST=a\nPORT=1\n", "{n}.txt")
+    (one,) = scanned(capsys)["inputs"]
+    assert "format" not in one["fields"]
+    assert cli.main(["scan", URI]) == 0
+    assert "20 objects left alone: add --format text" in capsys.readouterr().out
+
+
+def test_a_few_young_objects_among_many_wait_for_a_later_run(store, capsys):
+    seeded(store, 200)
+    for n in range(20):
+        store.seed("source", f"logs/2026/11/20/new{n}.json", JSON)
+    (one,) = scanned(capsys)["inputs"]
+    assert "settle" not in one["run"]
+    assert one["notes"] == ["20 objects arrived within the hour: their partitions may wait"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +45,7 @@ def told(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
 def test_a_scan_shows_what_tables_consist_of(capsys):
     out = told(capsys, "scan", "--delta-prefixes", f"s3://{BUCKET}/gold/")
     (orders,) = [line for line in out.splitlines() if ORDERS in line and "5.7 MiB" in line]
-    assert [word for word in orders.split("│") if word.strip()][1:6] == [
-        "    60 ",
-        "  5.7 MiB ",
-        " 97.7 KiB ",
-        "      30 ",
-        "        3 ",
-    ]
+    assert re.split(r"  +", orders)[1:6] == ["60", "5.7 MiB", "97.7 KiB", "30", "3"]
     assert "to 512.0 KiB" in out
     alone = told(capsys, "scan", ORDERS)
     assert alone.index("day=2") < alone.index("day=1")

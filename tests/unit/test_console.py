@@ -30,7 +30,7 @@ class Told:
         self._lines: list[str] = []
         self._more = threading.Condition()
 
-    def __call__(self, line: str) -> None:
+    def __call__(self, line: str, **_: object) -> None:
         self._prints(line)
         with self._more:
             self._lines.append(line)
@@ -45,9 +45,9 @@ class Told:
 @pytest.fixture
 def often(monkeypatch) -> Told:
     """A line each twentieth of a second, by a clock that stands, instead of every ten seconds."""
-    told = Told(console.print_error)
+    told = Told(console.print_note)
     monkeypatch.setattr(console, "_LINE_SECONDS", 0.05)
-    monkeypatch.setattr(console, "print_error", told)
+    monkeypatch.setattr(console, "print_note", told)
     monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: 1_000.0))
     return told
 

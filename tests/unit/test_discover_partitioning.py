@@ -37,8 +37,25 @@ moments = st.integers(86_400_000, 32_000_000_000_000).map(
 lengths = st.timedeltas(timedelta(seconds=1), timedelta(days=400))
 
 
+NOW = datetime(2026, 11, 26, 23, 59, 59, tzinfo=UTC).timestamp()
+
+
 def window(start: str, end: str) -> tuple[datetime, datetime]:
-    return window_start(parse_moment(start)), window_end(parse_moment(end))
+    return window_start(parse_moment(start), NOW), window_end(parse_moment(end), NOW)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "same_start", "same_end"),
+    [
+        ("today", "today", "2026-11-26", "2026-11-26"),
+        ("today-1", "today-1", "2026-11-25", "2026-11-25"),
+        ("today-26", "today-0", "2026-10-31", "2026-11-26"),
+        ("2026-11-01", "today", "2026-11-01", "2026-11-26"),
+        ("today-2", "2026-11-25T12:00:00Z", "2026-11-24", "2026-11-25T12:00:00Z"),
+    ],
+)
+def test_relative_dates_are_days_of_utc_before_the_run(start, end, same_start, same_end) -> None:
+    assert window(start, end) == window(same_start, same_end)
 
 
 @given(moments, st.integers(1, 800))

@@ -110,6 +110,20 @@ def test_an_open_partition_waits_until_it_closes_or_fills_an_output() -> None:
     world.must_be_finished()
 
 
+@pytest.mark.parametrize("open_seconds", [0, 50])
+def test_a_stream_that_never_rests_is_due_after_its_seconds(open_seconds: int) -> None:
+    world = EventWorld(objects=1_000, seconds=300, open_partition_seconds=open_seconds)
+    for minute in range(5):
+        world.deliver(world.put(f"a/{minute}.json"))
+        assert world.sweep().started is None
+        world.clock.advance(60)
+    looked = world.sweep()
+    assert looked.started is not None
+    assert looked.waiting.fresh_objects == 5
+    world.run_started()
+    world.must_be_finished()
+
+
 def test_a_partition_is_open_by_its_newest_object_even_if_that_is_not_pending() -> None:
     world = EventWorld(objects=1, open_partition_seconds=3_600)
     world.deliver(world.put("a/1.json"))

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
+import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from compactor.s3.store import make_client
 from compactor_cli.whole import Machine, run_here
 from compactor_local.embedded import embedded_s3
 from compactor_local.engine import Engine
 from compactor_machine import extras
 from tests.support.examples import settings
+from tests.support.moto_server import moto_server
 
 
 @pytest.mark.parametrize("absent", ["moto", "flask", "antlr4", "aws_lambda_powertools"])
@@ -43,3 +50,58 @@ def test_nothing_is_imported_to_find_out(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.delitem(sys.modules, "moto", raising=False)
     extras.require("local", "the demo")
     assert "moto" not in sys.modules
+
+
+# A command, an optional package that it imports, and the command that installs it.
+_ABSENT = [
+    (("query", "s3://lake/d/", "SELECT 1"), "duckdb", "s3-compactor[query]"),
+    (("demo",), "moto", "s3-compactor[local]"),
+    (
+        ("run", "s3://source/logs/", "s3://lake/d/", "--output-format", "parquet"),
+        "pyarrow",
+        "[rows]",
+    ),
+    (("tables", "scan", "sql:sqlite:///no.db#c:a.b"), "pyiceberg", "s3-compactor[iceberg]"),
+    (("tables", "scan", "sql:sqlite:///no.db#c:a.b"), "sqlalchemy", "pyiceberg[sql-sqlite]"),
+    (("tables", "scan", "delta:s3://lake/t/"), "pyarrow", "s3-compactor[rows]"),
+]
+_WITHOUT = """
+import sys
+for name in sys.argv[1].split(","):
+    sys.modules[name] = None
+from compactor_cli.commands import main
+sys.exit(main(sys.argv[2:]))
+"""
+_ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join(sys.path),
+    "AWS_ACCESS_KEY_ID": "a",
+    "AWS_SECRET_ACCESS_KEY": "b",
+    "AWS_REGION": "us-east-1",
+}
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    with moto_server() as url:
+        client = make_client(url)
+        for bucket in ("lake", "source"):
+            client.create_bucket(Bucket=bucket)
+        client.put_object(Bucket="source", Key="logs/a.json", Body=b"{}")
+        yield url
+
+
+@pytest.mark.parametrize(("words", "absent", "way"), _ABSENT, ids=lambda one: str(one)[:40])
+def test_a_package_that_is_missing_is_one_line_with_the_command_that_installs_it(
+    words: tuple[str, ...], absent: str, way: str, tmp_path: Path, endpoint: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT, absent, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**_ENVIRONMENT, "AWS_ENDPOINT_URL": endpoint},
+        cwd=tmp_path,
+    )
+    assert done.returncode in (1, 2), done.stderr
+    assert re.search(rf"pip install '[^']*{re.escape(way)}'", done.stderr), done.stderr
+    assert done.stderr.count("\n") <= 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Container
 
 import pytest
@@ -22,6 +23,8 @@ from compactor.log.state import LogState
 from compactor.model import QuarantineReason, Skipped
 from compactor.outputs.detection import decided_by
 from compactor.runs.partition_receipts import Counts, Receipt
+from compactor_cli.commands.report import show_report
+from compactor_cli.deployed.reports import StoredReport
 from compactor_cli.summary import Summary, print_summary
 from tests.support.desk import Desk, Page
 from tests.support.examples import PARTITION, settings
@@ -218,19 +221,43 @@ def test_a_source_whose_end_is_not_certain_is_not_copied_among_others(
 # What is said of it.
 
 
-def test_the_headline_says_that_most_sources_were_left_alone() -> None:
+def test_the_headline_says_that_sources_were_left_alone() -> None:
     left = {
         "ambiguous_header": LeftAlone(4_000, 1, "k", "seen", "csv_header"),
         "unknown_format": LeftAlone(812, 1, "k", "seen", "format"),
     }
-    line = "left alone: 4,812 of 5,000 sources, mostly ambiguous_header: set csv_header"
-    assert headline(188, left, {}) == line
-    assert headline(5_000, left, {}) == ""
-    assert headline(0, {}, {}) == ""
+    reason = "4,812 left alone: mostly first lines ambiguous, set csv_header"
+    assert headline(188, left, {}) == f"188 of 5,000 objects compacted, {reason}"
+    assert headline(5_000, left, {}) == f"5,000 of 9,812 objects compacted, {reason}"
+    assert headline(7, {}, {}) == ""
     only = {"open_end": LeftAlone(3, 1)}
-    assert headline(0, only, {}) == "left alone: 3 of 3 sources, all open_end"
+    line = "0 of 3 objects compacted, 3 left alone: last records incomplete"
+    assert headline(0, only, {}) == line
     earlier = {"quarantined": Skipped(9, 1)}
-    assert headline(1, {}, earlier).startswith("left alone: 9 of 10 sources, all by earlier runs")
+    line = "1 of 10 objects compacted, 9 left alone by earlier runs: see their reports"
+    assert headline(1, {}, earlier) == line
+
+
+@pytest.mark.parametrize("reason", QuarantineReason)
+def test_the_headline_has_words_for_every_reason(reason: QuarantineReason) -> None:
+    assert re.search(r"1 left alone: [a-z]", headline(0, {reason.value: LeftAlone(1, 1)}, {}))
+
+
+def test_a_paragraph_that_repeats_is_shown_once_with_its_count(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    desk = Desk("a/", "b/", "c/")
+    for path in ("a/", "b/"):
+        desk.receipt(path, status="failed", error="IntegrityError", cause="the same")
+    desk.receipt("c/", counts=Counts(objects_in=1, objects_out=1), left_alone={})
+    report = desk.report()
+    assert report.cause == "a/ and 1 more partition: IntegrityError the same"
+    document = {**json.loads(desk.stored("report.json")), "warnings": ["seen", "seen", "other"]}
+    show_report(StoredReport(document, "lake", "state/runs/r/report.json", 1.0))
+    out = capsys.readouterr().out
+    assert "failed: a/ and 1 more partition: IntegrityError the same\n" in out
+    assert "warning: seen (2 times)\nwarning: other\n" in out
+    assert "more failure" not in out
 
 
 def test_a_report_adds_up_what_was_left_alone_and_shows_it(
@@ -242,7 +269,8 @@ def test_a_report_adds_up_what_was_left_alone_and_shows_it(
         desk.receipt(path, counts=Counts(objects_in=1), left_alone={"unknown_format": told})
     desk.report()
     document = json.loads(desk.stored("report.json"))
-    assert document["headline"] == ("left alone: 4 of 6 sources, all unknown_format: set format")
+    line = "2 of 6 objects compacted, 4 left alone: format unknown, set format"
+    assert document["headline"] == line
     assert document["left_alone"]["unknown_format"] == {
         "objects": 4,
         "bytes": 40,
@@ -255,7 +283,7 @@ def test_a_report_adds_up_what_was_left_alone_and_shows_it(
         assert text in texts
     print_summary(Summary.of(document, 1.0, ""))
     out = capsys.readouterr().out
-    assert document["headline"] in out
+    assert f"Run {document['run_id']}: succeeded, {line}\n" in out
     assert "left alone: 4 sources, unknown_format, such as" in out
 
 

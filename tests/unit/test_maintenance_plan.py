@@ -479,7 +479,7 @@ def test_the_model_of_costs():
     assert cost("athena", much) == pytest.approx(5 + 0.08 + 0.01)
     # A minute of a DPU at least.
     assert cost("glue", little) == pytest.approx(0.44 / 60, rel=0.01)
-    assert 0.014 < cost("spark", little) < 0.017
+    assert 0.8 * 0.014 < cost("spark", little) < 0.8 * 0.017
     assert cost("spark", much) < cost("glue", much) < cost("athena", much)
     saved = savings(Rewrite(2_001, 1, 1))
     # As docs/performance.md has it: 2,000 files of 60 KB take 3.6 s longer than one.

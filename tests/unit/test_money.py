@@ -11,17 +11,19 @@ import msgspec
 import pytest
 
 import compactor.money
+from compactor.model import SourceObject
 from compactor.money import (
     Holding,
     RunWork,
     Shape,
     Verdict,
     cost_of,
+    rounded,
     shown,
     total,
     verdict,
 )
-from compactor.money.storage import a_month, to_move, to_read_once, to_scan
+from compactor.money.storage import a_month, to_delete_early, to_move, to_read_once, to_scan
 from compactor.prices import Price, Prices, prices_for
 from compactor.settings.storage_classes import STORAGE_CLASSES
 from compactor.sizes import GIB
@@ -161,11 +163,15 @@ def test_a_run_pays_for_requests_functions_transitions_and_spark() -> None:
             "Lambda": 620 * 1.33334e-5,
             "Lambda, invocations": 24 * 2e-7,
             "Step Functions": 0.0026,
-            "Spark, processors": 0.052624,
-            "Spark, memory": 4 * 0.0057785,
+            "Spark, processors": 0.8 * 0.052624,
+            "Spark, memory": 0.8 * 4 * 0.0057785,
         }
     )
     assert total(cost_of(work + work, PRICES)) == pytest.approx(2 * sum(found.values()))
+
+
+def object_of(size: int, storage_class: str, written_at: float) -> SourceObject:
+    return SourceObject("b", "k", "e", size, written_at, storage_class)
 
 
 # The verdict.
@@ -240,6 +246,115 @@ def test_where_lifecycle_alone_would_save_compaction_is_compared_with_that() -> 
     assert found.lines()[-1] == "payback: immediately: without compaction more would be spent"
 
 
+# 80 outputs of 128,000,000 bytes.
+OUTPUTS_GB = 80 * 128_000_000 / 1_073_741_824
+
+
+def test_where_scans_make_standard_cheaper_both_figures_and_the_key_are_said() -> None:
+    found = judged(target_class="GLACIER_IR", scans_per_month=30)
+    retrieval = OUTPUTS_GB * 0.03
+    # A scan is one LIST and 80 GETs.
+    glacier = OUTPUTS_GB * 0.004 + 30 * (0.005 / 1_000 + 80 * 0.01 / 1_000 + retrieval)
+    standard = OUTPUTS_GB * 0.023 + 30 * (0.005 / 1_000 + 80 * 0.0004 / 1_000)
+    minimum, cheaper = found.lines()[3:5]
+    assert minimum == (
+        f"outputs in GLACIER_IR: each scan costs ${retrieval:.2f} of retrieval, and each output is"
+        " billed for at least 90 days"
+    )
+    assert cheaper == (
+        f"at 30 scans a month these outputs cost ${glacier:.2f} a month in GLACIER_IR and"
+        f" ${standard:.2f} in STANDARD; the deployment key lifecycle={{}} keeps them there"
+    )
+    assert found.to_dict()["outputs"] == {
+        "retrieval_dollars_a_scan": pytest.approx(retrieval),
+        "minimum_days": 90,
+        "dollars_a_month": {
+            "GLACIER_IR": pytest.approx(glacier),
+            "STANDARD": pytest.approx(standard),
+            "INTELLIGENT_TIERING": pytest.approx(standard + 80 * 0.0025 / 1_000),
+        },
+    }
+
+
+def test_between_the_two_intelligent_tiering_is_cheapest() -> None:
+    found = judged(target_class="GLACIER_IR", scans_per_month=0.5)
+    tiered = OUTPUTS_GB * 0.0125 + 80 * 0.0025 / 1_000 + 0.5 * 37e-6
+    assert f"and ${tiered:.2f} in INTELLIGENT_TIERING" in found.lines()[4]
+    assert 'lifecycle={"intelligent_tiering": 30} keeps' in found.lines()[4]
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "scans", "days"),
+    [
+        ("STANDARD_IA", 0.0, 30),
+        ("ONEZONE_IA", 0.0, 30),
+        ("GLACIER_IR", 0.2, 90),
+        ("GLACIER", 0.0, 90),
+        ("DEEP_ARCHIVE", 0.0, 180),
+    ],
+)
+def test_a_class_that_is_cheapest_has_one_line_with_its_minimum_of_days(
+    storage_class, scans, days
+) -> None:
+    lines = judged(target_class=storage_class, scans_per_month=scans).lines()
+    assert len(lines) == 6
+    assert lines[3].endswith(f"billed for at least {days} days")
+
+
+def test_classes_without_a_fee_for_retrieval_are_not_mentioned() -> None:
+    assert len(judged(scans_per_month=0).lines()) == 5
+    assert len(judged(target_class="INTELLIGENT_TIERING", scans_per_month=0).lines()) == 5
+
+
+def test_spark_on_x86_64_costs_a_quarter_more_than_on_arm64() -> None:
+    work = RunWork(vcpu_hours=10, gb_hours=40)
+    costs = [
+        total(cost_of(msgspec.structs.replace(work, architecture=one), PRICES))
+        for one in ("arm64", "x86_64")
+    ]
+    assert costs[1] == pytest.approx(10 * 0.052624 + 40 * 0.0057785)
+    assert costs[1] / costs[0] == pytest.approx(1.25)
+
+
+def test_a_source_deleted_before_the_minimum_of_its_class_is_charged_for_the_rest() -> None:
+    day, now = 86_400.0, 1_800_000_000.0
+    listed = [
+        # Deleted after 40 of 90 days, 90 of 90, and 200 of 90.
+        object_of(GIB, "GLACIER_IR", now - 10 * day),
+        object_of(GIB, "GLACIER_IR", now - 60 * day),
+        object_of(GIB, "GLACIER_IR", now - 170 * day),
+        # Deleted after 30 of 30 days; with an index of 32 KB after 30 of 180.
+        object_of(1_000, "STANDARD_IA", now),
+        object_of(1_000, "DEEP_ARCHIVE", now),
+        object_of(GIB, "STANDARD", now),
+    ]
+    shape = Shape.of_sources(listed, deleted_at=now + 30 * day)
+    found = {one.name: one.dollars for one in to_delete_early(shape, PRICES)}
+    assert found == pytest.approx(
+        {
+            "early deletion, GLACIER_IR": 0.004 * 50 * 12 / 365,
+            "early deletion, DEEP_ARCHIVE": 0.00099 * (1_000 + 32 * 1024) / GIB * 150 * 12 / 365,
+        }
+    )
+    assert not to_delete_early(Shape.of_sources(listed), PRICES)
+    with_early = verdict(shape, OUTPUTS, RUN, PRICES)
+    without = verdict(Shape.of_sources(listed), OUTPUTS, RUN, PRICES)
+    assert with_early.once - without.once == pytest.approx(sum(found.values()))
+
+
+def test_what_an_account_may_be_charged_for_each_request_is_named_and_not_counted() -> None:
+    work = RunWork(requests={"GET": 1_000_000, "LIST": 1_000, "PUT": 9_000, "DELETE": 5_000_000})
+    found = verdict(SMALL, OUTPUTS, work, PRICES)
+    assert [one.dollars for one in found.aside] == pytest.approx(
+        [1_009_000 * 3e-6, 1_010_000 * 1e-6, 1_010_000 * 8e-7]
+    )
+    assert found.lines()[-2] == (
+        "not counted, where your account has them on: KMS, for keys without a bucket key $3.03,"
+        " data events of CloudTrail $1.01, S3 Protection of GuardDuty $0.81"
+    )
+    assert total(found.run) == pytest.approx(total(cost_of(work, PRICES)))
+
+
 def test_of_outputs_that_shrink_storage_pays() -> None:
     found = verdict(
         Shape.alike(1_000, 1 << 30),
@@ -294,14 +409,64 @@ def test_of_explained_figures_the_numbers_give_the_amount() -> None:
 def test_the_table_and_the_document_say_the_same() -> None:
     found = judged()
     rows = {name: cells for name, *cells in found.rows()}
-    assert rows["Spent once"][-1] == shown(-found.once) == "-$4.33"
-    assert rows["A scan, S3"] == ["$4.05", "$0.000037", "$4.05"]
+    month = total(found.left.month) + 30 * total(found.left.scan)
+    assert rows["Sources as they are"] == ["$0", "$4.0", rounded(month)]
+    assert rows["Compacted"][:2] == ["$4.3", "$0.000037"]
+    assert rows["Saved"] == ["-$4.3", "$4.0", rounded(found.saved_by_month)]
     document = json.loads(json.dumps(found.to_dict()))
     assert document["once_dollars"] == pytest.approx(found.once)
     assert document["payback_scans"] == 2
     assert document["lines"] == list(found.lines())
     run = [one["dollars"] for one in document["figures"] if one["of"] == "once, with compaction"]
     assert sum(run) == pytest.approx(found.once)
+
+
+def test_the_headline_says_after_how_many_scans_it_pays_and_the_amounts() -> None:
+    pays = judged()
+    assert pays.headline == (
+        "PAYS after 2 scans (1 day at 30 scans a month): costs $4.3 once, saves $4.0 per scan"
+        " and $120 per month"
+    )
+    never = judged(scans_per_month=0)
+    assert never.headline == (
+        "DOES NOT PAY at 0 scans a month: costs $4.3 once, saves $4.0 per scan and $0 per month;"
+        " scans alone pay from scan 2 on"
+    )
+    assert (pays.pays, never.pays) == (True, False)
+    few = verdict(Shape.alike(10, 1 << 30), Shape.alike(5, 1 << 31), RUN, PRICES)
+    assert few.headline.startswith("DOES NOT PAY at 30 scans a month: costs $")
+
+
+def test_the_basis_is_a_deployed_run_where_functions_are_priced() -> None:
+    assert judged().basis.startswith("priced as a run on this machine")
+    functions = RunWork(requests=RUN.requests, gb_seconds=1e6, invocations=9, transitions=1_000)
+    found = verdict(SMALL, OUTPUTS, functions, PRICES)
+    assert found.basis.startswith("priced as a deployed run")
+    assert found.machine_dollars == pytest.approx(total(judged().run))
+    assert "on this machine it costs $4.1," in found.basis
+
+
+def test_athena_s_own_price_is_named_beside_the_figures() -> None:
+    bill = rounded(SMALL.bytes / 2**40 * 5)
+    assert f"besides, it bills {bill} for the bytes" in judged().athena
+    half = verdict(SMALL, Shape.alike(40, 128_000_000), RUN, PRICES).athena
+    assert f"instead of {bill} for" in half
+
+
+@pytest.mark.parametrize(
+    ("dollars", "text"),
+    [
+        (1_234.5, "$1,200"),
+        (99.6, "$100"),
+        (4.05, "$4.0"),
+        (0.1, "$0.10"),
+        (-0.0018234, "-$0.0018"),
+        (2e-7, "<$0.000001"),
+        (0.0, "$0"),
+    ],
+)
+def test_amounts_of_the_table_have_two_significant_digits(dollars, text) -> None:
+    assert rounded(dollars) == text
 
 
 def test_dearer_prices_make_everything_dearer() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.model import CompactionPlan, Compression, Format, Signature, SkipReason
+from compactor.model import CompactionPlan, Compression, Format, Signature, Skipped, SkipReason
 from compactor.planning.plan import Knowledge, plan
 from tests.support.examples import NOW, listing, settings, source
 
@@ -38,6 +38,17 @@ def test_objects_younger_than_the_settle_time_are_left_alone():
     )
     assert names(decision) == [["old.json"]]
     assert decision.skipped[SkipReason.TOO_YOUNG].examples == ("logs/2026/01/02/young.json",)
+
+
+def test_the_oldest_object_skipped_for_each_reason_is_known():
+    ages = {"a.json": 300, "b.json": 500, "c.json": 400}
+    sources = {name: source(name, age_seconds=age) for name, age in ages.items()}
+    young = decide(*sources.values()).skipped[SkipReason.TOO_YOUNG]
+    assert (young.objects, young.oldest) == (3, sources["b.json"].last_modified)
+    older = Skipped(1, 1, oldest=young.oldest - 1)
+    assert [one.oldest for one in (young.plus(older), older.plus(young))] == [older.oldest] * 2
+    assert Skipped(1, 1).plus(young).oldest == young.plus(Skipped(1, 1)).oldest == young.oldest
+    assert (young.less(Skipped(1, 1)).oldest, young.less(young).oldest) == (young.oldest, 0)
 
 
 def test_an_open_partition_gives_up_only_full_groups():

@@ -60,7 +60,7 @@ def test_five_regions_have_every_price_of_a_run_and_of_storage() -> None:
     names = {
         region: {one.name for one in every_price() if one.region == region} for region in REGIONS
     }
-    beside = ("athena.", "glue.")
+    beside = ("athena.", "glue.", "kms.", "cloudtrail.", "guardduty.")
     wanted = {name for name in names["us-east-1"] if not name.startswith(beside)}
     assert len(wanted) >= 38
     for region in REGIONS:
@@ -72,7 +72,7 @@ def test_prices_of_regions_differ_where_aws_takes_more() -> None:
     assert prices_for("eu-central-1").of("s3.storage.standard") == 0.0245
     assert prices_for("ap-northeast-1").of("s3.put") == pytest.approx(4.7e-6)
     assert prices_for("eu-west-1").of("s3.transition.deep_archive") == pytest.approx(5.5e-5)
-    assert prices_for("ap-northeast-1").of("emr_serverless.vcpu_hour") == 0.065728
+    assert prices_for("ap-northeast-1").of("emr_serverless.vcpu_hour.x86_64") == 0.065728
 
 
 def _file(tmp_path: Path, **changed: object) -> Path:

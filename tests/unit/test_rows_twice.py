@@ -104,3 +104,11 @@ def test_a_source_that_changed_meanwhile_is_planned_again() -> None:
     store.seed("source", "a.json", b'{"id": 2}\n')
     with pytest.raises(SourceChanged):
         read_rows_again(pending([(source, 1)]), settings(output_format="parquet"), store)
+
+
+def test_a_source_with_much_content_is_not_held() -> None:
+    body = gzip.compress(b'{"id": 1}\n' * 4_000_000)
+    assert not check({"large.json.gz": (body, 3), "a.json": (b'{"id": 1}\n', 1)})
+    wrong = check({"large.json.gz": (body, 3), "a.json": (b'{"id": 1}\n', 2)})
+    assert "large" not in wrong
+    assert "a.json" in wrong

@@ -60,7 +60,7 @@ def test_all_that_is_charged_is_counted_and_nothing_that_is_free() -> None:
     prices = prices_for("eu-central-1")
     assert found.dollars == pytest.approx(total(cost_of(work, prices)), abs=1e-8)
     assert sum(found.by.values()) == pytest.approx(found.dollars, abs=1e-7)
-    assert found.by["Spark, processors"] == pytest.approx(2 * 0.060528)
+    assert found.by["Spark, processors"] == pytest.approx(0.8 * 2 * 0.060528)
     assert found.prices_of == "eu-central-1"
 
 
@@ -83,8 +83,8 @@ def test_a_run_without_lambda_pays_for_none_of_it_and_for_no_transition() -> Non
 
 def test_it_is_reported_in_a_line() -> None:
     assert cost().line.startswith(
-        "cost about $0.18: 1,053 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of Spark;"
-        " estimated $0.18 and 1,057 requests"
+        "cost about $0.14 deployed: 1,053 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of"
+        " Spark; estimated $0.14 and 1,057 requests"
     )
 
 

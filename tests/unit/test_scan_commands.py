@@ -144,7 +144,9 @@ def test_the_commands_are_printed_as_a_shell_takes_them(
     assert main(words) == 0
     printed = capsys.readouterr().out.splitlines()
     (one,) = scan["inputs"]
-    assert printed[-2:] == [one["plan"], one["run"]]
+    box = printed[printed.index("Next") + 1 :]
+    shown = [line for line in box if not line.startswith("#")]
+    assert shown == [one["plan"], one["run"], one["verify"]]
     assert f"'s3://{bucket}/logs/AWSLogs/*/CloudTrail/*/'" in one["run"]
 
 

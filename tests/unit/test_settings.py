@@ -211,6 +211,10 @@ WRONG_VALUES = [
     ("start", "0001-01-01", "from 1970"),
     ("end", "9999-12-31T23:59:59-12:00", "an ISO date"),
     ("start", 20260131, "an ISO date"),
+    ("start", "today+1", "today or today-N"),
+    ("start", "today-", "today or today-N"),
+    ("start", "today-1d", "today or today-N"),
+    ("start", "Today", "today or today-N"),
 ]
 
 
@@ -234,6 +238,8 @@ CONTRADICTIONS: list[tuple[dict[str, Any], str, str]] = [
         "start",
         "before the end of the window, 2026-01-02",
     ),
+    ({"date_format": "%Y", "start": "today"}, "start", "yesterday unless end is given"),
+    ({"date_format": "%Y", "start": "today", "end": "today-1"}, "start", "the window, today-1"),
     (
         {"date_format": "%Y", "start": "2026-01-01T01:00:00", "end": "2026-01-01T01:00:00Z"},
         "start",
@@ -269,13 +275,11 @@ def test_a_missing_uri_is_named(missing: str) -> None:
 def test_an_unknown_field_is_answered_with_the_nearest_known_one() -> None:
     error = refused(settle_second=1)
     assert error.field == "settle_second"
-    assert "did you mean settle_seconds?" in str(error)
+    assert str(error).endswith("did you mean settle_seconds?")
 
 
-@pytest.mark.parametrize("name", ["zzz", "settle_second"])
-def test_an_unknown_field_is_answered_with_all_that_are_accepted(name: str) -> None:
-    error = refused(**{name: 1})
-    assert f"known are {', '.join(FIELDS)}" in str(error)
+def test_an_unknown_field_without_a_near_one_is_answered_with_all_that_are_accepted() -> None:
+    assert f"known are {', '.join(FIELDS)}" in str(refused(zzz=1))
 
 
 @pytest.mark.parametrize("not_an_object", [None, [], "s3://source/", 7])

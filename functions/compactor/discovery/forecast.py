@@ -124,7 +124,7 @@ class Forecast:
             self._skip(SkipReason.OWN_STATE, Skipped(len(found), size, (first,)))
             left = (one for one in listing.objects if one.identity not in found)
             listing = replace(listing, objects=tuple(left))
-        decision = self._worth.of(decision)
+        decision = self._worth.of(decision, now)
         for reason, one in decision.skipped.items():
             self._skip(reason, one)
         if not decision.skipped.keys().isdisjoint(_BY_AGE):

@@ -25,6 +25,7 @@ from compactor.model import (
     SkipReason,
 )
 from compactor.money import RunWork, Shape, Verdict, verdict
+from compactor.money.shapes import DAY_SECONDS
 from compactor.planning.query_seconds import outputs_of
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for
@@ -36,6 +37,8 @@ def judged(
     settings: Settings,
     run: RunWork,
     prices: Prices,
+    *,
+    now: float,
     oversized: Sequence[WorkItem] = (),
 ) -> Verdict:
     """Return the verdict on a run's plans.
@@ -45,11 +48,15 @@ def judged(
         settings: settings of the run.
         run: what the run requests from AWS.
         prices: prices of the region.
+        now: UNIX seconds; how soon S3 allows sources to be deleted without a charge depends on it.
         oversized: partitions for Spark, if the settings have an engine. They are at least as large
             as counted.
     """
     groups = [group for plan in plans for group in plan.groups]
-    before = Shape.of_sources(source for group in groups for source in group.sources)
+    kept = settings.clean_up is not CleanUpMode.DELETE
+    deleted_at = None if kept else now + settings.retention_days * DAY_SECONDS
+    sources = (source for group in groups for source in group.sources)
+    before = Shape.of_sources(sources, deleted_at)
     after = Shape.of(
         (_stored(group, settings) for group in groups), parts=outputs_of(groups, settings).parts
     )
@@ -60,7 +67,6 @@ def judged(
             target = target_bytes(settings, Compression.GZIP)
             outputs = max(1, math.ceil(item.bytes / target))
             after += Shape.alike(outputs, item.bytes // outputs)
-    kept = settings.clean_up is not CleanUpMode.DELETE
     return verdict(
         before,
         after,
@@ -92,13 +98,13 @@ class Worth:
         self._store = store
         self._pays = begun
 
-    def of(self, plan: CompactionPlan) -> CompactionPlan:
+    def of(self, plan: CompactionPlan, now: float) -> CompactionPlan:
         """Return the plan, without its groups if their compaction would not pay in time."""
         days = self._settings.pays_back_within_days
         if days is None or self._pays or not plan.groups:
             return plan
         run = alone(plan, self._settings)
-        found = judged([plan], self._settings, run, prices_for(self._store.region))
+        found = judged([plan], self._settings, run, prices_for(self._store.region), now=now)
         self._pays = found.pays_within(days)
         return plan if self._pays else _left(plan)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from compactor.model import Quarantined, QuarantineReason, Skipped, SkipReason
+from compactor.sizes import plural
 
 #: Reasons that depend on settings: under different settings such a source is tried again.
 BY_SETTINGS = frozenset(
@@ -32,10 +33,29 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         QuarantineReason.RECORDS_DIFFER: "format or csv_header to what they are",
     }
 )
+_IN_WORDS: Mapping[str, str] = MappingProxyType(
+    {
+        QuarantineReason.CORRUPT: "compression damaged",
+        QuarantineReason.TRUNCATED: "cut off",
+        QuarantineReason.BOMB: "too large when decompressed",
+        QuarantineReason.UNKNOWN_FORMAT: "format unknown",
+        QuarantineReason.BINARY: "binary",
+        QuarantineReason.ENCODING: "encoding unknown",
+        QuarantineReason.OPEN_END: "last records incomplete",
+        QuarantineReason.AMBIGUOUS_HEADER: "first lines ambiguous",
+        QuarantineReason.OPEN_QUOTE: "quotes not closed",
+        QuarantineReason.MALFORMED: "documents malformed",
+        QuarantineReason.TOO_LARGE: "documents too large",
+        QuarantineReason.ARCHIVED: "archived",
+        QuarantineReason.ACCESS_DENIED: "access denied",
+        QuarantineReason.ENCRYPTED: "key of their encryption denied",
+        QuarantineReason.RECORDS_DIFFER: "records read differently",
+        QuarantineReason.CLIENT_ENCRYPTED: "encrypted by their client",
+    }
+)
 #: Separator in the name of what decided formats: what follows names the decisions pinned for the
 #: data set, which some of these sources wait for.
 WAITS = "."
-_WORTH_A_HEADLINE = 1 / 2
 
 
 @dataclass(slots=True)
@@ -85,7 +105,7 @@ def added_up(found: Iterable[Mapping[str, LeftAlone]]) -> dict[str, LeftAlone]:
 
 
 def headline(compacted: int, left: Mapping[str, LeftAlone], skipped: Mapping[str, Skipped]) -> str:
-    """Return one line if at least half of the sources were left alone for their content, else "".
+    """Return one line if any source was left alone for its content, else "".
 
     Args:
         compacted: number of sources that this run compacted.
@@ -94,12 +114,13 @@ def headline(compacted: int, left: Mapping[str, LeftAlone], skipped: Mapping[str
     """
     now = sum(one.objects for one in left.values())
     earlier = skipped.get(SkipReason.QUARANTINED, Skipped(0, 0)).objects
-    total = compacted + now + earlier
-    if not now + earlier or now + earlier < _WORTH_A_HEADLINE * total:
+    if not now + earlier:
         return ""
-    line = f"left alone: {now + earlier:,} of {total:,} sources"
+    total = compacted + now + earlier
+    line = f"{compacted:,} of {plural(total, 'object')} compacted, {now + earlier:,} left alone"
     if not left:
-        return f"{line}, all by earlier runs: see their reports"
+        return f"{line} by earlier runs: see their reports"
     reason, most = next(iter(left.items()))
-    setting = f": set {most.setting}" if most.setting else ""
-    return f"{line}, {'all' if most.objects == now + earlier else 'mostly'} {reason}{setting}"
+    mostly = "" if most.objects == now + earlier else "mostly "
+    setting = f", set {most.setting}" if most.setting else ""
+    return f"{line}: {mostly}{_IN_WORDS.get(reason, reason)}{setting}"

@@ -11,18 +11,21 @@ A verdict needs the shapes of sources and outputs, the run's use of AWS, and pri
     >>> print(found.lines()[0])
     the run costs $4.11 once (GET $4.00, LIST $0.10, PUT $0.01)
 
-``found.lines()`` are sentences for display, ``found.rows()`` a table of four columns,
+``found.headline`` is the verdict in one line, ``found.rows()`` a table with ``HEADS``,
+``found.lines()`` are sentences about it,
 ``found.explain()`` every formula with its numbers and the source of its prices, and
 ``found.to_dict()`` all of it for JSON. For objects of different sizes, use ``Shape.of(sizes)``; for
 several storage classes, add shapes. ``retention_days=None`` means that sources are never deleted.
 """
 
-from compactor.money.figures import Figure, shown, total
+from compactor.money.figures import Figure, rounded, shown, total
 from compactor.money.running import RunWork, cost_of
 from compactor.money.shapes import Holding, Shape
+from compactor.money.statement import HEADS
 from compactor.money.verdict import USUAL_SCANS_PER_MONTH, Verdict, verdict
 
 __all__ = [
+    "HEADS",
     "USUAL_SCANS_PER_MONTH",
     "Figure",
     "Holding",
@@ -30,6 +33,7 @@ __all__ = [
     "Shape",
     "Verdict",
     "cost_of",
+    "rounded",
     "shown",
     "total",
     "verdict",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import msgspec
@@ -83,3 +84,14 @@ def shown(dollars: float) -> str:
         return f"{sign}${amount:,.2f}"
     text = f"{float(f'{amount:.2g}'):.7f}".rstrip("0")
     return f"{sign}${text}"
+
+
+def rounded(dollars: float) -> str:
+    """Format dollars with two significant digits."""
+    amount, sign = abs(dollars), "-" if dollars < 0 else ""
+    if not amount:
+        return "$0"
+    if amount < _LEAST:
+        return f"{sign}<$0.000001"
+    digits = 1 - math.floor(math.log10(amount))
+    return f"{sign}${round(amount, digits):,.{max(0, digits)}f}"

@@ -18,6 +18,13 @@ PRICE_OF_REQUEST = {"GET": "s3.get", "HEAD": "s3.get", "LIST": "s3.list", "PUT":
 #: state it keeps. And of a run: its own states, including those of a clean-up.
 TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN = 4, 14
 
+#: What an account may be charged for requests besides: the price's name, and which requests.
+SIDE_CHARGES = {
+    "KMS, for keys without a bucket key": ("kms.request", ("GET", "PUT")),
+    "data events of CloudTrail": ("cloudtrail.data_event", tuple(PRICE_OF_REQUEST)),
+    "S3 Protection of GuardDuty": ("guardduty.s3_event", tuple(PRICE_OF_REQUEST)),
+}
+
 
 class RunWork(msgspec.Struct, frozen=True):
     """A run's use of AWS.
@@ -26,7 +33,7 @@ class RunWork(msgspec.Struct, frozen=True):
         requests: to S3, by the names under which a store counts them.
         gb_seconds: of Lambda functions.
         invocations: of Lambda functions.
-        architecture: of Lambda functions: ``arm64`` or ``x86_64``.
+        architecture: of Lambda functions and of Spark: ``arm64`` or ``x86_64``.
         transitions: of Step Functions. Each child execution of the Distributed Map is a Standard
             workflow, and is charged for its own.
         vcpu_hours: of Spark on EMR Serverless.
@@ -76,6 +83,15 @@ def cost_of(work: RunWork, prices: Prices) -> tuple[Figure, ...]:
     return tuple(one for one in _figures(work, prices) if one.dollars)
 
 
+def side_charges(work: RunWork, prices: Prices) -> tuple[Figure, ...]:
+    """Return what the requests cost in accounts that encrypt or watch each of them."""
+    return tuple(
+        charged(what, sum(work.requests.get(one, 0) for one in names), "requests", price)
+        for what, (name, names) in SIDE_CHARGES.items()
+        if (price := prices.by_name.get(name)) is not None
+    )
+
+
 def _figures(work: RunWork, prices: Prices) -> Iterator[Figure]:
     for name, count in work.priced.items():
         yield charged(name, count, f"{name} requests", price_of(prices, PRICE_OF_REQUEST[name]))
@@ -85,6 +101,9 @@ def _figures(work: RunWork, prices: Prices) -> Iterator[Figure]:
     yield charged("Lambda, invocations", work.invocations, "invocations", calls)
     transition = price_of(prices, "states.transition")
     yield charged("Step Functions", work.transitions, "state transitions", transition)
-    vcpu, memory = (price_of(prices, f"emr_serverless.{one}") for one in ("vcpu_hour", "gb_hour"))
+    vcpu, memory = (
+        price_of(prices, f"emr_serverless.{one}.{work.architecture}")
+        for one in ("vcpu_hour", "gb_hour")
+    )
     yield charged("Spark, processors", work.vcpu_hours, "vCPU-hours", vcpu)
     yield charged("Spark, memory", work.gb_hours, "GB-hours", memory)

@@ -7,11 +7,20 @@ from dataclasses import dataclass, replace
 
 from compactor.model import SourceObject
 from compactor.planning.query_seconds import Stored
-from compactor.settings.storage_classes import STANDARD
+from compactor.settings.storage_classes import (
+    DEEP_ARCHIVE,
+    GLACIER,
+    MINIMUM_DAYS,
+    STANDARD,
+)
 
 #: Smaller objects are billed at this size in IA and Glacier IR. Intelligent-Tiering keeps them in
 #: its frequent access tier, without the monitoring fee.
 SMALL_BYTES = 128 * 1024
+#: Of each archived object, stored in its own class.
+INDEX_BYTES = 32 * 1024
+ARCHIVED = frozenset({GLACIER, DEEP_ARCHIVE})
+DAY_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +33,8 @@ class Holding:
         bytes: as stored.
         small_objects: number of objects below 128 KB.
         small_bytes: bytes of these.
+        early_byte_days: bytes billed, times the days that they are deleted before the minimum of
+            their class.
     """
 
     storage_class: str
@@ -31,6 +42,7 @@ class Holding:
     bytes: int = 0
     small_objects: int = 0
     small_bytes: int = 0
+    early_byte_days: float = 0.0
 
     def __add__(self, other: Holding) -> Holding:
         """Return the sum of both, in the class of the first."""
@@ -40,6 +52,7 @@ class Holding:
             self.bytes + other.bytes,
             self.small_objects + other.small_objects,
             self.small_bytes + other.small_bytes,
+            self.early_byte_days + other.early_byte_days,
         )
 
 
@@ -66,13 +79,30 @@ class Shape:
         return cls((one,) if one.objects else (), one.objects if parts is None else parts)
 
     @classmethod
-    def of_sources(cls, sources: Iterable[SourceObject]) -> Shape:
-        """Return the shape of listed objects; each is one part."""
+    def of_sources(cls, sources: Iterable[SourceObject], deleted_at: float | None = None) -> Shape:
+        """Return the shape of listed objects; each is one part.
+
+        Args:
+            sources: as listed.
+            deleted_at: when they are deleted, UNIX seconds; None for never.
+        """
         sizes: dict[str, list[int]] = {}
+        early: dict[str, float] = {}
         for one in sources:
-            sizes.setdefault(one.storage_class, []).append(one.size)
+            name = one.storage_class
+            sizes.setdefault(name, []).append(one.size)
+            if deleted_at is not None and name in MINIMUM_DAYS:
+                days = MINIMUM_DAYS[name] - (deleted_at - one.last_modified) / DAY_SECONDS
+                archived = name in ARCHIVED
+                billed = one.size + INDEX_BYTES if archived else max(one.size, SMALL_BYTES)
+                early[name] = early.get(name, 0.0) + billed * max(0.0, days)
         shapes = (cls.of(sizes[name], storage_class=name) for name in sorted(sizes))
-        return sum(shapes, cls())
+        found = sum(shapes, cls())
+        holdings = (
+            replace(one, early_byte_days=early.get(one.storage_class, 0.0))
+            for one in found.holdings
+        )
+        return cls(tuple(holdings), found.parts)
 
     @classmethod
     def alike(

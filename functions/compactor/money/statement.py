@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from compactor.money.figures import Figure, shown, total
+from compactor.money.classes import class_lines
+from compactor.money.figures import rounded, shown, total
 from compactor.money.shapes import Shape
 from compactor.settings.storage_classes import STORAGE_CLASSES
-from compactor.sizes import human_bytes, plural
+from compactor.sizes import TIB, human_bytes, plural
 
 if TYPE_CHECKING:
     from compactor.money.verdict import Verdict
 
 _DAYS_PER_YEAR = 365
-Row = tuple[str, str, str, str]
+_ATHENA = "athena.scanned_tib"
+#: Heads of :data:`Row`.
+HEADS = ("", "Once", "Per scan", "Per month")
+Row = tuple[str, ...]
 
 
 def lines_of(found: Verdict) -> tuple[str, ...]:
@@ -31,6 +35,11 @@ def _lines(found: Verdict) -> Iterator[str]:
     yield f"the run costs {shown(total(found.run))} once ({named})"
     yield _scan_line(found)
     yield _month_line(found)
+    scans = found.scans_per_month
+    yield from class_lines(found.after, found.target_class, found.prices, scans)
+    if found.aside:
+        aside = ", ".join(f"{one.name} {shown(one.dollars)}" for one in found.aside)
+        yield f"not counted, where your account has them on: {aside}"
     yield f"payback: {_payback(found)}"
     if found.prices.warning:
         yield found.prices.warning
@@ -104,28 +113,61 @@ def _classes(shape: Shape) -> str:
     return ", ".join(one.storage_class for one in shape.holdings)
 
 
+def headline_of(found: Verdict) -> str:
+    """See :attr:`compactor.money.verdict.Verdict.headline`."""
+    scan, month = found.saved_by_scan, found.saved_by_month
+    alike = (scan >= 0) == (month >= 0)
+    later = f" and {rounded(abs(month))} per month" if alike else f", {_change(month, 'per month')}"
+    amounts = f"{_change(-found.once, 'once')}, {_change(scan, 'per scan')}{later}"
+    scans, days = found.payback_scans, found.payback_days
+    at = f"at {scans_a_month(found.scans_per_month)}"
+    if not found.pays or days is None:
+        more = f"; scans alone pay from scan {scans:,} on" if scans else ""
+        return f"DOES NOT PAY {at}: {amounts}{more}"
+    if found.once <= 0:
+        return f"PAYS from the start: {amounts} {at}"
+    after = f"{plural(scans, 'scan')} ({_time(days)} {at})" if scans else f"{_time(days)} {at}"
+    return f"PAYS after {after}: {amounts}"
+
+
+def scans_a_month(scans: float) -> str:
+    """Return a number of scans in words."""
+    return f"{scans:g} scan{'' if scans == 1 else 's'} a month"
+
+
+def _change(saved: float, when: str) -> str:
+    return f"{'saves' if saved >= 0 else 'costs'} {rounded(abs(saved))} {when}"
+
+
+def basis_of(found: Verdict) -> str:
+    """See :attr:`compactor.money.verdict.Verdict.basis`."""
+    if found.machine_dollars == total(found.run):
+        return "priced as a run on this machine: its S3 requests"
+    return (
+        "priced as a deployed run, with Lambda and Step Functions; on this machine it costs"
+        f" {rounded(found.machine_dollars)}, for S3 requests"
+    )
+
+
+def athena_of(found: Verdict) -> str:
+    """See :attr:`compactor.money.verdict.Verdict.athena`."""
+    before, after = found.seconds
+    line = f"Athena takes about {after:,.1f} s per scan instead of {before:,.1f} s (a model)"
+    price = found.prices.by_name.get(_ATHENA)
+    if price is None:
+        return line
+    before, after = (shape.bytes / TIB * price.each for shape in (found.before, found.after))
+    bill = rounded(after)
+    bill += "" if bill == rounded(before) else f" instead of {rounded(before)}"
+    return f"{line}; besides, it bills {bill} for the bytes"
+
+
 def rows_of(found: Verdict) -> tuple[Row, ...]:
     """See :meth:`compactor.money.verdict.Verdict.rows`."""
-    rows: list[Row] = [_spent(one) for one in found.compacted.once]
-    rows += [
-        (f"{one.name}, without compaction", shown(one.dollars), "", shown(one.dollars))
-        for one in found.left.once
-    ]
-    rows.append(("Spent once", "", "", shown(-found.once)))
-    before, after = found.seconds
-    saved = f"{before - after:,.1f} s"
-    rows.append(("A scan, Athena (model)", f"{before:,.1f} s", f"{after:,.1f} s", saved))
-    rows.append(_row("A scan, S3", found.left.scan, found.compacted.scan))
-    rows.append(_row("A month of storage", found.left.month, found.compacted.month))
-    month = f"A month with {found.scans_per_month:g} scans"
-    rows.append((month, "", "", shown(found.saved_by_month)))
-    return tuple(rows)
-
-
-def _spent(one: Figure) -> Row:
-    return (one.name, "", shown(one.dollars), shown(-one.dollars))
-
-
-def _row(name: str, before: Sequence[Figure], after: Sequence[Figure]) -> Row:
-    more, less = total(before), total(after)
-    return (name, shown(more), shown(less), shown(more - less))
+    amounts = {
+        name: (total(way.once), total(way.scan), way.over(1, found.scans_per_month))
+        for name, way in (("Sources as they are", found.left), ("Compacted", found.compacted))
+    }
+    amounts = {name: (once, scan, month - once) for name, (once, scan, month) in amounts.items()}
+    amounts["Saved"] = (-found.once, found.saved_by_scan, found.saved_by_month)
+    return tuple((name, *map(rounded, each)) for name, each in amounts.items())

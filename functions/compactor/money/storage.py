@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compactor.money.figures import Figure, charged, price_of
-from compactor.money.shapes import SMALL_BYTES, Holding, Shape
+from compactor.money.shapes import ARCHIVED, INDEX_BYTES, SMALL_BYTES, Holding, Shape
 from compactor.prices import Price, Prices
 from compactor.settings.storage_classes import (
-    DEEP_ARCHIVE,
-    GLACIER,
     GLACIER_IR,
     INTELLIGENT_TIERING,
     ONEZONE_IA,
@@ -20,11 +18,13 @@ from compactor.settings.storage_classes import (
 from compactor.sizes import GIB
 
 _LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
-_ARCHIVED = frozenset({GLACIER, DEEP_ARCHIVE})
-# For each archived object: metadata stored in Standard, and an index in its own class.
-_NAME_BYTES, _INDEX_BYTES = 8 * 1024, 32 * 1024
+# Metadata of each archived object, stored in Standard.
+_NAME_BYTES = 8 * 1024
+#: Name of every figure that is a fee for retrieval begins with this.
+RETRIEVAL = "retrieval"
 #: Maximum number of keys that one LIST returns.
 KEYS_PER_LIST = 1_000
+DAYS_PER_MONTH = 365 / 12
 
 
 def a_month(shape: Shape, prices: Prices, scans_per_month: float = 1) -> tuple[Figure, ...]:
@@ -46,8 +46,8 @@ def _kept(one: Holding, prices: Prices, scans: float) -> Iterator[Figure]:
         billed = one.bytes - one.small_bytes + one.small_objects * SMALL_BYTES
         what = "GB, of what is below 128 KB as many"
         yield charged(held, billed / GIB, what, _storage(prices, name))
-    elif name in _ARCHIVED:
-        size = one.bytes + one.objects * _INDEX_BYTES
+    elif name in ARCHIVED:
+        size = one.bytes + one.objects * INDEX_BYTES
         yield charged(held, size / GIB, "GB, with 32 KB an object", _storage(prices, name))
         names = one.objects * _NAME_BYTES / GIB
         yield charged(f"{held}, names", names, "8 KB an object, GB", _storage(prices, STANDARD))
@@ -85,6 +85,23 @@ def to_move(shape: Shape, to: str, prices: Prices) -> tuple[Figure, ...]:
         return ()
     price = price_of(prices, f"s3.transition.{to.lower()}")
     return (charged(f"transitions, {to}", moved, "objects", price),)
+
+
+def to_delete_early(shape: Shape, prices: Prices) -> tuple[Figure, ...]:
+    """Return the charge for the days of a class's minimum that are left when objects are deleted.
+
+    S3 charges their storage (AmazonS3/latest/userguide/storage-class-intro.html).
+    """
+    return tuple(
+        charged(
+            f"early deletion, {one.storage_class}",
+            one.early_byte_days / GIB / DAYS_PER_MONTH,
+            "GB-months of the minimum duration that are left",
+            _storage(prices, known(one.storage_class)),
+        )
+        for one in shape.holdings
+        if one.early_byte_days
+    )
 
 
 def to_scan(shape: Shape, prices: Prices) -> tuple[Figure, ...]:
@@ -126,10 +143,10 @@ def _get_name(one: Holding) -> str:
 
 def _retrieved(one: Holding, prices: Prices) -> Iterator[Figure]:
     name = known(one.storage_class)
-    if name in _LEAST_BILLED | _ARCHIVED:
+    if name in _LEAST_BILLED | ARCHIVED:
         price = price_of(prices, f"s3.retrieval.{name.lower()}")
-        yield charged(f"retrieval, {one.storage_class}", one.bytes / GIB, "GB", price)
-    if name in _ARCHIVED:
+        yield charged(f"{RETRIEVAL}, {one.storage_class}", one.bytes / GIB, "GB", price)
+    if name in ARCHIVED:
         price = price_of(prices, f"s3.restore.{name.lower()}")
         yield charged(f"restores, {one.storage_class}", one.objects, "objects", price)
 

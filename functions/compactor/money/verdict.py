@@ -13,16 +13,31 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
+from compactor.money.classes import month_in, retrieval_of
 from compactor.money.figures import Figure, price_text, shown, total
-from compactor.money.running import RunWork, cost_of
+from compactor.money.running import RunWork, cost_of, side_charges
 from compactor.money.shapes import Shape
-from compactor.money.statement import lines_of, rows_of
-from compactor.money.storage import a_month, known, to_move, to_read_once, to_scan
+from compactor.money.statement import (
+    athena_of,
+    basis_of,
+    headline_of,
+    lines_of,
+    rows_of,
+    scans_a_month,
+)
+from compactor.money.storage import (
+    DAYS_PER_MONTH,
+    a_month,
+    known,
+    to_delete_early,
+    to_move,
+    to_read_once,
+    to_scan,
+)
 from compactor.planning.query_seconds import ATHENA, seconds
 from compactor.prices import Price, Prices
-from compactor.settings.storage_classes import STANDARD
+from compactor.settings.storage_classes import INTELLIGENT_TIERING, MINIMUM_DAYS, STANDARD
 
-DAYS_PER_MONTH = 365 / 12
 # The alternatives are compared by their costs over this time.
 _COMPARED_MONTHS = 12
 # If storage alone takes longer than this to pay, the verdict says never.
@@ -117,6 +132,43 @@ class Verdict(msgspec.Struct, frozen=True):
         found = _days(self.once, self.saved_by_storage)
         return found if found is not None and found <= _NEVER_DAYS else None
 
+    @property
+    def aside(self) -> tuple[Figure, ...]:
+        """What the run's requests cost besides in accounts that encrypt or watch each of them."""
+        return tuple(one for one in side_charges(self.work, self.prices) if one.dollars)
+
+    @property
+    def pays(self) -> bool:
+        """Whether the one-time costs are saved within ten years."""
+        return self.pays_within(_NEVER_DAYS)
+
+    @property
+    def machine_dollars(self) -> float:
+        """Cost of the run in dollars on a machine that costs nothing: its requests to S3."""
+        functions = msgspec.structs.replace(self.work, requests={})
+        return total(self.run) - total(cost_of(functions, self.prices))
+
+    @property
+    def headline(self) -> str:
+        """PAYS or DOES NOT PAY: after how many scans, once, per scan and per month."""
+        return headline_of(self)
+
+    @property
+    def title(self) -> str:
+        """Title of the table of :meth:`rows`."""
+        scans = scans_a_month(self.scans_per_month)
+        return f"US dollars at {scans} and the prices of {self.prices.region}"
+
+    @property
+    def basis(self) -> str:
+        """Whether a deployed run was priced, or one on this machine."""
+        return basis_of(self)
+
+    @property
+    def athena(self) -> str:
+        """How long Athena takes for a scan, and what it bills for the bytes it reads."""
+        return athena_of(self)
+
     def pays_within(self, days: float) -> bool:
         """Return True if the one-time costs are saved within ``days``."""
         found = self.payback_days
@@ -126,8 +178,11 @@ class Verdict(msgspec.Struct, frozen=True):
         """Return a few sentences for display, the last of them about the payback."""
         return lines_of(self)
 
-    def rows(self) -> tuple[tuple[str, str, str, str], ...]:
-        """Return table rows: item, sources, outputs, and savings (negative if it costs more)."""
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """Return table rows: dollars once, per scan and per month, without compaction and with it.
+
+        The last row has the savings, negative where compaction costs more.
+        """
         return rows_of(self)
 
     def figures(self) -> tuple[tuple[str, tuple[Figure, ...]], ...]:
@@ -139,6 +194,7 @@ class Verdict(msgspec.Struct, frozen=True):
             ("a scan of the outputs", self.compacted.scan),
             ("a month, without compaction", self.left.month),
             ("a month, with it", self.compacted.month),
+            ("once, where your account has it on", self.aside),
             ("and so", self._derived()),
         )
 
@@ -156,6 +212,9 @@ class Verdict(msgspec.Struct, frozen=True):
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON document: amounts in dollars, times in days and seconds."""
         return {
+            "headline": self.headline,
+            "pays": self.pays,
+            "basis": self.basis,
             "region": self.prices.asked,
             "prices_of": self.prices.region,
             "scans_per_month": self.scans_per_month,
@@ -163,11 +222,17 @@ class Verdict(msgspec.Struct, frozen=True):
             "retention_days": self.retention_days,
             "run": self.work.to_dict(),
             "run_dollars": total(self.run),
+            "run_dollars_on_a_machine": self.machine_dollars,
             "once_dollars": self.once,
             "saved_by_scan_dollars": self.saved_by_scan,
             "saved_by_storage_dollars_a_month": self.saved_by_storage,
             "saved_dollars_a_month": self.saved_by_month,
             "scan_seconds": {"before": self.seconds[0], "after": self.seconds[1]},
+            "outputs": {
+                "retrieval_dollars_a_scan": retrieval_of(self.compacted.scan),
+                "minimum_days": MINIMUM_DAYS.get(self.target_class, 0),
+                "dollars_a_month": self._months(),
+            },
             "payback_days": self.payback_days,
             "payback_scans": self.payback_scans,
             "storage_payback_days": self.storage_days,
@@ -177,6 +242,13 @@ class Verdict(msgspec.Struct, frozen=True):
                 for title, figures in self.figures()
                 for one in figures
             ],
+        }
+
+    def _months(self) -> dict[str, float]:
+        """Return the dollars for a month of the outputs and their scans, by storage class."""
+        names = (self.target_class, STANDARD, INTELLIGENT_TIERING)
+        return {
+            name: month_in(self.after, name, self.prices, self.scans_per_month) for name in names
         }
 
     def _derived(self) -> tuple[Figure, ...]:
@@ -233,8 +305,9 @@ def verdict(
     kept = a_month(shape_before, prices, scans_per_month)
     month = a_month(after, prices, scans_per_month)
     moved = to_move(shape_after, target_class, prices)
+    early = to_delete_early(shape_before, prices)
     compacted = Way(
-        once=(*as_read, *moved, *_both_copies(kept, retention_days)),
+        once=(*as_read, *moved, *_both_copies(kept, retention_days), *early),
         month=(*month, *kept) if retention_days is None else month,
         scan=to_scan(after, prices),
     )

@@ -18,18 +18,22 @@ from compactor.outputs.second_pass import declared_by, shown
 from compactor.ports import ObjectStore, SourceBody
 from compactor.second_reading import Declared, Kind, NotReadable, Reading, judge, plain_pieces, read
 from compactor.settings.settings import Settings
+from compactor.sizes import MIB
 
 # Types with named fields; sources of all other types became rows as tables.
 _JSON = frozenset({Kind.JSON_LINES, Kind.JSON_STREAM, Kind.JSON_DOCUMENT, Kind.TRAIL})
 # A blank line; table readers disagree on whether it is a record with one blank cell.
 _BLANK = re.compile(rb"^[ \t\r\f\v]+$", re.MULTILINE)
+# Sources with more content are left out: it is held as a whole.
+_MOST_PLAIN_BYTES = 32 * MIB
 
 
 def read_rows_again(pending: PendingOutput, settings: Settings, store: ObjectStore) -> str:
     """Count the records of some sources of a Parquet output with another reader.
 
     The sample is the first source, the last one and one chosen by its hash; with
-    ``second_reading`` "all" it is every source. Sources larger than ``sampled_bytes`` are left out.
+    ``second_reading`` "all" it is every source. Sources larger than ``sampled_bytes``, or
+    than 32 MiB without their compression, are left out.
 
     Returns:
         The sources whose number of records differs from their rows and rejects in the manifest, in
@@ -67,14 +71,26 @@ def _differences(
         if body.error is not None or row.facts is None:
             continue
         try:
-            content = b"".join(plain_pieces(_stored(body)))
+            content = _plain(body)
         except NotReadable as error:
             yield f"{row.source.key!r}: no other reader can decompress it: {error}"
+            continue
+        if content is None:
             continue
         counted = _count(content, row.source.key, declared, names)
         written = row.facts.records or 0
         if written not in counted:
             yield f"{row.source.key!r}: {counted[-1]:,} records in, {written:,} rows and rejects"
+
+
+def _plain(body: SourceBody) -> bytes | None:
+    """Return the content without its compression; None if it is too much."""
+    content = bytearray()
+    for piece in plain_pieces(_stored(body)):
+        content += piece
+        if len(content) > _MOST_PLAIN_BYTES:
+            return None
+    return bytes(content)
 
 
 def _stored(body: SourceBody) -> Iterator[bytes]:

@@ -29,6 +29,7 @@ from compactor.settings.windows import named_level
 
 # S3 encryption clients append this to an object's key to name the object with its encryption key.
 _INSTRUCTION = ".instruction"
+_NONE = Skipped(0, 0)
 
 
 class Knowledge(msgspec.Struct, frozen=True):
@@ -63,8 +64,7 @@ def plan(listing: Listing, settings: Settings, known: Knowledge, now: float) -> 
         InvalidInput: sources were already compacted from another bucket, and the settings do not
             allow both.
     """
-    skips = _Skips(listing.partition)
-    skips.add_many(SkipReason.COMMITTED, listing.committed_objects, listing.committed_bytes)
+    skips = _Skips(listing.partition, listing.committed_objects, listing.committed_bytes)
     known = msgspec.structs.replace(known, roots={**known.roots, **roots_in(listing.objects)})
     rules = _Rules(settings, known, now, listing.partition)
     encrypted = _encrypted_among(listing.objects)
@@ -155,19 +155,17 @@ class _Rules:
 class _Skips:
     """Skipped objects, counted by reason."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, committed: int, committed_bytes: int) -> None:
         self._partition = partition
         self._counts: dict[SkipReason, Skipped] = {}
+        if committed:
+            self._counts[SkipReason.COMMITTED] = Skipped(committed, committed_bytes)
 
     def add(self, reason: SkipReason, source: SourceObject) -> None:
-        self.add_many(reason, 1, source.size, source.key)
-
-    def add_many(self, reason: SkipReason, objects: int, size: int, *examples: str) -> None:
-        if not objects:
-            return
-        old = self._counts.get(reason, Skipped(0, 0))
-        shown = (old.examples + examples)[:SHOWN_EXAMPLES]
-        self._counts[reason] = Skipped(old.objects + objects, old.bytes + size, shown)
+        old = self._counts.get(reason, _NONE)
+        shown = (*old.examples, source.key) if len(old.examples) < SHOWN_EXAMPLES else old.examples
+        oldest = min(old.oldest or source.last_modified, source.last_modified)
+        self._counts[reason] = Skipped(old.objects + 1, old.bytes + source.size, shown, oldest)
 
     def plan(
         self,

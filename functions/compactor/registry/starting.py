@@ -33,7 +33,7 @@ class Waiting:
         objects, bytes: all pending objects.
         fresh_objects, fresh_bytes: those that a run would take now and the last one could not.
         oldest: when the first of the objects that a run would take became ready, UNIX seconds.
-        since: likewise, but not before the start of the last run.
+        since: when the first of them had settled, or the start of the last run if that is later.
     """
 
     objects: int = 0
@@ -166,7 +166,9 @@ def waiting_in(stream: Stream, registry: Registry, cut: float, now: float) -> Wa
     full = settings.target_bytes or COMPRESSED_TARGET_BYTES
     for head in registry.heads(stream.name):
         partition = Partition(root.bucket, root.prefix + head.path, head.path)
-        closes = head.newest + settings.open_partition_seconds
+        # Without such a time no partition is ever open, however recent its newest object is.
+        open_seconds = settings.open_partition_seconds
+        closes = head.newest + open_seconds if open_seconds else 0.0
         items = registry.pending(stream.name, partition)
         ready = _Ready(settings.settle_seconds, cut, now, 0.0 if now < closes else closes)
         empty = True
@@ -198,14 +200,16 @@ class _Ready:
 
     def add(self, item: Item) -> None:
         """Add a pending item."""
-        ready_at = max(item.registered, item.time + self._settle_seconds, self._closed_at)
+        settled_at = max(item.registered, item.time + self._settle_seconds)
+        ready_at = max(settled_at, self._closed_at)
         if ready_at > self._now:
             return
         found = self._found
         self.objects += 1
         self.bytes += item.size
         found.oldest = min(found.oldest, ready_at)
-        found.since = min(found.since, max(ready_at, self._cut))
+        # Not from the closing: a partition that opens again and again would never be due.
+        found.since = min(found.since, max(settled_at, self._cut))
         if ready_at > self._cut:
             found.fresh_objects += 1
             found.fresh_bytes += item.size

@@ -76,7 +76,8 @@ class RunCost:
             parts.append(f"{self.vcpu_hours:,.2f} vCPU-hours of Spark")
         planned = f"; estimated {shown(self.expected_dollars)} and {expected:,} requests"
         planned += ", Spark's partitions apart" if self.vcpu_hours else ""
-        return f"cost about {shown(self.dollars)}: {', '.join(parts)}{planned}"
+        basis = "deployed" if self.gb_seconds else "on this machine"
+        return f"cost about {shown(self.dollars)} {basis}: {', '.join(parts)}{planned}"
 
 
 class SparkHours(msgspec.Struct, frozen=True):

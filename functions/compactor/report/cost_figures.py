@@ -10,8 +10,6 @@ from compactor.money import RunWork, Shape, shown, verdict
 from compactor.prices import prices_for
 from compactor.settings.fields import FIELDS
 
-HEADS = ("", "Sources", "Outputs", "Saved")
-
 
 @dataclass(frozen=True, slots=True)
 class Spent:
@@ -20,14 +18,14 @@ class Spent:
     Attributes:
         dollars: what the run cost.
         planned: what its plans estimated.
-        rows: of a table with :data:`HEADS`.
+        rows: of a table with :data:`compactor.money.HEADS`.
         lines: sentences.
         prices_of: region of the prices.
     """
 
     dollars: str
     planned: str
-    rows: tuple[tuple[str, str, str, str], ...]
+    rows: tuple[tuple[str, ...], ...]
     lines: tuple[str, ...]
     prices_of: str
 

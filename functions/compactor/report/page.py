@@ -13,9 +13,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from compactor.escaping import visible
+from compactor.money import HEADS
 from compactor.report import sentences, view
 from compactor.report.charts import histogram
-from compactor.report.cost_figures import HEADS, Spent, spent
+from compactor.report.cost_figures import Spent, spent
 from compactor.report.html import human_seconds
 from compactor.sizes import human_bytes
 

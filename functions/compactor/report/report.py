@@ -38,7 +38,7 @@ from compactor.report.run_records import (
     with_ending,
     work_items,
 )
-from compactor.report.sentences import rejected_line
+from compactor.report.sentences import grouped, rejected_line
 from compactor.report.skipped import hint_of
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.settings.settings import Settings
@@ -68,7 +68,8 @@ class RunReport:
         spark: paths of the partitions that went to Spark.
         totals: sums over all partitions.
         left_alone: sources left because of their content, by reason, the most frequent first.
-        headline: says so if most sources were left; or why nothing was compacted; else empty.
+        headline: how many sources were left alone for their content, and why; or why nothing was
+            compacted; else empty.
         failure: what ended the workflow before its partitions did, if anything.
         spark_failure: why the Spark job failed, if it did.
         overwritten: objects that were compacted in addition to other content of the same key.
@@ -127,11 +128,11 @@ class RunReport:
         # The job's own line already covers its partitions.
         covered = frozenset(self.spark) if self.spark_failure else frozenset()
         failed = [one for one in self.failed if one.path not in covered]
-        causes += [f"{one.path or '(root)'}: {one.error} {one.cause}" for one in failed]
+        causes += grouped((one.path, f"{one.error} {one.cause}") for one in failed)
         causes += [f"table: {line}" for line in self.table.causes] if self.table else []
         causes += [f"clean-up: {line}" for line in self.clean_up.causes] if self.clean_up else []
         shown = "; ".join(causes[:_SHOWN_CAUSES])
-        more = len(causes) - _SHOWN_CAUSES + self.failed_count - len(self.failed)
+        more = max(0, len(causes) - _SHOWN_CAUSES) + self.failed_count - len(self.failed)
         more += self.clean_up.more_causes if self.clean_up else 0
         return f"{shown}; and {more} more" if more > 0 else shown
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compactor.report.skipped import WAITING
@@ -44,6 +44,24 @@ def failed_sentence(report: Mapping[str, Any]) -> str:
     return f"{what}; what was committed stands, and the same run again does the rest."
 
 
+def grouped(failures: Iterable[tuple[str, str]]) -> list[str]:
+    """Return one line for each cause: the first path that has it, how many others, the cause.
+
+    Args:
+        failures: path of a partition, and why it failed.
+    """
+    paths: dict[str, list[str]] = {}
+    for path, cause in failures:
+        paths.setdefault(cause, []).append(path or "(root)")
+    return [f"{first_of(found)}: {cause}" for cause, found in paths.items()]
+
+
+def first_of(paths: Sequence[str]) -> str:
+    """Return the first path and the number of the others."""
+    more = len(paths) - 1
+    return paths[0] + (f" and {plural(more, 'more partition')}" if more else "")
+
+
 def partition_count(report: Mapping[str, Any]) -> int:
     """Return how many partitions a run found, whether it worked on them or not."""
     worked, resting = report["partition_count"], report["resting"]["partitions"]
@@ -60,8 +78,16 @@ def is_idle(report: Mapping[str, Any]) -> bool:
 
 def backlog(report: Mapping[str, Any]) -> int:
     """Return the number of objects that a later run takes as they are: too young or too few now."""
-    waiting = (report["skipped"].get(reason, {}) for reason in WAITING)
-    return sum(int(one.get("objects", 0)) for one in waiting)
+    return sum(int(one["objects"]) for one in _waiting(report))
+
+
+def oldest_waiting(report: Mapping[str, Any]) -> float | None:
+    """Return when the oldest of these was last modified, in UNIX seconds; None if unknown."""
+    return min(filter(None, (one["oldest"] for one in _waiting(report))), default=None)
+
+
+def _waiting(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for reason, one in report["skipped"].items() if reason in WAITING]
 
 
 def proof(report: Mapping[str, Any]) -> list[str]:

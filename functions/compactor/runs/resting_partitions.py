@@ -121,7 +121,7 @@ class RestNotes:
         left_alone = state.left_alone(decided_by(run.settings), lambda: "")
         decision = plan(listing, run.settings, Knowledge(state.committed, left_alone), now)
         # As in the next run, which has committed nothing here yet.
-        return Worth(run.settings, run.store).of(decision)
+        return Worth(run.settings, run.store).of(decision, now)
 
     def _until(self, decision: CompactionPlan, now: float) -> float:
         """When the ages of objects alone change the plan, in UNIX seconds.

@@ -75,7 +75,7 @@ class WindowPlanner:
         if decision.groups:
             if self._leave_outputs(decision.groups):
                 return self.plan(window)
-            decision = self._worth.of(decision)
+            decision = self._worth.of(decision, run.listed_at)
         if not window.listed:
             for reason, one in decision.skipped.items():
                 self._result.skip(reason, one)

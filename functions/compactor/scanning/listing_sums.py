@@ -73,11 +73,15 @@ class Arrivals:
     Attributes:
         days: objects and bytes of each day since 1970, UTC.
         first, last: UNIX seconds; 0.0 if there are no objects.
+        open_since: UNIX seconds; a partition with a later object may still grow.
+        recent: number of objects that arrived later than that.
     """
 
     days: dict[int, tuple[int, int]] = field(default_factory=dict)
     first: float = 0.0
     last: float = 0.0
+    open_since: float = math.inf
+    recent: int = 0
 
     def add(self, one: SourceObject) -> None:
         """Add an object."""
@@ -86,6 +90,7 @@ class Arrivals:
         self.days[day] = objects + 1, size + one.size
         self.first = min(self.first or one.last_modified, one.last_modified)
         self.last = max(self.last, one.last_modified)
+        self.recent += one.last_modified > self.open_since
 
     @property
     def usual_day(self) -> tuple[float, float, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ from typing import Any
 from compactor.errors import InvalidInput
 from compactor.scanning.advice import Advice
 from compactor.scanning.choosing import Choice, Layout
+from compactor.scanning.listing_sums import Arrivals
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
+from compactor.sizes import plural
 
 #: Fields of the scan's own input that its verdict depends on, and a plan's verdict too.
 MONEY = ("scans_per_month", "target_class")
@@ -22,6 +25,11 @@ _LONGEST_BUCKET = 63
 _DAY = timedelta(days=1)
 # A window of hours has at most 100,000 hours.
 _MOST_DAYS_OF_HOURS = 4_000
+# With a moving window, a run every week misses no day.
+_LEAST_DAYS = 7
+# Of data of so few days, the part that is still arriving is most or all.
+_FEW_DAYS = 2
+_DAY_SECONDS = 86_400
 _POSITIONAL = ("s3_source_uri", "s3_destination_uri")
 
 
@@ -31,22 +39,31 @@ class Proposal:
 
     Attributes:
         fields: of the input, without defaults.
+        now: further fields for a first run, which takes objects that arrived a moment ago.
         notes: what the user must know about them.
         fault: why there is no such input; empty if there is.
     """
 
     layout: Layout
     fields: Mapping[str, Any]
+    now: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     fault: str = ""
 
-    def command(self, verb: str, *more: str) -> str:
-        """Return a shell command, such as ``compactor plan …``."""
-        words = ["compactor", verb, *(self.fields[name] for name in _POSITIONAL)]
-        for name, value in self.fields.items():
+    def command(self, verb: str, *more: str, job: str = "") -> str:
+        """Return a shell command, such as ``compactor plan …``.
+
+        Args:
+            verb: plan, run or verify.
+            more: further words.
+            job: name under which the fields were saved; empty if they were not.
+        """
+        words = [job] if job else [str(self.fields[name]) for name in _POSITIONAL]
+        options = dict(self.now) if job else {**self.fields, **self.now}
+        for name, value in options.items() if verb != "verify" else ():
             if name not in _POSITIONAL:
                 words += ["--" + name.replace("_", "-"), str(value)]
-        return " ".join(shlex.quote(word) for word in (*words, *more))
+        return " ".join(shlex.quote(word) for word in ("compactor", verb, *words, *more))
 
 
 def propose(
@@ -56,7 +73,8 @@ def propose(
     now: float,
     *,
     destination: str | None,
-    parquet: bool = False,
+    decided: Mapping[str, Any],
+    arrivals: Arrivals,
 ) -> list[Proposal]:
     """Return a proposal for each layout of a choice.
 
@@ -66,16 +84,16 @@ def propose(
         advice: recommended settings.
         now: UNIX seconds.
         destination: URI; by default, one beside the scanned prefix.
-        parquet: all sampled objects are Parquet.
+        decided: fields that the sampled objects require.
+        arrivals: of what was listed.
     """
     shared: dict[str, Any] = {one.field: one.seconds for one in advice if not one.is_default}
+    shared |= decided
     if scanned.listing != "list":
         shared["listing"] = scanned.listing
     for name in MONEY:
         if getattr(scanned, name) != FIELDS[name].default:
             shared[name] = getattr(scanned, name)
-    if parquet:
-        shared["format"] = "parquet"
     root = scanned.source.root
     places = _destinations(choice, root, destination)
     proposals = []
@@ -86,9 +104,23 @@ def propose(
             **_partitions(layout, now),
             **shared,
         }
-        more = _window_notes(layout, fields, now)
-        proposals.append(Proposal(layout, fields, (*notes, *more), _fault(fields, now)))
+        more = _window_notes(layout, fields)
+        young = _for_young(layout, arrivals)
+        if arrivals.recent and not young:
+            recent = plural(arrivals.recent, "object")
+            more += (f"{recent} arrived within the hour: their partitions may wait",)
+        proposals.append(Proposal(layout, fields, young, (*notes, *more), _fault(fields, now)))
     return proposals
+
+
+def _for_young(layout: Layout, arrivals: Arrivals) -> Mapping[str, Any]:
+    """Return the fields for a run that takes what arrived a moment ago, if that is most of it."""
+    fields = dict.fromkeys(("settle_seconds", "open_partition_seconds"), 0)
+    # A partition that received an object within the hour is left open, with all its objects.
+    days = (layout.end - layout.begin) / _DAY_SECONDS if layout.begin and layout.end else 0
+    objects = sum(many for many, _ in arrivals.days.values())
+    is_most = days <= _FEW_DAYS or 2 * arrivals.recent >= objects
+    return fields if arrivals.recent and is_most else {}
 
 
 def _fault(fields: Mapping[str, Any], now: float) -> str:
@@ -108,16 +140,17 @@ def _partitions(layout: Layout, now: float) -> dict[str, Any]:
     if layout.date_format is None or layout.begin is None or layout.end is None:
         return {"depth": layout.depth} if layout.depth else {}
     first, last = _days(layout)
-    today = datetime.fromtimestamp(now, UTC)
-    fields = {"date_format": layout.date_format}
-    # If objects are still arriving, the window must not end with the last date seen.
-    goes_on = first.date() < today.date() and last.date() >= (today - 2 * _DAY).date()
     if "%H" in layout.date_format and last - first > _MOST_DAYS_OF_HOURS * _DAY:
         first = last - _MOST_DAYS_OF_HOURS * _DAY
-    fields["start"] = first.date().isoformat()
-    if not goes_on:
-        fields["end"] = last.date().isoformat()
-    return fields
+    today = datetime.fromtimestamp(now, UTC).date()
+    is_day = re.search("%[dj]", layout.date_format) is not None
+    if today - 2 * _DAY <= last.date() and (last.date() <= today or not is_day):
+        # Objects go on arriving, so the window moves on with them.
+        days = max((today - first.date()).days, _LEAST_DAYS)
+        window = {"start": f"today-{days}", "end": "today"}
+    else:
+        window = {"start": first.date().isoformat(), "end": last.date().isoformat()}
+    return {"date_format": layout.date_format, **window}
 
 
 def _days(layout: Layout) -> tuple[datetime, datetime]:
@@ -125,16 +158,11 @@ def _days(layout: Layout) -> tuple[datetime, datetime]:
     return datetime.fromtimestamp(begin, UTC), datetime.fromtimestamp(end - 1, UTC)
 
 
-def _window_notes(layout: Layout, fields: Mapping[str, Any], now: float) -> tuple[str, ...]:
-    if "start" not in fields:
-        return ()
+def _window_notes(layout: Layout, fields: Mapping[str, Any]) -> tuple[str, ...]:
     first, last = _days(layout)
-    notes = []
-    if fields["start"] != first.date().isoformat():
-        notes.append(f"the keys begin on {first.date()}; a window of hours has at most 100,000")
-    if "end" not in fields and last.date() >= datetime.fromtimestamp(now, UTC).date():
-        notes.append("the window ends with yesterday: objects of today go on arriving")
-    return tuple(notes)
+    if "%H" not in fields.get("date_format", "") or last - first <= _MOST_DAYS_OF_HOURS * _DAY:
+        return ()
+    return (f"the keys begin on {first.date()}; a window of hours has at most 100,000",)
 
 
 def _destinations(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ RANGE_BYTES = 256 << 10
 # Objects with further file extensions are treated as one kind.
 _MOST_KINDS = 32
 _READERS = 8
+#: Settings named in the detail of an object that a run leaves alone.
+UNKNOWN_HEADER, UNKNOWN_TEXT = "set csv_header", 'set format: "text"'
+_REMEDY = re.compile(r'set (format|encoding)(?: to|:) "(\w+)"')
 _PARQUET = b"PAR1"
 _SEED = 17
 _EXTENSION = re.compile(r"(?:\.[A-Za-z][A-Za-z0-9]{0,15}){1,2}\Z")
@@ -38,6 +42,7 @@ class Looked:
         format: None if it has no content, or is refused.
         refused: why a run would leave it, as far as its first bytes show: a
             :class:`compactor.model.QuarantineReason`, or ``changed``.
+        first_line: of an object that is, or may be, refused.
         stored_bytes, plain_bytes: number of bytes read, and of these decompressed.
     """
 
@@ -46,6 +51,7 @@ class Looked:
     format: Format | None = None
     refused: str = ""
     detail: str = ""
+    first_line: bytes = b""
     stored_bytes: int = 0
     plain_bytes: int = 0
 
@@ -86,6 +92,26 @@ class Chances:
         places = shares(self._seen, MOST_SAMPLED)
         found = [one for kind, many in places.items() for one in self._chosen[kind][:many]]
         return sorted(found, key=lambda one: one.key)
+
+
+def required_by(looked: Sequence[Looked]) -> dict[str, str]:
+    """Return the fields without which a run would leave sampled objects alone.
+
+    They decide what no object shows for certain, so the caller must say what they decide.
+    """
+    formats = {one.format for one in looked if one.format is not None}
+    if formats == {Format.PARQUET} and not any(one.refused for one in looked):
+        return {"format": "parquet"}
+    named = Counter(one for each in looked for one in _REMEDY.findall(each.detail))
+    wanted: dict[str, str] = {}
+    for (name, value), _ in named.most_common():
+        # A format is that of all sources, also of those that were recognised.
+        if name != "format" or not formats:
+            wanted.setdefault(name, value)
+    firsts = [one.first_line for one in looked if UNKNOWN_HEADER in one.detail]
+    if firsts and "format" not in wanted and not formats & {Format.CSV, Format.TSV}:
+        wanted["csv_header"] = "present" if len(set(firsts)) == 1 < len(firsts) else "absent"
+    return wanted
 
 
 def kind_of(key: str) -> str:
@@ -132,7 +158,7 @@ def look(
         found = list(pool.map(one, sources[:MOST_SAMPLED]))
     left = {one.source.identity: one for one in shared.left_alone()}
     return [
-        Looked(each.source, each.compression, refused=why.reason, detail=why.detail)
+        Looked(each.source, each.compression, None, why.reason, why.detail, each.first_line)
         if (why := left.get(each.source.identity))
         else each
         for each in found
@@ -142,7 +168,7 @@ def look(
 def _look(
     source: SourceObject, store: ObjectStore, detect: Detector, shared: SharedLines
 ) -> Looked:
-    compression = Compression.NONE
+    compression, plain = Compression.NONE, b""
     try:
         stored = store.read_range(source, 0, min(source.size, RANGE_BYTES))
         compression = detect_compression(stored)
@@ -155,8 +181,11 @@ def _look(
         return Looked(source, compression, refused="changed", detail="it is not what was listed")
     except UnreadableSource as error:
         reason = QuarantineReason(error.reason)
-        return Looked(source, compression, refused=reason, detail=error.detail)
+        first = plain.partition(b"\n")[0]
+        return Looked(source, compression, None, reason, error.detail, first)
     format = found.format if found is not None else None
+    first = b""
     if found is not None and found.compared:
         shared.see(source, plain)
-    return Looked(source, compression, format, stored_bytes=len(stored), plain_bytes=len(plain))
+        first = plain.partition(b"\n")[0]
+    return Looked(source, compression, format, "", "", first, len(stored), len(plain))

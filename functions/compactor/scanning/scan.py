@@ -175,7 +175,8 @@ class _Summing:
         # KeyRules looks the roots up for each key, so roots may be added later.
         self._by_key = KeyRules(settings, self.partition, self.roots)
         self._settled_before = now - settings.settle_seconds
-        self.seen = Seen(Keys(root.prefix))
+        arrivals = Arrivals(open_since=now - settings.open_partition_seconds)
+        self.seen = Seen(Keys(root.prefix), arrivals=arrivals)
 
     def show(self, roots: Mapping[str, SkipReason]) -> None:
         """Add roots that have become known."""

@@ -25,6 +25,7 @@ from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
     days_before_today,
+    is_relative,
     window_end,
     window_start,
     window_steps,
@@ -174,12 +175,14 @@ class Settings(RunFields):
         if self.start is None:
             start, end = days_before_today(now, self.duration or 1)
         else:
-            start = window_start(self.start)
-            end = window_end(self.end) if self.end else days_before_today(now, 1)[1]
+            start = window_start(self.start, now)
+            end = window_end(self.end, now) if self.end else days_before_today(now, 1)[1]
         if start >= end:
-            raise InvalidInput(
-                "start", self.start, f"a time before the end of the window, {end.isoformat()}"
-            )
+            ends = end.isoformat()
+            if self.start is not None and is_relative(self.start):
+                # Settings are checked without a clock.
+                ends = self.end or "which is yesterday unless end is given"
+            raise InvalidInput("start", self.start, f"a time before the end of the window, {ends}")
         steps = window_steps(self.date_format, start, end)
         if steps > MAX_WINDOW_PREFIXES:
             field = "duration" if self.start is None else "start"
@@ -226,8 +229,8 @@ def _known_fields(given: object) -> Mapping[str, object]:
     for name, value in given.items():
         if name not in FIELDS:
             near = get_close_matches(str(name), FIELDS, n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
-            accepted = f"no such field; {hint}known are {', '.join(FIELDS)}"
+            known = f"did you mean {near[0]}?" if near else f"known are {', '.join(FIELDS)}"
+            accepted = f"no such field; {known}"
             raise InvalidInput(str(name), value, accepted)
     return cast(Mapping[str, object], given)
 
@@ -292,8 +295,9 @@ def _check_window(settings: Settings) -> None:
         raise InvalidInput("end", settings.end, "an end only together with start")
     if settings.duration is not None and settings.start is not None:
         raise InvalidInput("duration", settings.duration, "either duration or start, not both")
-    if settings.start is None or settings.end is not None:
-        # Otherwise the window ends today, and its length depends on the time of the run.
+    start, end = settings.start, settings.end or "today"
+    if start is None or is_relative(start) == is_relative(end):
+        # Otherwise the window's length depends on the time of the run.
         settings.window(now=0.0)
 
 

@@ -13,8 +13,8 @@ DATE_FORMAT_ACCEPTED = (
     " or year=%Y/month=%m/day=%d/hour=%H"
 )
 MOMENT_ACCEPTED = (
-    "an ISO date (2026-01-31) or date and time (2026-01-31T12:00:00Z; UTC unless it has an"
-    " offset) from 1970 to 2999"
+    "an ISO date (2026-01-31), today or today-N (N days before it, UTC), or an ISO date and time"
+    " (2026-01-31T12:00:00Z; UTC unless it has an offset) from 1970 to 2999"
 )
 MAX_WINDOW_PREFIXES = 100_000
 
@@ -22,6 +22,7 @@ _DIRECTIVE = re.compile(r"%(.?)", re.DOTALL)
 _FORBIDDEN = re.compile(r"[*\x00-\x1f\x7f]")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOMENT = re.compile(_DATE.pattern + r"(T.+)?")
+_RELATIVE = re.compile(r"today(?:-(\d{1,5}))?", re.ASCII)
 _DAY = timedelta(days=1)
 _HOUR = timedelta(hours=1)
 
@@ -86,9 +87,13 @@ def wildcards_of(date_format: str) -> tuple[str, ...]:
 def parse_moment(text: object) -> str:
     """Check the start or end of a window; returns it normalised (datetimes in UTC, with Z).
 
+    Relative dates stay as they are: each run resolves them by its own clock.
+
     Raises:
         ValueError: not such a time; the message says what is accepted.
     """
+    if isinstance(text, str) and is_relative(text):
+        return text
     if not isinstance(text, str) or not _MOMENT.fullmatch(text):
         raise ValueError(MOMENT_ACCEPTED)
     try:
@@ -100,17 +105,29 @@ def parse_moment(text: object) -> str:
     return text if _DATE.fullmatch(text) else moment.isoformat().replace("+00:00", "Z")
 
 
-def window_start(text: str) -> datetime:
-    """Return the first instant of a window that starts at this normalised date or datetime."""
+def is_relative(text: str) -> bool:
+    """Return whether a date is ``today`` or ``today-N``."""
+    return _RELATIVE.fullmatch(text) is not None
+
+
+def window_start(text: str, now: float) -> datetime:
+    """Return the first instant of a window that starts at this normalised date or datetime.
+
+    Args:
+        text: as :func:`parse_moment` returns it.
+        now: UNIX seconds; ``today`` is its UTC date.
+    """
+    if relative := _RELATIVE.fullmatch(text):
+        return days_before_today(now, int(relative[1] or 0))[0]
     if _DATE.fullmatch(text):
         return _midnight(date.fromisoformat(text))
     return datetime.fromisoformat(text)
 
 
-def window_end(text: str) -> datetime:
+def window_end(text: str, now: float) -> datetime:
     """Return the first instant after a window: a date is inclusive, a datetime exclusive."""
-    start = window_start(text)
-    return start + _DAY if _DATE.fullmatch(text) else start
+    start = window_start(text, now)
+    return start + _DAY if _DATE.fullmatch(text) or is_relative(text) else start
 
 
 def days_before_today(now: float, days: int) -> tuple[datetime, datetime]:
@@ -118,7 +135,7 @@ def days_before_today(now: float, days: int) -> tuple[datetime, datetime]:
 
     Args:
         now: UNIX seconds.
-        days: at least 1.
+        days: at least 0.
 
     Returns:
         First instant, and first instant after it (the beginning of today).

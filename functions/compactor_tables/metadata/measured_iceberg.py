@@ -72,7 +72,7 @@ def measure_iceberg(address: TableAddress, store: ObjectStore, now: float) -> Ta
         with translated(address.text):
             return measured(catalog.load_table(address.name), address.text, now)
     except (NoSuchTableError, NoSuchNamespaceError, NoSuchIcebergTableError):
-        raise InvalidInput("table", address.text, "an Iceberg table that is there") from None
+        raise _absent(address) from None
     except FileNotFoundError as error:
         # The snapshot has expired since the catalog named it.
         raise TransientStoreError(f"{address.text}: {error} is gone: measure again") from error
@@ -252,3 +252,9 @@ class Names:
                 result = one.transform.result_type(kind)
                 text = text_of(one.transform, result, value)
             yield PartitionValue(column, str(one.transform), text)
+
+
+def _absent(address: TableAddress) -> InvalidInput:
+    advice = "check its name, and that this is its catalog"
+    message = f"there is no Iceberg table {address.text}: {advice}"
+    return InvalidInput("table", address.text, advice, message=message)

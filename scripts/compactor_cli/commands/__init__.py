@@ -2,7 +2,7 @@
 
     demo       the whole workflow on an embedded S3             demo, ../audit.py
     generate   realistic logs to try it on                      ../generator/
-    scan       what lies below a prefix                         scan, ../scanned.py
+    scan       what lies below a prefix, and what to do next    scan, ../scanned.py, ../jobs.py
     plan       what a run would do                              plan
     run        a run against any S3                             run, ../one_run.py, ../whole.py
     probe      which conditions a store honours                 probe
@@ -17,6 +17,7 @@
     reconcile  registers objects without an event               reconcile
     tables     maintains tables that others write               tables, tables_*, table_input
     table      manages what query engines read                  table
+    completion completions of options and commands for a shell  completion
 
 and for a deployed stack, with ../deployed/:
 
@@ -34,18 +35,21 @@ Only the module of the requested command is imported, to keep ``--help`` fast.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 
 from compactor import __version__
-from compactor.errors import CompactorError, InvalidInput
-from compactor.escaping import visible
-from compactor_cli.commands.account import in_words, region_of_environment
-from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, Failure
+from compactor_cli.commands.account import region_of_environment
+from compactor_cli.commands.error_report import print_failure, report_error
+from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from compactor_cli.commands.parser import Parser, meant
 from compactor_cli.commands.streams import drop_output, require_streams, require_text
+from compactor_cli.messages import Form, own_form, set_form
 
 _EXIT_CODES = (
     "exit codes: 0 done, 1 failed, 2 wrong usage or input, 3 time limit reached,\n"
@@ -54,13 +58,11 @@ _EXIT_CODES = (
 _EPILOG = f"""\
 a first look, then your own data:
   compactor demo
-  compactor plan s3://logs/raw/ s3://lake/compacted/ --date-format %Y/%m/%d
-  compactor run  s3://logs/raw/ s3://lake/compacted/ --date-format %Y/%m/%d
+  compactor scan s3://logs/raw/ s3://lake/compacted/ --save logs
+  compactor plan logs; compactor run logs; compactor verify logs --deep
 
 {_EXIT_CODES}
 """
-# An error quotes what was typed, which may be a document of megabytes.
-_LONGEST_LINE = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,7 @@ COMMANDS: Mapping[str, Command] = {
         "describe the objects below a prefix, and print plan and run commands for it; read-only",
         """\
   compactor scan s3://my-logs/raw/
+  compactor scan s3://my-logs/raw/ s3://my-lake/compacted/ --save logs     then: compactor run logs
   compactor scan s3://my-logs/raw/ --listing inventory:s3://my-inventories/my-logs/daily/
   compactor scan s3://my-logs/raw/ --json | jq -r '.inputs[].plan'
 """,
@@ -228,10 +231,10 @@ COMMANDS: Mapping[str, Command] = {
     ),
     "history": Command(
         "compactor_cli.commands.history",
-        "list the runs of a deployed stack, or below a state prefix",
+        "list the runs into a destination, or of a deployed stack",
         """\
   compactor history                          of the stack s3-compactor, the newest first
-  compactor history --state-uri s3://my-lake/_compactor/compacted/ --runs 7
+  compactor history s3://my-lake/compacted/ --runs 7
 """,
     ),
     "replay": Command(
@@ -288,13 +291,21 @@ COMMANDS: Mapping[str, Command] = {
   compactor logs --follow                    until the run has ended
 """,
     ),
+    "completion": Command(
+        "compactor_cli.commands.completion",
+        "print completions for a shell: bash, zsh or fish",
+        """\
+  eval "$(compactor completion bash)"        in ~/.bashrc; zsh in ~/.zshrc
+  compactor completion fish > ~/.config/fish/completions/compactor.fish
+""",
+    ),
     "report": Command(
         "compactor_cli.commands.report",
         "fetch and print the report of a run, deployed or not",
         """\
   compactor report                           of the last run that has one
   compactor report 20261121T060102Z-1a2b3c --open
-  compactor report --state-uri s3://my-lake/_compactor/compacted/ --html report.html
+  compactor report s3://my-lake/compacted/ --html report.html
   compactor report --json | jq .totals       report.json itself
 """,
     ),
@@ -310,9 +321,10 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"compactor {__version__}")
+    version = f"compactor {__version__}"
+    parser.add_argument("-V", "--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    wanted = next((word for word in arguments if not word.startswith("-")), None)
+    wanted = _command_of(arguments)
     if wanted is not None and wanted not in COMMANDS:
         parser.error(f"there is no command {wanted!r}{meant(wanted, COMMANDS)}")
     for name, command in COMMANDS.items():
@@ -326,16 +338,36 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         if name == wanted:
             module = import_module(command.module)
             module.add_arguments(one)
-            one.set_defaults(run=module.run)
+            one.set_defaults(run=module.run, parsers=_all_parsers)
     return parser
 
 
+def _all_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of every command, with its options."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for name, command in COMMANDS.items():
+        found[name] = Parser(prog=f"compactor {name}")
+        import_module(command.module).add_arguments(found[name])
+    return found
+
+
+def _command_of(arguments: Sequence[str]) -> str | None:
+    """Return the first word that is no option and not the value of one."""
+    before = ""
+    for word in arguments:
+        if not word.startswith("-") and before != "--log-format":
+            return word
+        before = word
+    return None
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command; returns the exit code. SIGTERM interrupts it as Ctrl-C does."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     ended: SystemExit | None = None
     try:
-        code = _carry_out(arguments)
+        with own_form(), _interrupted_by_sigterm():
+            code = _carry_out(arguments)
     except SystemExit as error:
         # argparse exits after --help and on wrong usage.
         ended, code = error, int(error.code or 0)
@@ -345,7 +377,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         drop_output()
         if not code and not isinstance(error, BrokenPipeError):
-            _report(f"standard output: {error}")
+            print_failure(f"standard output: {error}")
         return code or EXIT_FAILED
     if ended is not None:
         raise ended
@@ -356,52 +388,37 @@ def _carry_out(arguments: Sequence[str]) -> int:
     try:
         require_streams()
         require_text(arguments)
-        args = build_parser(arguments).parse_args(arguments)
+        args = build_parser(arguments).parse_args(arguments or ["--help"])
+        set_form(_form_of(args))
         run: Callable[[argparse.Namespace], int] = args.run
         with region_of_environment():
             return run(args)
     except KeyboardInterrupt:
-        _report("interrupted; committed work is kept")
+        print_failure("interrupted; committed work is kept")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         drop_output()
         return EXIT_FAILED
-    except Failure as failure:
-        _report(str(failure), failure.advice)
-        return failure.code
     except Exception as raised:
-        error = in_words(raised)
-        if not _expected(error):
+        code = report_error(raised)
+        if code is None:
             raise
-        _report(*_lines_of(error))
-        return EXIT_USAGE if isinstance(error, InvalidInput) else EXIT_FAILED
+        return code
 
 
-def _lines_of(error: Exception) -> tuple[str, str]:
-    """Return what happened, and what to do; the latter is empty where the error does not say."""
-    if not isinstance(error, InvalidInput) or not error.message:
-        return f"{type(error).__name__}: {error}", ""
-    happened, found, _ = error.message.partition(f": {error.accepted}")
-    return happened, error.accepted if found else ""
+def _form_of(args: argparse.Namespace) -> Form:
+    as_json = getattr(args, "log_format", "text") == "json"
+    return Form(getattr(args, "quiet", False), getattr(args, "verbose", False), as_json)
 
 
-def _expected(error: Exception) -> bool:
-    """Return whether the user can act on an error; any other is a bug and shows its traceback."""
-    if isinstance(error, CompactorError | OSError):
-        return True
-    # By name, because importing botocore or the engine takes longer than printing the help.
-    bases = type(error).__mro__
-    return any(b.__name__ == "EngineError" or b.__module__.startswith("botocore.") for b in bases)
-
-
-def _report(happened: str, advice: str = "") -> None:
-    print(f"compactor: {_shortened(happened)}", file=sys.stderr)
-    if advice:
-        print(f"  {_shortened(advice)}", file=sys.stderr)
-
-
-def _shortened(text: str) -> str:
-    shown = visible(" ".join(text.split()))
-    if len(shown) <= _LONGEST_LINE:
-        return shown
-    return f"{shown[: _LONGEST_LINE // 2]} ... {shown[-_LONGEST_LINE // 2 :]}"
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """Treat SIGTERM as Ctrl-C within the block; another thread may not set handlers."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

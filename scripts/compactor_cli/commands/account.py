@@ -53,7 +53,10 @@ def in_words(error: Exception) -> Exception:
     if "ProfileNotFound" in names:
         profile = os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE")
         way = "aws configure list-profiles lists the existing profiles"
-        message = f"AWS_PROFILE names the profile {profile}, which does not exist: {way}"
+        happened = f"AWS_PROFILE names the profile {profile}, which does not exist"
+        if not profile:
+            happened, way = "AWS_PROFILE is set, but empty", "unset it, or name a profile"
+        message = f"{happened}: {way}"
         return InvalidInput("AWS_PROFILE", profile, way, message=message)
     if names & {"NoCredentialsError", "PartialCredentialsError"}:
         return no_credentials(str(error) if "PartialCredentialsError" in names else "")

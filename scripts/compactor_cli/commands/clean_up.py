@@ -14,6 +14,7 @@ from compactor.errors import InvalidInput
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.ports import ObjectStore
 from compactor.probe.probe import recorded_traits
+from compactor.report.sentences import first_of
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
 from compactor_cli.cleaning import Cleaning, Done
@@ -170,12 +171,7 @@ def _warnings(decisions: Sequence[Decision]) -> list[str]:
     for one in decisions:
         for line in one.warnings:
             found.setdefault(line, []).append(one.path or "(root)")
-    return [f"{line} ({_such(paths)})" for line, paths in found.items()]
-
-
-def _such(paths: Sequence[str]) -> str:
-    more = len(paths) - 1
-    return paths[0] + (f" and {plural(more, 'more partition')}" if more else "")
+    return [f"{line} ({first_of(paths)})" for line, paths in found.items()]
 
 
 def _document(decisions: Sequence[Decision], expired: int, done: Done | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from compactor_cli.audit import Places, Proof, audit
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.run import add_machine
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import Bar, print_error, print_line, print_table, progress
+from compactor_cli.console import Bar, print_line, print_note, print_table, progress
 from compactor_cli.demo_objects import (
     BUCKET,
     DESTINATION_URI,
@@ -247,11 +247,11 @@ def _show_query(asked: Asked) -> None:
 
 def _keep(server: EmbeddedS3) -> None:
     """Wait for Ctrl-C; prints to standard error, to keep the --json output clean."""
-    print_error(f"the embedded S3 runs at {server.endpoint_url} until Ctrl-C; in another terminal:")
-    print_error(
+    print_note(f"the embedded S3 runs at {server.endpoint_url} until Ctrl-C; in another terminal:")
+    print_note(
         "  export AWS_ACCESS_KEY_ID=embedded AWS_SECRET_ACCESS_KEY=embedded AWS_REGION=us-east-1"
     )
-    print_error(
+    print_note(
         f"  compactor verify {SOURCE_URI} {DESTINATION_URI} --endpoint-url {server.endpoint_url}"
     )
     try:

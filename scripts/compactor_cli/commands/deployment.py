@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 
 from compactor import __version__
-from compactor_cli.console import print_error
+from compactor_cli.console import print_note
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.aws import Aws
 from compactor_cli.deployed.executions import Execution
@@ -77,6 +77,6 @@ def _compare_versions(stack: Stack) -> None:
     """Warn when versions differ: fields and reports may differ, but most commands work."""
     deployed = stack.outputs.get("SpecVersion")
     if deployed is not None and deployed != __version__:
-        print_error(
+        print_note(
             f"compactor: the stack {stack.name} has version {deployed}, this is {__version__}"
         )

@@ -19,7 +19,7 @@ from compactor.errors import CompactorError, InvalidInput, TransientStoreError
 from compactor.s3.retries import limit_silence, sent_within
 from compactor.s3.store import make_client
 from compactor.s3.translate import NO_CREDENTIALS, WEATHER, one_line, without_credentials
-from compactor_cli.console import print_error
+from compactor_cli.console import print_note
 
 if TYPE_CHECKING:
     from types_boto3_s3.client import S3Client
@@ -99,8 +99,8 @@ def _watch(endpoint_url: str | None, bucket: str, ended: threading.Event) -> Non
             silence = str(error)
         silences = silences + 1 if silence else 0
         if silences == 2 and not ended.is_set():
-            print_error(f"compactor: {client.meta.endpoint_url} has stopped answering ({silence})")
-            print_error("  the run retries until its time is up; Ctrl-C keeps committed work")
+            print_note(f"compactor: {client.meta.endpoint_url} has stopped answering ({silence})")
+            print_note("  the run retries until its time is up; Ctrl-C keeps committed work")
 
 
 def _silence(client: S3Client, bucket: str, seconds: float) -> str:

@@ -8,9 +8,10 @@ import json
 
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
+from compactor_cli.commands import options
 from compactor_cli.commands.deployment import add_deployment, find_deployment
 from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.report import add_state, state_and_store
+from compactor_cli.commands.report import add_state, is_below, state_and_store
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_table, progress
 from compactor_cli.past_runs import HEADS, PastRun, newest_reports
@@ -19,7 +20,8 @@ _MOST_RUNS = 1_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the stack or state prefix, and how many runs."""
+    """Add DEST, the stack or state prefix, and how many runs."""
+    options.add_places(parser, options.DESTINATION, optional=True)
     add_deployment(parser)
     add_state(parser)
     parser.add_argument(
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: there is no such stack or bucket.
         Failure: no run left a report.
     """
-    if args.state_uri:
+    if is_below(args):
         state, store = state_and_store(args)
     else:
         state = S3Uri.parse("StateUri", find_deployment(args).stack.state_uri)

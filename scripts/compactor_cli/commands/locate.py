@@ -134,7 +134,8 @@ def _commit_of(key: str, destination: S3Uri, state: S3Uri, store: ObjectStore) -
         accepted = "an output that keeps the bytes of its sources; this one holds their rows"
         raise InvalidInput("OUTPUT", key, accepted)
     require_state(state, store)
-    raise InvalidInput("OUTPUT", key, f"an output that a commit in {state.uri} names")
+    accepted = f"an output that a commit in {state.uri} names; compactor ls shows them"
+    raise InvalidInput("OUTPUT", key, accepted)
 
 
 def _at_record(commit: Commit, number: int) -> tuple[ManifestRow, int]:

@@ -23,7 +23,7 @@ from compactor_cli import moments
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
-from compactor_cli.console import print_error
+from compactor_cli.console import print_note
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def run(args: argparse.Namespace) -> int:
         is_any = True
         print(visible(one.line))
     if not is_any:
-        print_error(f"no commit below {state.uri} names a matching source")
-        print_error(f"  compactor ls {args.s3_destination_uri} lists all")
+        print_note(f"no commit below {state.uri} names a matching source")
+        print_note(f"  compactor ls {args.s3_destination_uri} lists all")
     return 0
 
 

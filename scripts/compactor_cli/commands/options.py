@@ -11,9 +11,10 @@ from compactor.settings.arguments import (
     STATE,
     add_fields,
     add_named,
-    add_places,
     fields_from,
 )
+from compactor.settings.arguments import add_places as add_uris
+from compactor_cli.jobs import JOB_FILE
 
 __all__ = [
     "DESTINATION",
@@ -27,6 +28,17 @@ __all__ = [
     "add_state",
     "fields_from",
 ]
+
+
+def add_places(parser: argparse.ArgumentParser, *names: str, optional: bool = False) -> None:
+    """Add positional URIs: SOURCE, DEST or both, and the job file that can name them."""
+    add_uris(parser, *names, optional=optional)
+    parser.add_argument(
+        "--job-file",
+        metavar="FILE.toml",
+        help="file with jobs; the name of one stands for the URIs, and its settings are the"
+        f" defaults of the other options (by default {JOB_FILE} in this directory)",
+    )
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:

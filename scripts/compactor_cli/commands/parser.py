@@ -11,10 +11,12 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NoReturn
 
 from compactor.settings.fields import FIELDS
 from compactor_cli.commands.failures import EXIT_USAGE
+from compactor_cli.jobs import JOB_FILE, is_name, no_job, read_job
 
 #: Lines of a help that still fit one screen of 80 columns.
 SCREEN_LINES = 40
@@ -28,7 +30,7 @@ _FIRST_CLAUSE = re.compile(r"(?s)(.+?)(?:\.\s|; |: | \(|$)")
 _FEWEST_WORDS = re.compile(r"(?s)(.+?)(?:[,;:] |$)")
 # Short help for the most used options, by field of a run or by argument.
 _FIELDS: Mapping[str, str] = {
-    "s3_source_uri": "where the small objects are",
+    "s3_source_uri": "where the small objects are, or a job",
     "s3_destination_uri": "where the outputs go, under the same paths",
     "date_format": "partitions are dates: %Y/%m/%d or dt=%Y-%m-%d",
     "duration": "number of whole days before today",
@@ -58,6 +60,7 @@ _PARTITIONS = frozenset({"date_format", "duration", "start", "end", "depth"})
 _OF_READERS = _PARTITIONS | {"reader_table", "reader_mode"}
 _OF_RUNS = frozenset(_FIELDS) - {"listing", "reader_table", "reader_mode"}
 _PLACES = frozenset({"s3_source_uri", "s3_destination_uri"})
+_WINDOW = frozenset({"duration", "start", "end"})
 _SHOWN_FIELDS: Mapping[str, frozenset[str]] = {
     "plan": _OF_RUNS,
     "run": _OF_RUNS,
@@ -71,7 +74,7 @@ _SHOWN_FIELDS: Mapping[str, frozenset[str]] = {
 _SELDOM: Mapping[str, frozenset[str]] = {
     # Of the program itself; --help-all lists them.
     "": frozenset({"help", "help_all", "version"}),
-    "run": frozenset({"engine", "log"}),
+    "run": frozenset({"engine", "log", "metrics_file"}),
     "start": frozenset({"name", "region"}),
     "restore": frozenset({"etag", "source_bucket"}),
     "tables": frozenset({"log", "name", "region"}),
@@ -82,28 +85,100 @@ _SELDOM: Mapping[str, frozenset[str]] = {
 }
 
 
+# Options of every command, which `compactor --help-all` describes.
+_COMMON = frozenset({"quiet", "verbose", "log_format"})
+
+
 class Parser(argparse.ArgumentParser):
     """Reports errors in one line, with the nearest known name; ``--help`` is short.
 
-    ``--help-all`` prints what argparse would: every option, with what it accepts.
+    ``--help-all`` prints what argparse would: every option, with what it accepts. Where a command
+    takes ``--job-file``, the name of a job stands for SOURCE and DEST.
     """
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.add_argument("--help-all", action=_HelpAll, nargs=0, help="show every option, in full")
+        # Without defaults, so that an action of a command keeps what was given before its name.
+        is_program = " " not in self.prog
+        for names, what in (
+            (("-q", "--quiet"), "no progress and no notes on standard error, only errors"),
+            (("-v", "--verbose"), "errors in full, with their causes"),
+        ):
+            self.add_argument(
+                *names,
+                action="store_true",
+                default=argparse.SUPPRESS,
+                help=what if is_program else argparse.SUPPRESS,
+            )
+        self.add_argument(
+            "--log-format",
+            choices=("text", "json"),
+            default=argparse.SUPPRESS,
+            help="form of progress and errors on standard error; json prints an object a line"
+            if is_program
+            else argparse.SUPPRESS,
+        )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and report unknown options here.
 
         A subparser returns them to its parent, which knows none of the subparser's options.
         """
-        self._require_no_values(args or ())
-        found, unknown = super().parse_known_args(args, namespace)
+        words = self._with_job(args or ())
+        self._require_no_values(words)
+        found, unknown = super().parse_known_args(words, namespace)
         for one in unknown:
             option = one.partition("=")[0]
             if option.startswith("--"):
                 self.error(f"unknown option {option}{meant(option, self._option_string_actions)}")
         return found, unknown
+
+    def _with_job(self, words: Sequence[str]) -> Sequence[str]:
+        """Replace the name of a job by its URIs; its other fields become defaults.
+
+        Raises:
+            InvalidInput: there is no such job, or it is invalid.
+        """
+        places = [one.dest for one in self._actions if not one.option_strings]
+        places = [one for one in places if one in _PLACES]
+        given, at = self._read_words(words)
+        if "job_file" not in self._known or at is None or not is_name(words[at]):
+            return words
+        file, name = Path(given.get("job_file") or JOB_FILE), words[at]
+        job = read_job(file, name) if file.exists() or given.get("job_file") else None
+        if job is None:
+            if "run_id" in self._known:
+                return words
+            raise no_job(file, name, places[0])
+        # A window or depth of the command line replaces the job's.
+        replaced = _WINDOW if given.keys() & _WINDOW else frozenset()
+        replaced |= _PARTITIONS if "depth" in given else frozenset()
+        defaults = job.keys() & self._known - replaced - _PLACES
+        self.set_defaults(**{one: job[one] for one in defaults})
+        return [*words[:at], *(job[one] for one in places), *words[at + 1 :]]
+
+    @property
+    def _known(self) -> frozenset[str]:
+        return frozenset(one.dest for one in self._actions)
+
+    def _read_words(self, words: Sequence[str]) -> tuple[dict[str, str], int | None]:
+        """Return the given options with their values, and where the first positional word is."""
+        given: dict[str, str] = {}
+        found, waiting = None, ""
+        for at, word in enumerate(words):
+            option, _, value = word.partition("=")
+            if waiting:
+                given[waiting], waiting = word, ""
+            elif not word.startswith("-"):
+                found = at if found is None else found
+            elif action := self._option_string_actions.get(option):
+                given[action.dest] = value
+                waiting = action.dest if action.nargs != 0 and "=" not in word else ""
+            else:
+                # The following word may be its value.
+                return given, found
+        return given, found
 
     def _require_no_values(self, words: Sequence[str]) -> None:
         """Reject ``--option true`` and ``--option=false`` with the flags to use instead."""
@@ -174,7 +249,8 @@ class _Brief:
     def _is_shown(self, action: argparse.Action) -> bool:
         if _is_field(action):
             return action.dest in self._fields | _PLACES
-        return action.dest not in self._seldom and action.help is not argparse.SUPPRESS
+        seldom = self._seldom | _COMMON | {"job_file"}
+        return action.dest not in seldom and action.help is not argparse.SUPPRESS
 
 
 def _is_field(action: argparse.Action) -> bool:

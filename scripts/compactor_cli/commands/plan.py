@@ -44,7 +44,7 @@ from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.idle import is_without_partitions, require_source, window_warning
-from compactor_cli.plan_money import show_verdict, standing_of
+from compactor_cli.plan_money import explain_verdict, show_verdict, standing_of
 from compactor_cli.rights import naming_all_missing
 
 _READERS = 8
@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="after the verdict, show each figure with its formula, inputs and price sources",
+        help="at the end, show each figure of the verdict with its formula and price sources",
     )
     parser.add_argument(
         "--prices",
@@ -140,11 +140,14 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if headline:
         print_line(headline, "bold")
+    else:
+        show_verdict(verdict)
     if warning:
         print_line(f"warning: {warning}")
     _show(found, forecasts)
     _show_rules(settings, found, forecasts)
-    show_verdict(verdict, explain=args.explain)
+    if args.explain:
+        explain_verdict(verdict)
     return 0
 
 
@@ -169,9 +172,10 @@ def verdict_of(
     """
     plans = [one.plan for one in forecasts]
     new_logs = sum(one.is_new and bool(one.plan.groups) for one in forecasts)
-    standing = standing_of(settings, store, time.time(), new_logs)
+    now = time.time()
+    standing = standing_of(settings, store, now, new_logs)
     work = expected(plans, settings, looked, standing, found.oversized)
-    return judged(plans, settings, work, known, found.oversized)
+    return judged(plans, settings, work, known, now=now, oversized=found.oversized)
 
 
 def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast]) -> str:
@@ -305,12 +309,7 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
         rows = [_row(f) for f in forecasts[:_SHOWN_ROWS]]
         rows.append(_total(found, forecasts))
         print_table("What a run would do now (nothing was written)", _HEADS, rows)
-        before, after = reading(forecasts)
-        print_line(
-            f"parallelism: up to as many readers as the Readers column shows; Athena would read"
-            f" these objects in about {before:,.1f} s now and {after:,.1f} s then (estimated from"
-            f" two published tests)"
-        )
+        print_line("parallelism: up to as many readers as the Readers column shows")
     elif forecasts:
         # Every figure would be zero.
         print_table(

@@ -23,7 +23,7 @@ from compactor.sizes import human_bytes, plural
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.commit_logs import all_logs, state_from
-from compactor_cli.console import print_error, print_table, progress
+from compactor_cli.console import print_note, print_table, progress
 from compactor_cli.duck import VIEW, Found, ask, require_sql
 from compactor_cli.queried import Staged, Staging
 from compactor_machine.extras import require
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
         staged = stage(wish, state, store, staging)
         if not args.json:
             size = human_bytes(staging.bytes)
-            print_error(f"read {plural(len(staged), 'object')}, {size}")
+            print_note(f"read {plural(len(staged), 'object')}, {size}")
         found = ask(args.statement, staged)
     _show(found, as_json=args.json)
     return 0
@@ -135,7 +135,7 @@ def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> lis
                 staged.append(one)
                 bar.advance()
             if len(rest) > len(wanted_sources):
-                print_error(
+                print_note(
                     f"left out: {plural(len(rest) - len(wanted_sources), 'quarantined object')}"
                 )
     _print_rejects(rejects, wish)
@@ -148,7 +148,7 @@ def stage(wish: Wish, state: S3Uri, store: ObjectStore, staging: Staging) -> lis
 
 def _print_rejects(rejects: Sequence[Rejects], wish: Wish) -> None:
     if rejects and not wish.originals:
-        print_error(f"left out: {describe_rejects(rejects)}")
+        print_note(f"left out: {describe_rejects(rejects)}")
 
 
 class _Commits:

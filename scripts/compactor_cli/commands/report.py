@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+from datetime import datetime
 from pathlib import Path
 
 from compactor.errors import InvalidInput
 from compactor.model import is_run_id
 from compactor.ports import ObjectStore
 from compactor.report.page import render
+from compactor.report.sentences import grouped
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
+from compactor_cli.commands import options
 from compactor_cli.commands.deployment import Deployment, add_deployment, add_run, find_deployment
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import print_error, print_line, progress
+from compactor_cli.commit_logs import state_from
+from compactor_cli.console import counted, print_line, print_note, progress
 from compactor_cli.deployed import executions
 from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.reports import StoredReport, last_report, report_below, report_of
 from compactor_cli.pages import keep_page, open_page
 from compactor_cli.past_runs import newest_reports
+from compactor_cli.run_metrics import Measured, add_metrics_file, places_of, write_metrics
 from compactor_cli.summary import print_summary
 
 _SHOWN_FAILURES = 10
@@ -28,10 +33,12 @@ _SHOWN_FAILURES = 10
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the run, and what to save."""
+    options.add_places(parser, options.DESTINATION, optional=True)
     add_run(parser)
     add_deployment(parser)
     add_state(parser)
     parser.add_argument("--html", type=Path, metavar="FILE", help="also save it as an HTML page")
+    add_metrics_file(parser)
     parser.add_argument("--open", action="store_true", help="show the page in the browser")
 
 
@@ -42,11 +49,15 @@ def run(args: argparse.Namespace) -> int:
         InvalidInput: there is no such stack or run, or the page is not writable.
         Failure: there is no report.
     """
-    report = _below(args) if args.state_uri else _deployed(args)
+    if args.run_id is None and not (args.s3_destination_uri or "s3://").startswith("s3://"):
+        args.s3_destination_uri, args.run_id = None, args.s3_destination_uri
+    report = _below(args) if is_below(args) else _deployed(args)
     if args.html is not None or args.open:
         file = keep_page(render(report.document), "report.html", args.html)
         if args.open:
             open_page(file)
+    if args.metrics_file is not None:
+        write_metrics(_measured(report), args.metrics_file)
     if args.json:
         print(json.dumps(report.document, indent=2))
     else:
@@ -54,27 +65,47 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _measured(report: StoredReport) -> Measured:
+    document = report.document
+    ended_at = datetime.fromisoformat(document["started_at"]).timestamp() + report.seconds
+    failed = document["status"] == "failed"
+    return Measured(places_of(document["settings"]), failed, ended_at, report.seconds, document)
+
+
 def add_state(parser: argparse.ArgumentParser) -> None:
     """Add ``--state-uri`` and ``--endpoint-url``, for runs without a deployed stack."""
     parser.add_argument(
         "--state-uri",
+        dest=options.STATE,
         metavar="URI",
-        help="look below this state prefix instead of a stack; for runs on any machine, against any"
-        " S3 (s3://my-lake/_compactor/compacted/, as `compactor run` prints with its report)",
+        help="look below this state prefix; for runs with their own s3_state_uri",
     )
     parser.add_argument(
-        "--endpoint-url", metavar="URL", help="S3-compatible endpoint, with --state-uri"
+        "--endpoint-url", metavar="URL", help="S3-compatible endpoint, with DEST or --state-uri"
     )
+
+
+def is_below(args: argparse.Namespace) -> bool:
+    """Return whether reports are read below DEST or a state prefix, without a deployed stack.
+
+    Raises:
+        InvalidInput: an endpoint is given for a deployed stack.
+    """
+    if args.s3_destination_uri or args.s3_state_uri:
+        return True
+    if args.endpoint_url is not None:
+        raise InvalidInput("--endpoint-url", args.endpoint_url, "DEST or --state-uri with it")
+    return False
 
 
 def state_and_store(args: argparse.Namespace) -> tuple[S3Uri, ObjectStore]:
-    """Return what ``--state-uri`` and ``--endpoint-url`` name.
+    """Return the state prefix of DEST or ``--state-uri``, and its store.
 
     Raises:
         InvalidInput: a URI is invalid.
         TransientStoreError: the endpoint does not answer.
     """
-    state = S3Uri.parse("--state-uri", args.state_uri)
+    state = state_from(args)
     return state, open_store(args.endpoint_url, state.bucket)
 
 
@@ -94,11 +125,6 @@ def _below(args: argparse.Namespace) -> StoredReport:
 
 
 def _deployed(args: argparse.Namespace) -> StoredReport:
-    if args.endpoint_url is not None:
-        message = "--endpoint-url needs --state-uri"
-        raise InvalidInput(
-            "--endpoint-url", args.endpoint_url, "--state-uri with it", message=message
-        )
     found = find_deployment(args)
     store = open_store()
     with progress("fetching the report"):
@@ -110,16 +136,15 @@ def show_report(report: StoredReport) -> None:
     print_summary(report.summary)
     lines = [report.document[name] for name in ("failure", "spark_failure")]
     failed = [one for one in report.document["partitions"] if one["status"] != "done"]
-    lines += [f"{one['path'] or '(root)'}: {one['error']} {one['cause']}" for one in failed]
+    lines += grouped((one["path"], f"{one['error']} {one['cause']}") for one in failed)
     clean_up = report.document["clean_up"] or {"failures": (), "unsafe": ()}
     lines += [f"clean-up: {line}" for line in (*clean_up["failures"], *clean_up["unsafe"])]
-    shown = [" ".join(line.split()) for line in lines if line]
+    shown = counted(line for line in lines if line)
     for line in shown[:_SHOWN_FAILURES]:
         print_line(f"failed: {line}")
     # The report lists a limited number of failed partitions.
-    unlisted = report.document["failed_count"] - len(failed)
-    if len(shown) + unlisted > _SHOWN_FAILURES:
-        more = len(shown) + unlisted - _SHOWN_FAILURES
+    more = len(shown[_SHOWN_FAILURES:]) + report.document["failed_count"] - len(failed)
+    if more:
         print_line(f"and {plural(more, 'more failure')}; see the report")
     print_line(f"report: {report.uri} (and s3://{report.bucket}/{report.page_key})")
 
@@ -146,7 +171,7 @@ def _last(found: Deployment, store: ObjectStore) -> StoredReport:
         # If there is no run at all, found.run() says so.
         raise Failure(_without(without[0] if without else found.run(None)))
     for execution in without:
-        print_error(f"compactor: {_without(execution)}")
+        print_note(f"compactor: {_without(execution)}")
     return report
 
 

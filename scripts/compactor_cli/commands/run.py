@@ -23,7 +23,9 @@ from compactor_cli.idle import require_source, window_warning
 from compactor_cli.one_run import EndedRun, execute_here, fetch_report
 from compactor_cli.pages import require_directory
 from compactor_cli.rights import all_missing, naming_all_missing
+from compactor_cli.run_metrics import Measured, add_metrics_file, places_of, write_metrics
 from compactor_cli.summary import print_summary
+from compactor_cli.telemetry import telemetry
 from compactor_cli.whole import (
     Machine,
     RunInterrupted,
@@ -56,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report-dir", type=Path, metavar="DIR", help="also write report.html and report.json here"
     )
+    add_metrics_file(parser)
     options.add_fields(parser)
 
 
@@ -85,11 +88,14 @@ def run(args: argparse.Namespace) -> int:
     settings = Settings.from_input(input_from(args))
     if args.report_dir is not None:
         require_directory("--report-dir", args.report_dir)
+    if args.metrics_file is not None:
+        require_directory("--metrics-file", args.metrics_file.parent)
     store = open_store(args.endpoint_url, settings.state.bucket)
     with naming_all_missing(settings, store, writes=True):
         require_source(settings, store)
     machine = Machine(args.workers, args.endpoint_url, args.log, time_limit_seconds=limit)
-    execution = _with_way_out(_execute_here(settings, machine), settings, store)
+    ended = _execute_here(settings, machine, args.metrics_file)
+    execution = _with_way_out(ended, settings, store)
     pages = fetch_report(execution, settings, store, args.report_dir)
     if args.json:
         print(json.dumps(execution.to_dict(), indent=2))
@@ -105,11 +111,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _execute_here(settings: Settings, machine: Machine) -> EndedRun:
-    try:
-        return execute_here(settings, machine)
-    except RunInterrupted as interrupt:
-        raise Failure(f"interrupted: {interrupt}", EXIT_INTERRUPTED) from None
+def _execute_here(settings: Settings, machine: Machine, metrics_file: Path | None) -> EndedRun:
+    places = places_of(settings.to_dict())
+    with telemetry(places) as exported:
+        try:
+            ended = execute_here(settings, replace(machine, observer=exported))
+        except RunInterrupted as interrupt:
+            raise Failure(f"interrupted: {interrupt}", EXIT_INTERRUPTED) from None
+        seconds, document = ended.result.seconds, ended.document
+        measured = Measured(places, ended.has_failed, time.time(), seconds, document)
+        exported.ended(ended.run_id, measured)
+    if metrics_file is not None:
+        write_metrics(measured, metrics_file)
+    return ended
 
 
 def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> EndedRun:

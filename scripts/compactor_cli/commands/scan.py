@@ -5,28 +5,30 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from compactor.errors import InvalidInput
 from compactor.inventory.inventory_listing import InventoriedStore, InventoryListing
-from compactor.model import Format
 from compactor.money import Verdict, verdict
 from compactor.prices import Prices, prices_for, prices_from
 from compactor.s3.store import S3Store
 from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
-from compactor.scanning.proposals import MONEY, propose
-from compactor.scanning.sample import Looked, look
+from compactor.scanning.proposals import MONEY, Proposal, propose
+from compactor.scanning.sample import Looked, look, required_by
 from compactor.scanning.savings import shapes_of, work_of
 from compactor.scanning.scan import Lists, Seen, scan
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor_cli.commands import options
+from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.plan import listing_of
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import progress
+from compactor_cli.console import print_line, progress
 from compactor_cli.idle import nothing_below
+from compactor_cli.jobs import ENDPOINT, JOB_FILE, require_free, save_job
 from compactor_cli.scanned import Scanned, document, show
 
 _MOST_OBJECTS = 1_000_000
@@ -52,6 +54,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=str(_MOST_OBJECTS),
         help=f"list at most this many objects, and extrapolate (by default {_MOST_OBJECTS:,})",
     )
+    parser.add_argument(
+        "--save",
+        metavar="NAME",
+        help="append source, destination and settings to the job file as [NAME]: then plan, run,"
+        " verify and other commands take NAME instead",
+    )
+    parser.add_argument(
+        "--job-file",
+        dest="saved_in",
+        type=Path,
+        default=Path(JOB_FILE),
+        metavar="FILE.toml",
+        help="file for --save (by default %(default)s in this directory)",
+    )
     options.add_named(parser, "listing", *MONEY)
     _add_money(parser)
     options.add_common(parser)
@@ -67,7 +83,7 @@ def _add_money(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="after the verdict, show each figure with its formula, inputs and price sources",
+        help="at the end, show each figure of the verdict with its formula and price sources",
     )
 
 
@@ -76,8 +92,11 @@ def run(args: argparse.Namespace) -> int:
 
     Raises:
         InvalidInput: the input is invalid, or there is nothing below the prefix.
+        Failure: there is nothing to save.
     """
     most = _most(args.max_objects)
+    if args.save:
+        require_free(args.saved_in, args.save)
     settings, destination = _settings(args)
     store = open_store(args.endpoint_url, settings.source.root.bucket)
     prices = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
@@ -92,8 +111,15 @@ def run(args: argparse.Namespace) -> int:
     layout = choice.layouts[0] if choice.clear else None
     within = seen.arrivals.last - seen.arrivals.first
     advice = advise(layout, seen.keys.stamps, seen.keys.total, within)
+    # An inventory is older than what its dates are compared with.
     proposals = propose(
-        choice, settings, advice, now, destination=destination, parquet=_all_parquet(looked)
+        choice,
+        settings,
+        advice,
+        time.time(),
+        destination=destination,
+        decided=_required(settings, store, looked),
+        arrivals=seen.arrivals,
     )
     found = Scanned(
         uri=settings.source.root.uri,
@@ -105,11 +131,16 @@ def run(args: argparse.Namespace) -> int:
         proposals=proposals,
         money=_verdict(seen, choice, settings, prices),
         endpoint_url=args.endpoint_url,
+        jobs=_save(args, proposals) if args.save else (),
     )
     if args.json:
         print(json.dumps(document(found), indent=2))
     else:
         show(found, explain=args.explain)
+        if any(found.jobs):
+            print_line(f"# saved in {args.saved_in} as {', '.join(filter(None, found.jobs))}")
+    if args.save and not any(found.jobs):
+        raise Failure(f"{args.saved_in} was not written: no input of a run fits these objects")
     return 0
 
 
@@ -177,6 +208,17 @@ def _looked(settings: Settings, store: S3Store, seen: Seen) -> list[Looked]:
         return look(chosen, store, settings, bar.advance)
 
 
+def _required(settings: Settings, store: S3Store, looked: list[Looked]) -> dict[str, str]:
+    """Return the fields that take what a run would leave alone; those refused are read again."""
+    fields = required_by(looked)
+    refused = [one.source for one in looked if one.refused]
+    if not (fields and refused):
+        return fields
+    taken = [one for one in looked if not one.refused]
+    tried = Settings.from_input({**settings.to_dict(), **fields})
+    return required_by([*taken, *look(refused, store, tried)]) | fields
+
+
 def _choice(seen: Seen, root: S3Uri) -> Choice:
     if not seen.keys.total:
         why = "a run would compact none of these objects"
@@ -184,5 +226,19 @@ def _choice(seen: Seen, root: S3Uri) -> Choice:
     return choose(seen.keys, whole_bucket=not root.prefix)
 
 
-def _all_parquet(looked: list[Looked]) -> bool:
-    return bool(looked) and all(one.format is Format.PARQUET for one in looked)
+def _save(args: argparse.Namespace, proposals: Sequence[Proposal]) -> tuple[str, ...]:
+    """Save each proposal in the job file; returns the job's name of each, empty for a faulty one.
+
+    Raises:
+        InvalidInput: a name is taken.
+        OSError: the file cannot be written.
+    """
+    several = len(proposals) > 1
+    names = [f"{args.save}-{n}" if several else args.save for n in range(1, len(proposals) + 1)]
+    for name in names:
+        require_free(args.saved_in, name)
+    endpoint = {ENDPOINT: args.endpoint_url} if args.endpoint_url else {}
+    for name, one in zip(names, proposals, strict=True):
+        if not one.fault:
+            save_job(args.saved_in, name, {**one.fields, **endpoint})
+    return tuple("" if one.fault else name for name, one in zip(names, proposals, strict=True))

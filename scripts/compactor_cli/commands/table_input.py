@@ -18,7 +18,7 @@ from compactor.sizes import plural
 from compactor_cli.commands.documents import read_object
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_USAGE, Failure
 from compactor_cli.commands.store import open_store
-from compactor_cli.console import print_error, progress
+from compactor_cli.console import print_note, progress
 from compactor_tables.aws.glue_catalog import GlueCatalog
 from compactor_tables.request import REQUEST_FIELDS, MaintenanceRequest, read_request
 from compactor_tables.table_discovery import find_tables
@@ -150,7 +150,7 @@ def of_each_table(
     with progress("looking for tables"):
         tables = find_tables(request, store, GlueCatalog())
     for name in tables.unnamed:
-        print_error(f"skipped {name}: its name cannot be written as a table address")
+        print_note(f"skipped {name}: its name cannot be written as a table address")
     outcomes: list[Outcome[_T]] = []
     with progress(what, len(tables.tables)) as bar, ThreadPoolExecutor(_CONCURRENT) as pool:
         for outcome in pool.map(one, tables.tables):

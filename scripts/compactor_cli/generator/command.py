@@ -29,6 +29,7 @@ from compactor_cli.generator.spec import (
     parse_formats,
     parse_start,
 )
+from compactor_cli.messages import form
 
 _DEFAULT = GeneratorSpec()
 
@@ -184,7 +185,7 @@ def _spec(args: argparse.Namespace) -> GeneratorSpec:
 @contextmanager
 def _progress(objects: int) -> Iterator[Callable[[Written], None]]:
     """Show a progress bar on standard error; lines if it is not a terminal."""
-    if not sys.stderr.isatty():
+    if form().is_quiet or form().as_json or not sys.stderr.isatty():
         with progress("generating", objects) as lines:
             yield lambda done: lines.show(done.objects, objects)
         return

@@ -7,21 +7,29 @@ import io
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from compactor.errors import InvalidInput
 from compactor_cli.commands import COMMANDS, build_parser
+from compactor_cli.jobs import JOB_FILE, save_job
 from compactor_dev.docs.pages import Finding, Page
 from compactor_dev.docs.tree import Tree
 
 # These also name what is no longer there.
 _NOT_TYPED = frozenset({"DESIGN.md", "CHANGELOG.md"})
-_PLACES = ("s3://a/b/", "s3://c/d/")
+_PLACES = ("s3://logs/raw/", "s3://lake/compacted/")
+_URIS = dict(zip(("SOURCE", "DEST"), _PLACES, strict=True))
+# The job that documents name.
+_JOB = "logs"
+_JOB_FIELDS = dict(zip(("s3_source_uri", "s3_destination_uri"), _PLACES, strict=True))
 _KNOWN = re.compile(
     r"(git clone <repository>|cd s3-compactor|compactor|make|export"
-    r"|pip install dist/s3_compactor-\*\.whl"
+    r"|pip install (\"\$\(echo )?dist/s3_compactor-\*\.whl\S*|uvx|podman|helm|kubectl"
     r"|\. \.venv/bin/activate)(\s|$)"
 )
 _COMMAND = re.compile(r"^compactor ", re.MULTILINE)
-_ACTIVATED = re.compile(r"^(\. \.venv/bin/activate|pip install dist/)", re.MULTILINE)
+_ACTIVATED = re.compile(r"^(\. \.venv/bin/activate|pip install |podman run )", re.MULTILINE)
 
 
 def lost_commands(tree: Tree) -> Iterator[Finding]:
@@ -56,7 +64,7 @@ def _in_blocks(page: Page, tree: Tree) -> Iterator[Finding]:
 
 def arguments(line: str) -> list[str]:
     """The words behind the program, as far as it gets them."""
-    words = shlex.split(line, comments=True)
+    words = [_URIS.get(word, word) for word in shlex.split(line, comments=True)]
     end = min((words.index(sign) for sign in ("|", ">") if sign in words), default=len(words))
     return words[1:end] or [""]
 
@@ -64,8 +72,16 @@ def arguments(line: str) -> list[str]:
 def accepted(words: list[str]) -> bool:
     """Whether our parser takes these words."""
     try:
-        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+            stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+            if _JOB in words[1:]:
+                file = Path(stack.enter_context(TemporaryDirectory())) / JOB_FILE
+                save_job(file, _JOB, _JOB_FIELDS)
+                words = [*words, "--job-file", str(file)]
             return build_parser(words).parse_args(words).command in COMMANDS
+    except InvalidInput:
+        return False
     except SystemExit as ended:
         # 0 after --help; anything else is what a user would be refused.
         return not ended.code

@@ -1,0 +1,124 @@
+"""The job file: source, destination and settings of runs, each under a name.
+
+    [logs]
+    s3_source_uri = "s3://my-logs/raw/"
+    s3_destination_uri = "s3://my-lake/compacted/"
+    date_format = "%Y/%m/%d"
+    start = "today-7"
+
+Fields are those of a run's input, and ``endpoint_url``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from datetime import date
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from compactor.errors import InvalidInput
+from compactor.settings.settings import Settings
+
+#: Found in the working directory.
+JOB_FILE = "compactor.toml"
+ENDPOINT = "endpoint_url"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
+_URL = re.compile(r"https?://[^/\s]+/?")
+_NAME_ACCEPTED = "letters, digits, - and _"
+
+
+def is_name(word: str) -> bool:
+    """Return whether a word can be the name of a job."""
+    return _NAME.fullmatch(word) is not None
+
+
+def read_job(file: Path, name: str) -> dict[str, Any] | None:
+    """Return the fields of a job, checked; None if the file has no job of this name.
+
+    Raises:
+        InvalidInput: the file cannot be read, or a field of this job is rejected; the message names
+            file, job, field, value and what is accepted.
+    """
+    job = _read(file).get(name)
+    if job is None:
+        return None
+    where = f"{file} [{name}]"
+    if not isinstance(job, Mapping):
+        raise InvalidInput(f"{file} {name}", job, f"a table: [{name}] on a line of its own")
+    fields = {one: _plain(value) for one, value in job.items()}
+    endpoint = fields.get(ENDPOINT, "http://default")
+    if not (isinstance(endpoint, str) and _URL.fullmatch(endpoint)):
+        raise InvalidInput(f"{where} {ENDPOINT}", endpoint, "a URL such as http://localhost:9000")
+    try:
+        Settings.from_input({one: value for one, value in fields.items() if one != ENDPOINT})
+    except InvalidInput as error:
+        raise InvalidInput(f"{where} {error.field}", error.value, error.accepted) from None
+    return fields
+
+
+def no_job(file: Path, name: str, field: str) -> InvalidInput:
+    """Return the error that a word is neither a URI nor a job.
+
+    Args:
+        file: the job file, which may be absent.
+        name: the word.
+        field: that the word was given for.
+    """
+    accepted = "an s3:// URI, or the name of a job"
+    if not file.exists():
+        advice = f"there is no {file}; compactor scan SOURCE --save {name} writes one"
+    else:
+        jobs = [one for one, job in _read(file).items() if isinstance(job, Mapping)]
+        near = get_close_matches(name, jobs, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        advice = f"{file} has {', '.join(jobs) or 'none'}{meant}"
+    return InvalidInput(field, name, f"{accepted}: {advice}")
+
+
+def require_free(file: Path, name: str) -> None:
+    """Check that a job can be saved under a name.
+
+    Raises:
+        InvalidInput: the name is invalid or taken, or the file cannot be read.
+    """
+    if not is_name(name):
+        raise InvalidInput("--save", name, _NAME_ACCEPTED)
+    if file.exists() and name in _read(file):
+        accepted = f"another name, or delete [{name}] from {file} first"
+        raise InvalidInput("--save", name, f"{accepted}: it has this job already")
+
+
+def save_job(file: Path, name: str, fields: Mapping[str, Any]) -> None:
+    """Append a job to the file, which is created if absent.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    lines = [f"[{name}]", *(f"{one} = {_toml(value)}" for one, value in fields.items())]
+    separator = "\n" if file.exists() and file.stat().st_size else ""
+    with file.open("a", encoding="utf-8") as job:
+        job.write(separator + "\n".join(lines) + "\n")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput("job file", str(file), f"a TOML file ({error})") from None
+
+
+def _plain(value: object) -> object:
+    """Return a TOML value as JSON has it; dates may be written without quotes."""
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _toml(value: object) -> str:
+    """Return text, a number, a switch, or a list of texts in TOML."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{', '.join(map(_toml, value))}]"
+    # JSON is TOML here, except for characters that only TOML wants escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,183 @@
+"""The job file: one word instead of SOURCE, DEST and settings, and one line about each mistake."""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compactor.errors import InvalidInput
+from compactor.settings.settings import Settings
+from compactor_cli.commands import COMMANDS, build_parser, main
+from compactor_cli.commands.options import fields_from
+from compactor_cli.jobs import JOB_FILE, read_job, require_free, save_job
+
+SOURCE, DESTINATION = "s3://logs/raw/*/", "s3://lake/out/"
+PLACES = f's3_source_uri = "{SOURCE}"\ns3_destination_uri = "{DESTINATION}"\n'
+LOGS = f"""\
+[logs]
+{PLACES}date_format = "%Y/%m/%d"
+start = "today-7"
+end = "today"
+include = ["*.json", "*.gz"]
+retry_quarantined = false
+endpoint_url = "http://127.0.0.1:9000"
+
+[flat]
+{PLACES}depth = 2
+"""
+
+
+@pytest.fixture(autouse=True)
+def directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / JOB_FILE).write_text(LOGS)
+    return tmp_path
+
+
+def parsed(*words: str) -> argparse.Namespace:
+    return build_parser(words).parse_args(words)
+
+
+def fields(*words: str) -> dict[str, Any]:
+    return fields_from(parsed(*words))
+
+
+@pytest.mark.parametrize("command", ["plan", "run", "start", "adopt"])
+def test_a_name_stands_for_source_destination_and_every_setting(command: str) -> None:
+    found = fields(command, "logs")
+    assert found == {
+        "s3_source_uri": SOURCE,
+        "s3_destination_uri": DESTINATION,
+        "date_format": "%Y/%m/%d",
+        "start": "today-7",
+        "end": "today",
+        "include": ["*.json", "*.gz"],
+        "retry_quarantined": False,
+    }
+    assert Settings.from_input(found).start == "today-7"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("verify", "logs"),
+        ("clean-up", "logs"),
+        ("ls", "logs", "raw/"),
+        ("report", "logs"),
+        ("report", "logs", "20261121T060102Z-1a2b3c"),
+        ("history", "logs"),
+        ("query", "--below", "logs", "logs", "SELECT 1"),
+        ("restore", "--all", "logs"),
+        ("table", "refresh", "logs"),
+    ],
+)
+def test_commands_take_from_a_job_what_they_have_options_for(words: tuple[str, ...]) -> None:
+    found = parsed(*words)
+    assert found.s3_destination_uri == DESTINATION
+    assert getattr(found, "s3_source_uri", SOURCE) == SOURCE
+    assert found.endpoint_url == "http://127.0.0.1:9000"
+    assert not hasattr(found, "date_format") or found.date_format == "%Y/%m/%d"
+
+
+def test_further_words_stay_where_they_are() -> None:
+    assert parsed("ls", "logs", "raw/", "--since", "7d").pattern == "raw/"
+    assert parsed("report", "logs", "r1").run_id == "r1"
+    assert parsed("query", "logs", "SELECT 1").statement == "SELECT 1"
+
+
+def test_options_override_a_job_and_a_window_replaces_its_window() -> None:
+    assert fields("plan", "--end", "today-1", "--start=today-2", "logs")["end"] == "today-1"
+    found = fields("plan", "logs", "--duration", "3")
+    assert (found["duration"], "start" in found, "end" in found) == (3, False, False)
+    found = fields("plan", "logs", "--depth", "1")
+    assert (found["depth"], found.keys() & {"date_format", "start", "end"}) == (1, set())
+    found = fields("plan", "flat", "--settle-seconds", "0")
+    assert (found["depth"], found["settle_seconds"]) == (2, 0)
+
+
+def test_another_file_can_be_named(directory: Path) -> None:
+    (directory / JOB_FILE).rename(directory / "other.toml")
+    assert fields("plan", "--job-file", "other.toml", "flat")["depth"] == 2
+    assert fields("plan", "flat", "--job-file=other.toml")["depth"] == 2
+
+
+def test_the_run_of_a_deployed_stack_is_no_job() -> None:
+    assert parsed("report", "nightly").s3_destination_uri == "nightly"
+    assert parsed("report", "--json").run_id is None
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        ("[x]\n" + PLACES + "dept = 3", "compactor.toml [x] dept: 3 "),
+        ("[x]\n" + PLACES + 'start = "yesterday"', "compactor.toml [x] start: 'yesterday' "),
+        ("[x]\n" + PLACES + "depth = true", "compactor.toml [x] depth: True "),
+        ("[x]\n" + PLACES + "include = [1]", "compactor.toml [x] include: [1] "),
+        (
+            "[x]\n" + PLACES + 'endpoint_url = "nowhere"',
+            "compactor.toml [x] endpoint_url: 'nowhere' ",
+        ),
+        ("[x]\n" + PLACES + "end = 2026-01-31", "compactor.toml [x] end: '2026-01-31' "),
+        ("[x]\ndepth = 1", "compactor.toml [x] s3_source_uri: no value"),
+        ('x = "s3://logs/raw/"', "compactor.toml x: 's3://logs/raw/' "),
+        ("[x", "job file: 'compactor.toml' is not accepted; expected a TOML file ("),
+        ("[logz]\n" + PLACES, "compactor.toml has logz"),
+        ("", "compactor.toml has none"),
+        (None, "there is no compactor.toml"),
+    ],
+)
+def test_a_mistake_is_one_line_with_file_field_value_and_what_is_accepted(
+    directory: Path, capsys: pytest.CaptureFixture[str], job: str | None, expected: str
+) -> None:
+    (directory / JOB_FILE).unlink()
+    if job is not None:
+        (directory / JOB_FILE).write_text(job)
+    assert main(["plan", "x"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert expected in error
+    assert "expected" in error
+
+
+def test_a_misspelt_job_is_answered_with_the_likeliest(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "log"]) == 2
+    assert "compactor.toml has logs, flat; did you mean logs?" in capsys.readouterr().err
+
+
+def test_a_saved_job_is_read_back_as_it_was_and_appended_to_the_others(directory: Path) -> None:
+    file = directory / JOB_FILE
+    saved = {
+        "s3_source_uri": 's3://logs/it\'s "ä" \x7f\\*/',
+        "s3_destination_uri": DESTINATION,
+        "depth": 2,
+        "retention_days": 1.5,
+        "include": ["*.gz", 'a"b'],
+    }
+    save_job(file, "new-1", saved)
+    assert tomllib.loads(file.read_text())["new-1"] == saved
+    assert tomllib.loads(file.read_text())["logs"]["end"] == "today"
+    assert read_job(file, "flat") is not None
+
+
+@pytest.mark.parametrize("name", ["logs", "a b", "", "ä", "s3://x/", "-x", "a.b"])
+def test_a_name_that_is_taken_or_invalid_is_refused_before_anything_is_read(
+    directory: Path, name: str
+) -> None:
+    with pytest.raises(InvalidInput, match="--save"):
+        require_free(directory / JOB_FILE, name)
+    require_free(directory / "absent.toml", "logs")
+
+
+def test_every_command_with_a_destination_takes_a_job(capsys: pytest.CaptureFixture[str]) -> None:
+    taking = set()
+    for command in COMMANDS:
+        with pytest.raises(SystemExit):
+            main([command, "--help-all"])
+        if "stands for the URIs" in " ".join(capsys.readouterr().out.split()):
+            taking.add(command)
+    assert taking >= {"plan", "run", "verify", "ls", "report", "history", "clean-up", "query"}
+    assert "scan" not in taking
