@@ -291,7 +291,7 @@ def test_a_table_that_is_not_there_is_the_callers_mistake(lake, store):
         lake.address("nothing"),
         parse_table(lake.address("x").text.replace("db.", "no.")),
     ):
-        with pytest.raises(InvalidInput, match="Iceberg table that is there"):
+        with pytest.raises(InvalidInput, match="there is no Iceberg table"):
             measure_table(address, lake.store, 0.0)
     with pytest.raises(InvalidInput, match="_delta_log"):
         measure_table(DELTA, store, 0.0)
