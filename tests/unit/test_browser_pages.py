@@ -20,9 +20,31 @@ from tests.support.desk import HOSTILE, Desk
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
-TELEPHONE, DESK = 390, 1_100
+TELEPHONE, TABLET, DESK = 390, 768, 1_200
+WIDTHS = [TELEPHONE, TABLET, DESK]
 LONG = "a-name-without-any-blank-" * 12
 BREAKOUT = '"><script>document.title = "taken"; console.error("taken")</script>'
+
+
+# Elements whose block leaves their text less than its first twelve characters, one line each.
+NARROW = """
+const pen = document.createElement('canvas').getContext('2d'), found = []
+for (const one of document.body.querySelectorAll('*')) {
+  const texts = [...one.childNodes].filter(node => node.nodeType === Node.TEXT_NODE)
+  const text = texts.map(node => node.data.trim()).join(' ').trim()
+  if (!text || one.closest('svg') || !one.checkVisibility()) continue
+  let block = one
+  while (getComputedStyle(block).display === 'inline') block = block.parentElement
+  const style = getComputedStyle(one), box = getComputedStyle(block)
+  if (box.clipPath !== 'none' || block.closest('thead') && getComputedStyle(
+    block.closest('thead')).clipPath !== 'none') continue
+  pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`
+  const width = block.clientWidth - parseFloat(box.paddingLeft) - parseFloat(box.paddingRight)
+  const needed = pen.measureText(text.slice(0, 12)).width
+  if (width + 1 < needed) found.push(`${one.tagName} ${width} < ${needed}: ${text.slice(0, 40)}`)
+}
+return found
+"""
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +97,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [TELEPHONE, DESK])
+@pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_of_the_page_keeps_anybody_from_reading_it(
     browser: Browser, page: Path, width: int, scheme: str
 ) -> None:
@@ -86,12 +108,30 @@ def test_nothing_of_the_page_keeps_anybody_from_reading_it(
     assert browser.console() == []
 
 
-@pytest.mark.parametrize("width", [320, TELEPHONE, 700, DESK])
+@pytest.mark.parametrize("width", [320, *WIDTHS])
 def test_the_page_never_scrolls_sideways(browser: Browser, page: Path, width: int) -> None:
     browser.show(page, width=width)
     browser.open_all()
     assert browser.ask("return document.documentElement.scrollWidth") <= width
     assert browser.ask("return document.querySelectorAll('svg rect').length") > 30
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_text_has_room_for_twelve_of_its_characters(
+    browser: Browser, page: Path, width: int
+) -> None:
+    browser.show(page, width=width)
+    browser.open_all()
+    assert browser.ask(NARROW) == []
+
+
+def test_a_text_without_room_is_found(browser: Browser, page: Path, tmp_path: Path) -> None:
+    narrow = "<p style='width: 60px; overflow-wrap: anywhere'>unreadable_here</p>"
+    worse = tmp_path / "narrow.html"
+    worse.write_text(page.read_text("utf-8").replace("<main>", f"<main>{narrow}"), "utf-8")
+    browser.show(worse, width=DESK)
+    (found,) = browser.ask(NARROW)
+    assert found.startswith("P 60 <")
 
 
 def test_a_key_that_would_be_a_script_is_refused(browser: Browser, page: Path) -> None:

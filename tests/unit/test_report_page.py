@@ -13,6 +13,7 @@ from compactor.log.state import QuarantineLine
 from compactor.model import QuarantineReason, Skipped, SkipReason
 from compactor.report.html import human_seconds
 from compactor.report.idle_reasons import nothing_to_do
+from compactor.report.next_steps import next_steps
 from compactor.report.page import render
 from compactor.report.remedies import FAILURES, LEFT_ALONE
 from compactor.report.view import OPEN_ROWS, verify_command
@@ -181,6 +182,45 @@ def test_the_page_says_what_the_run_cost_and_after_how_long_it_pays() -> None:
     assert "the run costs $0.0011 once (GET $0.0008" in text
     assert "each scan of it opens 24 objects instead of 2,000: that saves $0.0008" in text
     assert "payback: after 2 scans" in text
+
+
+def steps_of(desk: Desk) -> list[str]:
+    return next_steps(msgspec.to_builtins(desk.report()))
+
+
+def test_what_to_do_next_names_failures_then_what_a_setting_decides_then_the_backlog() -> None:
+    desk = Desk("a/", "b/", oversized=("c/",), spark_engine="none")
+    left = {"binary": LeftAlone(2, 2, "a/x", "first lines ambiguous", "csv_header")}
+    skipped = {"too_young": Skipped(4_000, 1), "already_committed": Skipped(7, 1)}
+    desk.receipt("a/", counts=Counts(rejects_waiting=3), skipped=skipped, left_alone=left)
+    desk.receipt("b/", "failed", error="IntegrityError", cause="a gap")
+    failed, alone, rejected, oversized, young = steps_of(desk)
+    assert failed.startswith("1 failed partition: do what the table")
+    assert alone == "2 objects left alone, first lines ambiguous: set csv_header"
+    assert rejected.startswith("3 rejected records in no output")
+    assert "set engine to worker" in oversized
+    assert young.startswith("4,000 objects left, younger than settle_seconds (600): a later run")
+    assert f"What to do next {failed}" in Page(desk.stored("report.html")).text
+
+
+def test_there_is_nothing_to_do_after_a_run_that_left_nothing() -> None:
+    desk = Desk("a/")
+    desk.receipt("a/", skipped={"already_committed": Skipped(7, 1)})
+    (line,) = steps_of(desk)
+    assert line.startswith("Nothing to do:")
+
+
+def test_charts_come_before_tables_of_prices_and_say_what_their_lengths_mean() -> None:
+    desk = Desk("a/")
+    counts = Counts(objects_in=2_000, objects_out=4, records=9, seconds=72)
+    desk.receipt("a/", counts=counts, sizes=SizeCounts([0] * 10 + [1_500, 500], [0] * 20 + [4]))
+    desk.report()
+    text = Page(desk.stored("report.html")).text
+    places = [text.index(head) for head in ("Object sizes", "Partitions objects", "What it cost")]
+    assert places == sorted(places)
+    assert "objects before, up to 2,000" in text
+    assert "seconds of a worker, up to 1 min 12 s" in text
+    assert "100% 0" in text
 
 
 @pytest.mark.parametrize("reason", SkipReason)

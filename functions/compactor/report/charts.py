@@ -49,11 +49,13 @@ class Histogram:
 
     Attributes:
         billed: position of 128 KiB, percent of the width; None if it is not in the chart.
+        tallest: share of the objects that a full height means, from 0 to 1.
         objects_before, objects_after: number of objects in the chart.
     """
 
     columns: tuple[Column, ...]
     billed: float | None
+    tallest: float
     objects_before: int
     objects_after: int
 
@@ -86,7 +88,7 @@ def histogram(before: Sequence[int], after: Sequence[int]) -> Histogram | None:
         columns.append(Column(x, width, *heights, n, m, bucket_text(bucket), label))
     billed_at = (_SMALLEST_BILLED.bit_length() - first) * width
     billed = billed_at if 0 < billed_at < 100 else None
-    return Histogram(tuple(columns), billed, *sums)
+    return Histogram(tuple(columns), billed, tallest, *sums)
 
 
 def bucket_text(bucket: int) -> str:

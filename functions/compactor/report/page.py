@@ -18,6 +18,7 @@ from compactor.report import sentences, view
 from compactor.report.charts import histogram
 from compactor.report.cost_figures import Spent, spent
 from compactor.report.html import human_seconds
+from compactor.report.next_steps import next_steps
 from compactor.sizes import human_bytes
 
 _NO_SIZES: Mapping[str, Any] = {"before": (), "after": ()}
@@ -46,7 +47,9 @@ def render(report: Mapping[str, Any]) -> str:
         money_heads=HEADS,
         sizes=histogram(sizes["before"], sizes["after"]),
         failures=view.failures(report),
+        next=next_steps(report),
         partitions=view.partition_rows(report),
+        scale=view.scale(report),
         requests=view.request_rows(report),
         skipped=view.skipped_rows(report),
         left=view.left_rows(report),
@@ -106,6 +109,7 @@ def _environment() -> Environment:
         "number": _number,
         "bytes": human_bytes,
         "percent": _percent,
+        "share": "{:.0%}".format,
     }
     return made
 

@@ -83,12 +83,33 @@ def partition_rows(report: Mapping[str, Any]) -> list[PartitionRow]:
         return []
     spark = frozenset(report["spark"])
     shown = report["partitions"]
-    objects = max((one["counts"]["objects_in"] for one in shown), default=0)
-    seconds = max((one["counts"]["seconds"] for one in shown), default=0.0)
+    objects, seconds = _longest(report)
     rows = [_partition_row(one, one["path"] in spark, objects, seconds) for one in shown]
     rows.sort(key=lambda row: (not row.failed, -row.objects_in, row.path))
     others = report["partition_count"] - len(shown)
     return [*rows, _others(report, others)] if others > 0 else rows
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What full lengths of the partitions' bars mean."""
+
+    objects: int
+    seconds: str
+
+
+def scale(report: Mapping[str, Any]) -> Scale:
+    """Return the scale of :func:`partition_rows`."""
+    objects, seconds = _longest(report)
+    return Scale(objects, human_seconds(seconds))
+
+
+def _longest(report: Mapping[str, Any]) -> tuple[int, float]:
+    counts = [one["counts"] for one in report["partitions"]]
+    return (
+        max((one["objects_in"] for one in counts), default=0),
+        max((one["seconds"] for one in counts), default=0.0),
+    )
 
 
 def _partition_row(
