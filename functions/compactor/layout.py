@@ -224,6 +224,11 @@ def table_hint_key(settings: Settings) -> tuple[str, str]:
     return _state(settings, f"{TABLE}hint.json")
 
 
+def run_history_key(settings: Settings) -> tuple[str, str]:
+    """Return the key of the list of the last runs; see :mod:`compactor.report.run_history`."""
+    return _state(settings, "run-history.json")
+
+
 def table_receipt_key(settings: Settings, run_id: str) -> tuple[str, str]:
     """Return the key of the publisher's receipt of the table in one run."""
     return run_key(settings, run_id, "table.json")

@@ -8,6 +8,7 @@ import msgspec
 from aws_lambda_powertools.metrics import MetricUnit
 
 from compactor import layout
+from compactor.clock import SystemClock
 from compactor.failures import failure_text
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.report.report import RunIdentity, report_on
@@ -33,6 +34,7 @@ def handler(event: Event, context: LambdaContext) -> dict[str, Any]:
         failure_text(event.get("spark_failure")),
         failure_text(event.get("clean_up_failure")),
         failure_text(event.get("table_failure")),
+        ended_at=SystemClock().now(),
     )
     result = report_on(
         identity,

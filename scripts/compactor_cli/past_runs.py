@@ -11,6 +11,7 @@ from compactor.layout import RUNS
 from compactor.model import is_run_id
 from compactor.money import shown
 from compactor.ports import ObjectStore
+from compactor.report.html import human_seconds
 from compactor.report.sentences import backlog, partition_count
 from compactor.settings.uris import S3Uri
 from compactor.sizes import human_bytes
@@ -27,6 +28,7 @@ class PastRun:
         started_at: as in its report.
         backlog: objects left for a later run, too young or too few.
         failed: partitions that did not finish.
+        wall_seconds: from its start to its report; 0 if unknown.
         worker_seconds: sum over all workers.
         dollars: estimated cost; None if the report has none.
     """
@@ -42,6 +44,7 @@ class PastRun:
     bytes_after: int
     records: int
     backlog: int
+    wall_seconds: float
     worker_seconds: float
     dollars: float | None
 
@@ -61,6 +64,7 @@ class PastRun:
             totals["bytes_out"],
             totals["records"],
             backlog(report),
+            report["wall_seconds"],
             round(totals["seconds"], 2),
             cost["dollars"] if (cost := report["cost"]) else None,
         )
@@ -77,6 +81,7 @@ class PastRun:
             human_bytes(self.bytes_after),
             f"{self.failed:,} of {self.partitions:,}",
             f"{self.backlog:,}",
+            human_seconds(self.wall_seconds) if self.wall_seconds else "",
             "" if self.dollars is None else shown(self.dollars),
         )
 
@@ -90,6 +95,7 @@ HEADS = (
     "After",
     "Failed partitions",
     "Backlog",
+    "Took",
     "Cost",
 )
 

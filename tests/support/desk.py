@@ -37,7 +37,7 @@ class Desk:
         one = Receipt(path, RUN.run_id, status, **given)
         receipts.write(one, self.settings, item(path).partition, self.store)
 
-    def report(self, failure: str = "", **failures: str) -> RunReport:
+    def report(self, failure: str = "", **failures: Any) -> RunReport:
         run = replace(RUN, failure=failure, **failures)
         return report(run, self.settings, self.store)
 

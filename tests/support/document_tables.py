@@ -51,6 +51,7 @@ from compactor.readers.outcome import Outcomes as ReadersOutcomes
 from compactor.readers.switch_records import ReadersMarker, SwitchRecord
 from compactor.report.cost import RunCost
 from compactor.report.report import RunReport
+from compactor.report.run_history import RunHistory, RunLine
 from compactor.report.run_records import DiscoveryLine
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.runs.resume_point import Own, Place
@@ -108,6 +109,8 @@ OBJECTS: dict[str, Any] = {
     "PublishedMark": PublishedMark,
     "TableCheckpoint": TableCheckpoint,
     "TableHint": TableHint,
+    "RunHistory": RunHistory,
+    "RunLine": RunLine,
     "ProbeRecord": ProbeRecord,
     "Finding": Finding,
     "Discovery": DiscoveryLine,
@@ -180,6 +183,7 @@ NUMBERED: tuple[str, ...] = (
     "TableReceipt",
     "Round",
     "RunReport",
+    "RunHistory",
     "Looks",
     "Superseded",
     "Lease",

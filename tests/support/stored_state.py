@@ -82,7 +82,9 @@ class StoredState:
         for one in due:
             cleaning = CleanUpRun(one.path, settings, store, clock, NoDeadline(), run_id)
             record_clean_up(cleaning, CleanUpReceipt(one.path, run_id))
-        return report(RunIdentity(run_id, "2026-01-01T00:00:00Z"), settings, store)
+        return report(
+            RunIdentity(run_id, "2026-01-01T00:00:00Z", ended_at=clock.now()), settings, store
+        )
 
     def log(self, path: str) -> CommitLog:
         """Return the log of a partition."""

@@ -85,6 +85,17 @@ def full_report() -> dict[str, Any]:
     }
     table = {"table": "glue:a.b", "status": "done", "at": LONG, "error": "", "cause": ""}
     numbers = dict.fromkeys(("outputs", "rows", "commits", "conflicts", "last"), 7)
+    lines = [
+        {
+            "run_id": LONG,
+            "started_at": f"2026-01-{2 + n // 24:02}T{n % 24:02}:00:00Z",
+            "wall_seconds": 40.0 + n,
+            "status": "succeeded" if n % 7 else "failed",
+            "objects": 1_000,
+        }
+        for n in range(29)
+    ]
+    document |= {"previous": lines, "wall_seconds": 75.5}
     told = {"clean_up": clean_up, "table": {**table, **numbers, "faults": [LONG]}}
     return {**document, **told, "warnings": [LONG], "headline": f"left alone: {BREAKOUT}"}
 
@@ -92,7 +103,7 @@ def full_report() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("pages") / "report.html"
-    file.write_text(render(full_report()), "utf-8")
+    file.write_text(render(full_report(), stored=True), "utf-8")
     return file
 
 

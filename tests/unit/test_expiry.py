@@ -78,6 +78,8 @@ KINDS = {
     "partitions/<path>cleaned/<number>.json": False,
     "partitions/<path>rejects/<group id>-<digest>.json": False,
     "reconcile/<stream>.json": False,
+    # The last 30, written over.
+    "run-history.json": False,
     "table/<number>.json": False,
     "table/<number>.witness.json": False,
     "table/<number>.published.json": False,

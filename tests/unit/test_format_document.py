@@ -176,6 +176,7 @@ def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
         "Receipt": f"{run}receipts/json-24f2fc4407899db1.json",
         "CleanUpReceipt": f"{run}clean-ups/json-24f2fc4407899db1.json",
         "RunReport": f"{run}report.json",
+        "RunHistory": f"{STATE}run-history.json",
     }
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name

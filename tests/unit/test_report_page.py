@@ -21,6 +21,8 @@ from compactor.runs.partition_receipts import Counts
 from compactor.sizes import human_bytes
 from tests.support.desk import HOSTILE, Desk, Page
 
+LINE = {"wall_seconds": 1.0, "status": "failed", "objects": 1}
+
 
 def page_with(text: str) -> Page:
     """A page with this text wherever something from outside may stand."""
@@ -42,7 +44,8 @@ def page_with(text: str) -> Page:
     assert found.totals.requests == {text: 1}
     document = msgspec.to_builtins(found)
     told = {"run_id": text, "started_at": text, "status": text, "headline": text}
-    return Page(render({**document, **told, "warnings": [text]}))
+    previous = [{"run_id": text, "started_at": text, **LINE}]
+    return Page(render({**document, **told, "previous": previous, "warnings": [text]}))
 
 
 @pytest.mark.parametrize("text", [HOSTILE, '"><script>', "' onload='x", "{{ 1 }}{% raw %}"])

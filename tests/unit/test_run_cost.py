@@ -53,8 +53,8 @@ def cost(**given: Any) -> RunCost:
 
 def test_all_that_is_charged_is_counted_and_nothing_that_is_free() -> None:
     found = cost()
-    # Three GETs and two PUTs are the report's own, and a GET for each receipt.
-    assert found.requests == {"GET": 1_018, "LIST": 6, "PUT": 29}
+    # Four GETs and three PUTs are the report's own, and a GET for each receipt.
+    assert found.requests == {"GET": 1_019, "LIST": 6, "PUT": 30}
     assert (found.invocations, found.transitions, found.gb_seconds) == (2, 22, 12.0)
     work = RunWork(found.requests, 12.0, 2, "arm64", 22, 2.0, 8.0)
     prices = prices_for("eu-central-1")
@@ -67,7 +67,7 @@ def test_all_that_is_charged_is_counted_and_nothing_that_is_free() -> None:
 def test_beside_it_stands_what_the_plans_estimated() -> None:
     found = cost()
     # What follows a receipt is part of what a plan reckons for its partition.
-    assert found.expected_requests == {"GET": 1_028, "LIST": 5, "PUT": 24}
+    assert found.expected_requests == {"GET": 1_029, "LIST": 5, "PUT": 25}
     work = RunWork(found.expected_requests, 9.0, 2, "arm64", 22, 2.0, 8.0)
     assert found.expected_dollars == pytest.approx(
         total(cost_of(work, prices_for("eu-central-1"))), abs=1e-8
@@ -83,8 +83,8 @@ def test_a_run_without_lambda_pays_for_none_of_it_and_for_no_transition() -> Non
 
 def test_it_is_reported_in_a_line() -> None:
     assert cost().line.startswith(
-        "cost about $0.14 deployed: 1,053 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of"
-        " Spark; estimated $0.14 and 1,057 requests"
+        "cost about $0.14 deployed: 1,055 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of"
+        " Spark; estimated $0.14 and 1,059 requests"
     )
 
 
@@ -106,10 +106,10 @@ def test_the_report_has_it_and_the_document_too() -> None:
         desk.receipt(path, counts=counts)
     found = desk.report()
     assert found.cost is not None
-    assert found.cost.requests["GET"] == 9
-    # Receipt, checkpoint and record of rest of each; report.json and report.html.
-    assert found.cost.requests["PUT"] == 8
-    assert found.cost.expected_requests["GET"] == 11
+    assert found.cost.requests["GET"] == 10
+    # Receipt, checkpoint and record of rest of each; history, report.json and report.html.
+    assert found.cost.requests["PUT"] == 9
+    assert found.cost.expected_requests["GET"] == 12
     assert found.totals.expected == {"GET": 8.0}
     assert found.cost.line in str(found)
     document = found.to_dict()

@@ -178,6 +178,7 @@ class _Whole:
                 spark_failure=spark_failure,
                 table_failure=table_failure,
                 clean_up_failure=clean_up_failure,
+                ended_at=self._given.clock.now(),
             )
             known = Known(self._done, self._lost)
             result = report(identity, self._given.settings, self._begun.store, known)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from compactor.log.size_counts import least_bytes
-from compactor.sizes import human_bytes
+from compactor.report.html import human_seconds, moment
+from compactor.sizes import human_bytes, plural
 
 # How many labels of the size axis fit beside each other on a phone.
 _MOST_LABELS = 5
@@ -110,3 +112,61 @@ def human_label(bucket: int) -> str:
 def length(value: float, longest: float) -> float:
     """Return a bar's length, percent of the longest; 0 for nothing, else at least visible."""
     return max(_LEAST_PERCENT, 100 * value / longest) if value and longest else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The duration of one run.
+
+    Attributes:
+        x, width: percent of the chart's width.
+        height: percent of the longest run's.
+        failed: the run failed.
+        text: for display.
+    """
+
+    x: float
+    width: float
+    height: float
+    failed: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """The durations of runs, in the order in which they ended.
+
+    Attributes:
+        longest: duration that a full height means.
+        first, last: when these runs started.
+    """
+
+    bars: tuple[Bar, ...]
+    longest: str
+    first: str
+    last: str
+
+
+def trend(runs: Sequence[Mapping[str, Any]]) -> Trend | None:
+    """Return the chart of the durations of runs; None if there are fewer than two.
+
+    Args:
+        runs: lines of :mod:`compactor.report.run_history`, oldest first.
+    """
+    if len(runs) < 2:
+        return None
+    longest = max(one["wall_seconds"] for one in runs)
+    width = 100 / len(runs)
+    bars = tuple(
+        Bar(
+            number * width,
+            width * 0.86,
+            length(one["wall_seconds"], longest),
+            one["status"] == "failed",
+            f"{moment(one['started_at'])}: {human_seconds(one['wall_seconds'])},"
+            f" {plural(one['objects'], 'object')}, {one['status']}",
+        )
+        for number, one in enumerate(runs)
+    )
+    ends = (moment(runs[0]["started_at"]), moment(runs[-1]["started_at"]))
+    return Trend(bars, human_seconds(longest), *ends)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from html import escape as html_escape
 
 from compactor.escaping import visible
+
+# ISO 8601 as the state machine and this program write it, always in UTC.
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
 
 
 def human_seconds(seconds: float) -> str:
@@ -17,6 +21,12 @@ def human_seconds(seconds: float) -> str:
     if whole < 3_600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3_600:,} h {whole % 3_600 // 60} min"
+
+
+def moment(text: str) -> str:
+    """Format a time to the second, as ``2026-01-31 06:01:02 UTC``; return other text as it is."""
+    found = _MOMENT.match(text)
+    return f"{found[1]} {found[2]} UTC" if found else text
 
 
 def escape(text: str) -> str:

@@ -15,9 +15,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from compactor.escaping import visible
 from compactor.money import HEADS
 from compactor.report import sentences, view
-from compactor.report.charts import histogram
+from compactor.report.charts import histogram, trend
 from compactor.report.cost_figures import Spent, spent
-from compactor.report.html import human_seconds
+from compactor.report.html import human_seconds, moment
 from compactor.report.next_steps import next_steps
 from compactor.sizes import human_bytes
 
@@ -25,18 +25,19 @@ _NO_SIZES: Mapping[str, Any] = {"before": (), "after": ()}
 _NO_OBJECTS: Mapping[str, Any] = {"objects": 0, "bytes": 0, "examples": ()}
 
 
-def render(report: Mapping[str, Any]) -> str:
+def render(report: Mapping[str, Any], *, stored: bool = False) -> str:
     """Return the HTML of a run report.
 
     Args:
         report: content of ``report.json``, of this version or an earlier one.
+        stored: for the run's own prefix, where the previous report is found by a relative link.
     """
     sizes = report["sizes"] or _NO_SIZES
     money = spent(report)
     return _rendered(
         "report.html.j2",
         report={"headline": "", "resting": None, **report},
-        started=view.moment(report["started_at"]),
+        started=moment(report["started_at"]),
         sentence=sentences.sentence(report),
         failed=sentences.failed_sentence(report),
         proof=sentences.proof(report),
@@ -50,6 +51,9 @@ def render(report: Mapping[str, Any]) -> str:
         next=next_steps(report),
         partitions=view.partition_rows(report),
         scale=view.scale(report),
+        previous=view.previous_run(report),
+        stored=stored,
+        trend=trend([*report["previous"], _line(report)]),
         requests=view.request_rows(report),
         skipped=view.skipped_rows(report),
         left=view.left_rows(report),
@@ -78,6 +82,7 @@ def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, st
         # If the run did nothing, the sentence says so.
         *(() if sentences.is_idle(report) else figures),
         ("Partitions", f"{sentences.partition_count(report):,}"),
+        *([("Wall time", human_seconds(report["wall_seconds"]))] if report["wall_seconds"] else []),
         ("Time of all workers", human_seconds(totals["seconds"])),
     ]
     if money is not None:
@@ -89,6 +94,12 @@ def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, st
     if waiting := sentences.backlog(report):
         tiles.append(("Waiting for a later run", f"{waiting:,}"))
     return tiles
+
+
+def _line(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the run's own line in the history of runs."""
+    names = ("started_at", "wall_seconds", "status")
+    return {"objects": report["totals"]["objects_in"], **{name: report[name] for name in names}}
 
 
 def _rendered(template: str, **values: object) -> str:

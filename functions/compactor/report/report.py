@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -30,6 +31,7 @@ from compactor.report.page import render
 from compactor.report.receipt_totals import Gathered, add_counts, add_expected
 from compactor.report.rendering import Shown
 from compactor.report.report_progress import SoFar, Time, read_so_far, write_so_far
+from compactor.report.run_history import RunLine, add_run
 from compactor.report.run_records import (
     DiscoveryLine,
     discovered_by,
@@ -84,6 +86,8 @@ class RunReport:
         rejects: the first prefixes with records that are in no output because they fit no row of
             it; ``totals`` counts them as ``rejects_waiting``.
         cost: what the run cost, and what its plans estimated.
+        wall_seconds: from the start of the run to this report; 0 if unknown.
+        previous: the runs before it into this destination, oldest first.
     """
 
     run_id: str
@@ -110,6 +114,8 @@ class RunReport:
     sizes: SizeCounts = field(default_factory=SizeCounts)
     cost: RunCost | None = None
     rejects: list[str] = field(default_factory=list)
+    wall_seconds: float = 0.0
+    previous: list[RunLine] = field(default_factory=list)
 
     @property
     def looked_at(self) -> int:
@@ -160,6 +166,7 @@ class RunIdentity:
             or there was no job.
         clean_up_failure: what ended clean-up before its partitions did; else empty.
         table_failure: why committed outputs could not be published to the table; else empty.
+        ended_at: UNIX seconds; None if unknown, then the run is not in the history.
     """
 
     run_id: str
@@ -168,6 +175,16 @@ class RunIdentity:
     spark_failure: str = ""
     clean_up_failure: str = ""
     table_failure: str = ""
+    ended_at: float | None = None
+
+    @property
+    def wall_seconds(self) -> float:
+        """Time from its start to its end, never below 0; 0 if unknown."""
+        try:
+            began = datetime.fromisoformat(self.started_at).timestamp()
+        except ValueError:
+            return 0.0
+        return 0.0 if self.ended_at is None else round(max(0.0, self.ended_at - began), 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +299,7 @@ def report_on(
         table=_table(settings, run, store),
         sizes=found.sizes,
         rejects=found.rejects,
+        wall_seconds=run.wall_seconds,
     )
     hours = spark_hours(settings, run.run_id, store) if spark else SparkHours()
     result.cost = cost_of_run(
@@ -298,8 +316,20 @@ def report_on(
         result.status = "failed"
     elif not (result.headline or result.totals.objects_in or result.spark):
         result.headline = nothing_to_do(settings, result.skipped, len(result.oversized))
+    result.previous = _previous(run, result, settings, store)
     _store_report(result, settings, store)
     return result
+
+
+def _previous(
+    run: RunIdentity, result: RunReport, settings: Settings, store: ObjectStore
+) -> list[RunLine]:
+    """Return the runs before this one, and add it to them."""
+    if run.ended_at is None:
+        return []
+    objects = result.totals.objects_in
+    line = RunLine(run.run_id, run.started_at, run.wall_seconds, result.status, objects)
+    return add_run(line, settings, store)
 
 
 def _begun(before: SoFar, discovered: DiscoveryLine) -> Gathered:
@@ -387,4 +417,5 @@ def _store_report(result: RunReport, settings: Settings, store: ObjectStore) -> 
     bucket, key = layout.run_key(settings, result.run_id, "report.json")
     store.put(bucket, key, body, content_type="application/json")
     bucket, key = layout.run_key(settings, result.run_id, "report.html")
-    store.put(bucket, key, render(document).encode(), content_type="text/html; charset=utf-8")
+    page = render(document, stored=True).encode()
+    store.put(bucket, key, page, content_type="text/html; charset=utf-8")

@@ -6,7 +6,6 @@ Texts are not escaped here; the templates do that.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any
 from compactor.model import SkipReason
 from compactor.report import sentences
 from compactor.report.charts import length
-from compactor.report.html import human_seconds
+from compactor.report.html import human_seconds, moment
 from compactor.report.remedies import LEFT_ALONE, failure_remedy
 from compactor.report.skipped import why_left
 from compactor.settings.fields import FIELDS
@@ -25,8 +24,6 @@ from compactor.sizes import human_bytes
 
 #: Number of rows that are always visible; the others are collapsed.
 OPEN_ROWS = 12
-# ISO 8601 as the state machine and this program write it, always in UTC.
-_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
 _REQUESTS: Mapping[str, str] = {
     "GET": "objects or ranges read",
     "LIST": "pages of up to 1,000 keys",
@@ -322,10 +319,27 @@ def _plain(default: object) -> object:
     return list(default) if isinstance(default, tuple) else default
 
 
-def moment(text: str) -> str:
-    """Format a time to the second, as ``2026-01-31 06:01:02 UTC``; return other text as it is."""
-    found = _MOMENT.match(text)
-    return f"{found[1]} {found[2]} UTC" if found else text
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The run before.
+
+    Attributes:
+        command: prints its report.
+    """
+
+    run_id: str
+    started: str
+    command: str
+
+
+def previous_run(report: Mapping[str, Any]) -> Previous | None:
+    """Return the run before into the same destination; None if none is known."""
+    if not report["previous"]:
+        return None
+    last = report["previous"][-1]
+    words = (report["settings"]["s3_destination_uri"], last["run_id"])
+    command = f"compactor report {' '.join(map(shlex.quote, words))} --open"
+    return Previous(last["run_id"], moment(last["started_at"]), command)
 
 
 def verify_command(settings: Mapping[str, Any]) -> str:

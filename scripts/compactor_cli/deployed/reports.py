@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from compactor import layout
@@ -113,8 +112,5 @@ def _read(bucket: str, key: str, seconds: float | None, store: ObjectStore) -> S
     require_version(f"s3://{bucket}/{key}", body, REPORT_VERSION)
     document = json.loads(body)
     if seconds is None:
-        # Without the execution: a run writes its report last, so Last-Modified is its end.
-        head = store.head(bucket, key)
-        began = datetime.fromisoformat(document["started_at"]).timestamp()
-        seconds = max(0.0, head.last_modified - began) if head is not None else 0.0
+        seconds = document["wall_seconds"]
     return StoredReport(document, bucket, key, seconds)
