@@ -127,7 +127,7 @@ def test_the_page_never_scrolls_sideways(browser: Browser, page: Path, width: in
     assert browser.ask("return document.querySelectorAll('svg rect').length") > 30
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [*WIDTHS, 641, 833])
 def test_every_text_has_room_for_twelve_of_its_characters(
     browser: Browser, page: Path, width: int
 ) -> None:
