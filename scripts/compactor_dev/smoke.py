@@ -87,8 +87,13 @@ def _arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--yes", action="store_true", help="ask for no confirmation")
     parser.add_argument("--clean", action="store_true", help="remove what others left")
     parser.add_argument("--report", default=_REPORT, metavar="FILE")
+    parser.add_argument("--vpc", type=json.loads, metavar="KEY", help="the key vpc, as JSON")
+    parser.add_argument("--endpoint", default="", help="id of the VPC's endpoint for S3")
     parser.set_defaults(json=False)
-    return parser.parse_args(words)
+    args = parser.parse_args(words)
+    if bool(args.vpc) != bool(args.endpoint):
+        parser.error("--vpc and --endpoint need each other")
+    return args
 
 
 def _clean(args: argparse.Namespace) -> int:
@@ -116,8 +121,9 @@ def _test(args: argparse.Namespace) -> int:
         _run(command("deploy", context))
         return find_stack(aws, context["name"])
 
-    actions = Actions(deploy, destroyer(names, _run, aws.client), _show)
-    world = World(aws.client, open_store(), names, stacks={}, own=True, counts=counts)
+    actions = Actions(deploy, destroyer(names, _run, aws.client), _show, args.vpc)
+    store, endpoint = open_store(), args.endpoint
+    world = World(aws.client, store, names, {}, own=True, endpoint=endpoint, counts=counts)
     code, report = whole_test(world, actions)
     Path(args.report).write_text(report, encoding="utf-8")
     print(f"{report}\nreport: {args.report}")

@@ -36,9 +36,11 @@ _STATE = "404 on missing state under the prefix condition"
 _MAP, _READERS = "rights of the Map Run", "the readers' table in Athena"
 _CLEAN, _VERSIONS = "clean-up by ETag", "clean-up by ETag in a versioned bucket"
 _ALARM = "an alarm by force"
+_ENDPOINT = "a bucket that demands a VPC endpoint"
 _QUICK = {_PUT, _CRC32, _SSE, _UNSIGNED, _ALARM}
 _WITHOUT_RUNS = [check for check in CHECKS if check.name in _QUICK]
-_SETTLED = {_PUT, _CRC32, _SSE, _UNSIGNED, _STATE, _MAP, _READERS, _CLEAN, _VERSIONS, _ALARM}
+_BY_RUNS = {_STATE, _MAP, _ENDPOINT, _READERS, _CLEAN, _VERSIONS}
+_SETTLED = _QUICK | _BY_RUNS
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +79,7 @@ def test_every_line_that_a_stand_in_can_settle_is_ok(account: Account) -> None:
         )
     assert code == 0
     assert "everything was removed" in report
-    assert re.search(r"^cost: \$\d+\.\d{3}: \$\d+\.\d{3} of 7 runs", report, re.MULTILINE), report
+    assert re.search(r"^cost: \$\d+\.\d{3}: \$\d+\.\d{3} of 8 runs", report, re.MULTILINE), report
 
 
 Break = Callable[[Account], None]
@@ -122,6 +124,18 @@ def _first_run_denied(account: Account) -> None:
     def answer(**asked: str) -> Any:
         if asked["executionArn"].endswith("-first"):
             return {"status": "FAILED", "error": "InvalidInput", "cause": "403 instead of 404"}
+        return describe(**asked)
+
+    account.replaced["stepfunctions"] = {"describe_execution": answer}
+
+
+def _within_denied(account: Account) -> None:
+    """The functions are not let in either."""
+    describe = account.client("stepfunctions").describe_execution
+
+    def answer(**asked: str) -> Any:
+        if asked["executionArn"].endswith("-within"):
+            return {"status": "FAILED", "error": "InvalidInput", "cause": "403 Forbidden"}
         return describe(**asked)
 
     account.replaced["stepfunctions"] = {"describe_execution": answer}
@@ -173,6 +187,7 @@ _HISTORY = {"AlarmHistoryItems": [{"HistorySummary": "Failed to execute action"}
         (_SSE, _answer("s3", "put_bucket_policy", lambda **_: None), "accepted"),
         (_UNSIGNED, _deny_all, "not allowed"),
         (_STATE, _first_run_denied, "403 instead of 404"),
+        (_ENDPOINT, _within_denied, "403 Forbidden"),
         (_MAP, _without_results, "no manifest.json"),
         (_READERS, _answer("athena", "get_query_results", lambda **_: _ROWS), "counts 24"),
         (_CLEAN, _clean_up_kept, "12 of 12 sources"),

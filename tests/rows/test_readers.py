@@ -1,4 +1,4 @@
-"""DuckDB, pyarrow and arrow-rs (by way of deltalake) read the same rows in an output."""
+"""DuckDB, pyarrow, Polars and arrow-rs (by way of deltalake) read the same rows in an output."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder, convert_to_deltalake
@@ -65,7 +66,8 @@ def test_readers_see_the_same_values_of_all_types() -> None:
             .execute("select * from found")
             .read_all()
         )
-    for found in (ducks, rust):
+    polars = pl.read_parquet(body).to_arrow()
+    for found in (ducks, rust, polars):
         assert found.column_names == arrow.column_names
         assert found.cast(arrow.schema).to_pylist() == arrow.to_pylist()
     assert arrow.num_rows == len(RECORDS)

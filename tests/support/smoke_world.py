@@ -130,11 +130,15 @@ def _policed(s3: Any, policies: Mapping[str, str]) -> None:
         if bucket not in policies:
             return
         (statement,) = json.loads(policies[bucket])["Statement"]
+        operation = {"PUT": "PutObject", "GET": "GetObject"}[request.method]
+        if statement["Action"] != f"s3:{operation}":
+            return
         headers = {name.lower(): _text(value) for name, value in request.headers.items()}
         if any(_meets(kind, one, headers) for kind, one in statement["Condition"].items()):
-            raise refusal("AccessDenied", "PutObject")
+            raise refusal("AccessDenied", operation)
 
-    s3.meta.events.register("before-send.s3.PutObject", check)
+    for operation in ("PutObject", "GetObject"):
+        s3.meta.events.register(f"before-send.s3.{operation}", check)
 
 
 def _text(value: Any) -> str:
@@ -143,7 +147,10 @@ def _text(value: Any) -> str:
 
 def _meets(kind: str, condition: Mapping[str, str], headers: Mapping[str, str]) -> bool:
     ((key, value),) = condition.items()
+    # No request of a stand-in comes through an endpoint.
     found = headers.get(key.removeprefix("s3:").lower())
+    if kind == "StringNotEquals":
+        return found != value
     return found is None if kind == "Null" else found == value
 
 
@@ -222,7 +229,13 @@ class Account:
     def world(self, **more: Any) -> World:
         """Return a world with nothing in it yet."""
         store = S3Store(self._stored_by)
-        given = {"per_day": 12, "wait_seconds": 1.0, "pause": lambda _: None, **more}
+        given = {
+            "per_day": 12,
+            "wait_seconds": 1.0,
+            "pause": lambda _: None,
+            "endpoint": "vpce-0a1b2c3d",
+            **more,
+        }
         return World(self.client, store, Names(SUFFIX), stacks={}, own=True, **given)
 
     def actions(self, show: Callable[[str], None] = lambda _: None) -> Actions:

@@ -10,12 +10,14 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import requests
 
-from compactor.errors import IntegrityError, InvalidInput, TableConflict
+from compactor.errors import IntegrityError, InvalidInput, TableConflict, TransientStoreError
 from compactor.log.entries import Output
 from compactor.log.log import CommitLog
 from compactor.model import Partition
@@ -25,6 +27,7 @@ from compactor.sinks.table_catalog import TableFile
 from compactor.sinks.table_entries import TableLogState
 from compactor.sinks.table_log import Draft, TableLog
 from compactor.sinks.unnamed_outputs import leftovers
+from compactor.table_formats.answers import translated
 from compactor_tables.metadata.measuring import measure_table
 from tests.support.parquet_outputs import parquet
 from tests.support.table_places import Place, lake_on_aws
@@ -506,3 +509,12 @@ def test_a_database_that_is_not_there_is_reported(make):
     place.commit(A, id=[1])
     with pytest.raises(InvalidInput, match="that is there"):
         place.publish()
+
+
+def test_a_catalog_that_cannot_be_reached_is_named_by_its_address() -> None:
+    with socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(TransientStoreError) as raised, translated("rest:db.t"):
+            requests.get(f"http://{address}/v1/config", timeout=5)
+    assert str(raised.value) == f"rest:db.t: {address} does not answer"

@@ -70,14 +70,14 @@ def test_a_table_of_another_kind_is_refused(glue: Script) -> None:
         "get_table", {"Table": {"Name": "events"}}, {"DatabaseName": "bronze", "Name": "events"}
     )
 
-    with pytest.raises(InvalidInput, match="a table of Iceberg"):
+    with pytest.raises(InvalidInput, match="is no Iceberg table"):
         tables(glue).metadata_uri(TABLE)
 
 
 @pytest.mark.parametrize(
     ("code", "status", "error", "words"),
     [
-        ("EntityNotFoundException", 400, InvalidInput, "a table that is there"),
+        ("EntityNotFoundException", 400, InvalidInput, "there is no table"),
         ("AccessDeniedException", 400, InvalidInput, "a role that allows"),
         ("ThrottlingException", 400, TransientStoreError, "Throttling"),
         ("InternalServiceException", 500, TransientStoreError, "InternalService"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,6 +28,8 @@ _LATER = frozenset(
         "Timeout",
     }
 )
+# As urllib3 names a server that it could not reach.
+_UNREACHED = re.compile(r"^HTTPS?ConnectionPool\(host='([^']+)', port=(\d+)\)")
 _DENIED = frozenset({"ForbiddenError", "UnauthorizedError", "AuthorizationExpiredError"})
 _DENIED_CODES = (
     "AccessDenied",
@@ -76,7 +79,9 @@ def _judged(error: Exception, table: str) -> CompactorError | None:
     if "PartialCredentialsError" in names:
         return no_credentials(text)
     if names & _LATER or code.startswith(_LATER_CODES):
-        return TransientStoreError(f"{table}: {text}")
+        where = _UNREACHED.search(text)
+        what = f"{where[1]}:{where[2]} does not answer" if where else text
+        return TransientStoreError(f"{table}: {what}")
     return None
 
 

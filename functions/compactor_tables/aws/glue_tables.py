@@ -45,10 +45,14 @@ class GlueTables:
             except ClientError as error:
                 if refusal_of(error).code != _MISSING:
                     raise
-                raise InvalidInput("table", table.text, "a table that is there") from None
+                advice = "check its name, and that region and account are those of the table"
+                message = f"there is no table {table.text} in Glue's catalog: {advice}"
+                raise InvalidInput("table", table.text, advice, message=message) from None
         parameters = answer["Table"].get("Parameters", {})
         if "metadata_location" not in parameters:
-            raise InvalidInput("table", table.text, "a table of Iceberg")
+            advice = "name an Iceberg table"
+            message = f"{table.text} is no Iceberg table, as Glue's catalog has no metadata of it"
+            raise InvalidInput("table", table.text, advice, message=f"{message}: {advice}")
         return str(parameters["metadata_location"])
 
     def look(self, table: TableAddress, kind: str) -> Mapping[str, Any] | None:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Clients = Callable[[str], Any]
 
 FIRST, REDRIVEN, SPARK = "2026-01-01", "2026-01-02", "2026-01-03"
-VERSIONED, READ = "2026-01-04", "2026-01-05"
-#: Objects of the last three.
+VERSIONED, READ, WITHIN = "2026-01-04", "2026-01-05", "2026-01-06"
+#: Objects of the last four.
 FEW = 20
 TAG = "compactor-smoke"
 _DAYS = 7

@@ -14,6 +14,7 @@ from compactor_cli.smoke.objects import (
     REDRIVEN,
     SPARK,
     VERSIONED,
+    WITHIN,
     body,
     key_of,
     put_day,
@@ -49,6 +50,31 @@ def map_run(world: World) -> None:
     found = [*_keys(world, state.bucket, f"{state.prefix}runs/{run}/")]
     if not any(key.endswith("/manifest.json") for key in found):
         raise CheckFailed(f"no manifest.json of the Map Run among {len(found)} objects of the run")
+
+
+def demands_an_endpoint(world: World) -> None:
+    """Where a policy denies reads from outside of a VPC, functions inside of it are let in."""
+    if not world.endpoint:
+        raise NotRun("it needs --vpc and --endpoint of make smoke, in ARGS")
+    s3, bucket = world.client("s3"), world.names.source
+    put_day(world, WITHIN, FEW)
+    statement = {
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:GetObject",
+        "Resource": f"arn:aws:s3:::{bucket}/*",
+        "Condition": {"StringNotEquals": {"aws:SourceVpce": world.endpoint}},
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    s3.put_bucket_policy(Bucket=bucket, Policy=policy)
+    try:
+        key = key_of(WITHIN, 0)
+        what = "a GetObject from outside of the VPC"
+        world.refused(what, lambda: s3.get_object(Bucket=bucket, Key=key))
+        world.run("within", world.runs.state_machine_arn, given(world, WITHIN, engine="worker"))
+    finally:
+        s3.delete_bucket_policy(Bucket=bucket)
+    _require_records(world, WITHIN, FEW)
 
 
 def redrive(world: World) -> None:

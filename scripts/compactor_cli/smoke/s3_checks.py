@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from compactor_cli.smoke.checks import CheckFailed, NotRun
+from compactor_cli.smoke.checks import CheckFailed
 from compactor_cli.smoke.world import World
 
 _LOST_RACE = {"PreconditionFailed", "412"}
@@ -94,15 +94,6 @@ def demands_signed_payloads(world: World) -> None:
         world.store.create(world.names.probe, "signed", _BODY)
     finally:
         world.client("s3").delete_bucket_policy(Bucket=world.names.probe)
-
-
-def demands_an_endpoint(world: World) -> None:
-    """Where a policy demands a VPC endpoint, functions in that VPC are let in."""
-    name = next(iter(world.runs.function_names.values()))
-    found = world.client("lambda").get_function_configuration(FunctionName=name)
-    if not found.get("VpcConfig", {}).get("SubnetIds"):
-        raise NotRun("the functions are in no VPC; give its subnets with the key vpc")
-    raise NotRun("it needs the id of the VPC's endpoint, which a stack does not know")
 
 
 def _deny(world: World, action: str, condition: Mapping[str, Any]) -> None:

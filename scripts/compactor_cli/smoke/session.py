@@ -38,14 +38,18 @@ class Actions:
         deploy: deploys a stack with these keys of a deployment, and returns its outputs.
         destroy: removes a stack, by name.
         show: prints a line.
+        vpc: the deployment's key of this name, for the stack of runs; None for no VPC.
     """
 
     deploy: Callable[[Mapping[str, Any]], Stack]
     destroy: Callable[[str], None]
     show: Callable[[str], None]
+    vpc: Mapping[str, Any] | None = None
 
 
-def contexts(names: Names, key: str) -> Mapping[str, Mapping[str, Any]]:
+def contexts(
+    names: Names, key: str, vpc: Mapping[str, Any] | None = None
+) -> Mapping[str, Mapping[str, Any]]:
     """Return the keys of the two deployments, by what they are for."""
     source, lake = names.source, names.lake
     keys = {"source": key, "destination": key}
@@ -62,6 +66,7 @@ def contexts(names: Names, key: str) -> Mapping[str, Mapping[str, Any]]:
             "clean_up": "delete",
             "retention_days": 0,
             "kms_keys": keys,
+            **({"vpc": vpc} if vpc else {}),
         },
         "tables": {
             "name": names.stacks["tables"],
@@ -141,7 +146,7 @@ def _made(world: World, actions: Actions) -> World:
     actions.show("making buckets, database and key")
     key = objects.make(world.client, world.names)
     stacks = {}
-    for what, context in contexts(world.names, key).items():
+    for what, context in contexts(world.names, key, actions.vpc).items():
         actions.show(f"deploying the stack for {what}")
         stacks[what] = actions.deploy(context)
     world = replace(world, stacks=stacks)

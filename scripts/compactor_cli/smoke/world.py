@@ -83,6 +83,7 @@ class World:
         names: of what was made; for a user's stack, only of probes.
         stacks: by what they are for (``runs``, ``tables``).
         own: whether the stacks were made by the smoke test.
+        endpoint: id of the endpoint for S3 in the functions' VPC; empty if they are in none.
         per_day: objects in each of the two date prefixes.
         wait_seconds: the longest wait for one answer.
         pause: waits so many seconds.
@@ -95,6 +96,7 @@ class World:
     names: Names
     stacks: Mapping[str, Stack]
     own: bool
+    endpoint: str = ""
     per_day: int = 1_000
     wait_seconds: float = 600.0
     pause: Callable[[float], None] = time.sleep
