@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
@@ -23,6 +24,8 @@ from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
 
 NAME, SOURCE, LAKE = "s3-compactor", "my-logs", "my-lake"
+#: Wall time of the runs whose reports are left.
+WALL_SECONDS = 4_321.0
 INPUT: Mapping[str, Any] = {
     "s3_source_uri": f"s3://{SOURCE}/raw/",
     "s3_destination_uri": f"s3://{LAKE}/compacted/",
@@ -110,7 +113,10 @@ class Deployed:
         ]
         key = f"{settings.state.prefix}runs/{run_id}/items.json"
         self.s3.put_object(Bucket=settings.state.bucket, Key=key, Body=json.dumps(items))
-        report(RunIdentity(run_id, "2026-11-20T00:00:00Z"), settings, S3Store(make_client()))
+        began = datetime(2026, 11, 20, tzinfo=UTC)
+        ended_at = began.timestamp() + WALL_SECONDS
+        identity = RunIdentity(run_id, began.isoformat(), ended_at=ended_at)
+        report(identity, settings, S3Store(make_client()))
 
 
 @contextmanager

@@ -112,5 +112,5 @@ def _read(bucket: str, key: str, seconds: float | None, store: ObjectStore) -> S
     require_version(f"s3://{bucket}/{key}", body, REPORT_VERSION)
     document = json.loads(body)
     if seconds is None:
-        seconds = document["wall_seconds"]
+        seconds = document.get("wall_seconds", 0.0)
     return StoredReport(document, bucket, key, seconds)
