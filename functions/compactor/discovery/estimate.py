@@ -9,7 +9,7 @@ other requests were counted on runs of each kind (``tests/e2e/test_money.py`` co
   were copied
 - each partition: a LIST of its log at the end, its receipt and its record of rest; with groups,
   another LIST, a GET and a checkpoint
-- the run: its lists, settings and report, and their reads
+- the run: its lists, settings, report and history, and their reads
 
 The content of sources may split a group further than the plan does, and sources that a run leaves
 alone were read before. Clean-up is not included: deletes are free, and its other requests are few.
@@ -40,7 +40,7 @@ _BESIDE_SECONDS, _BESIDE_CALLS = 4.0, 2
 # A driver and an executor of 4 vCPUs and 16 GB each, which take a minute and a half to start.
 _SPARK_VCPUS, _GB_PER_VCPU, _SPARK_START_SECONDS = 8, 4, 90.0
 
-_RUN = Counter(GET=5, HEAD=1, PUT=6)
+_RUN = Counter(GET=6, HEAD=1, PUT=7)
 _PARTITION = Counter(LIST=1, PUT=2)
 _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
 # Begin and end of an upload, commit and witness. Parts are counted separately.
