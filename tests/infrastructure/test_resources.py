@@ -339,7 +339,7 @@ def test_dashboard_and_alarms_look_at_what_the_functions_count(
 def test_the_estimate_of_a_run_includes_what_spark_used(synthesized: Synthesized) -> None:
     name = next(iter(CONFIGURATIONS))
     shown = json.dumps(synthesized(name).resources("AWS::CloudWatch::Dashboard"))
-    assert "FILL(spark_vcpu_hours, 0) * 0.052624 + FILL(spark_gb_hours, 0) * 0.0057785" in shown
+    assert "FILL(spark_vcpu_hours, 0) * 0.042099 + FILL(spark_gb_hours, 0) * 0.0046228" in shown
 
 
 def test_there_is_a_dashboard(every_configuration: str, deployed: Deployed) -> None:

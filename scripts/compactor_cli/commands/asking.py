@@ -20,7 +20,8 @@ def require_answer(args: argparse.Namespace, *, dry_run: bool = False) -> None:
     """
     asks = not args.json and sys.stdin.isatty() and sys.stderr.isatty()
     if not (dry_run or args.yes or asks):
-        advice = "give --yes, or --dry-run to see what would be done"
+        other = ", or --dry-run to see what would be done" if hasattr(args, "dry_run") else ""
+        advice = f"give --yes{other}"
         message = f"confirmation is needed, and there is no terminal to ask on: {advice}"
         raise InvalidInput("--yes", None, advice, message=message)
 
