@@ -202,12 +202,13 @@ def test_plan_begins_with_the_verdict_and_its_table_and_explains_on_request(
     assert lake.plan(*words, "--explain") == 0
     told = capsys.readouterr().out.splitlines()
     assert told[: len(shown) + 2] == [first, title, *shown]
-    last = told[len(shown) + 2 :][:4]
+    last = told[len(shown) + 2 :][:5]
     assert last[0].startswith("the run costs $0.00")
     assert last[1].startswith("each scan of it opens 4 objects instead of 100: that saves $0.0000")
     assert last[2].startswith("each month of storage saves $0; both copies for 7 days cost ")
-    assert last[3].startswith("payback: after ")
-    assert "by storage alone never at this size: 100 objects of" in last[3]
+    assert last[3].startswith("not counted, where your account has them on: KMS, ")
+    assert last[4].startswith("payback: after ")
+    assert "by storage alone never at this size: 100 objects of" in last[4]
 
 
 def test_plan_explains_each_figure_and_counts_by_prices_of_its_caller(

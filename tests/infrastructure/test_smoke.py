@@ -246,7 +246,7 @@ def test_an_interrupt_removes_everything(account: Account, kind: signal.Signals)
     code, report = whole_test(account.world(), account.actions())
 
     assert code == 130
-    assert "interrupted after 6 checks" in report
+    assert "interrupted after 5 checks" in report
     assert account.destroyed == [*_NAMES.stacks.values()]
     assert account.cloud.client("s3").list_buckets()["Buckets"] == []
 

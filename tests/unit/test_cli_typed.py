@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import subprocess
@@ -181,6 +182,8 @@ def test_a_document_that_is_no_input_is_reported_in_one_line(
 ):
     path = tmp_path / "input.json"
     path.write_bytes(document)
+    # What other tests left unclosed would be reported on standard error while this recurses.
+    gc.collect()
     code, err = outcome(capsys, command, "--input", str(path))
     assert code == 2
     assert err.startswith("compactor: InvalidInput: --input: ")

@@ -6,6 +6,7 @@ import json
 import zlib
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from compactor_cli.smoke.checks import CheckFailed
@@ -77,9 +78,9 @@ def demands_encryption(world: World) -> None:
     """Where a policy denies writes without a header, that header is what lets them in."""
     condition = {"Null": {"s3:x-amz-server-side-encryption": "true"}}
     _deny(world, "s3:PutObject", condition)
-    s3, about = world.client("s3"), {"Bucket": world.names.probe, "Key": "sse"}
+    s3 = world.client("s3")
+    put = partial(s3.put_object, Bucket=world.names.probe, Key="sse", Body=_BODY)
     try:
-        put = lambda **more: s3.put_object(**about, Body=_BODY, **more)  # noqa: E731
         _require(world.refused("a PutObject without encryption", put), _DENIED)
         put(ServerSideEncryption="AES256")
     finally:
