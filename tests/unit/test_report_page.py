@@ -191,6 +191,14 @@ def steps_of(desk: Desk) -> list[str]:
     return next_steps(msgspec.to_builtins(desk.report()))
 
 
+def test_what_to_do_next_shows_no_bytes_of_the_object() -> None:
+    desk = Desk("a/")
+    detail = "it is an ELF program; it starts with '\\x7fELF\\x00'"
+    desk.receipt("a/", left_alone={"binary": LeftAlone(1, 2, "a/x", detail, "encoding")})
+    (alone,) = steps_of(desk)
+    assert alone == "1 object left alone, it is an ELF program: set encoding"
+
+
 def test_what_to_do_next_names_failures_then_what_a_setting_decides_then_the_backlog() -> None:
     desk = Desk("a/", "b/", oversized=("c/",), spark_engine="none")
     left = {"binary": LeftAlone(2, 2, "a/x", "first lines ambiguous", "csv_header")}

@@ -27,7 +27,7 @@ def next_steps(report: Mapping[str, Any]) -> list[str]:
         what = what if report["failed_count"] else "the failed run"
         lines.append(f"{what}: do what the table above says, then start the same run again")
     lines += [
-        f"{one['objects']} objects left alone, {one['why'] or one['reason']}: {one['remedy']}"
+        f"{_objects(one)} left alone, {_cause(one)}: {one['remedy']}"
         for one in view.left_rows(report)
         if one["remedy"]
     ]
@@ -36,10 +36,19 @@ def next_steps(report: Mapping[str, Any]) -> list[str]:
     if report["oversized"]:
         lines.append(too_large(len(report["oversized"])))
     lines += [
-        f"{one['objects']} objects left, {one['why']}: {one['remedy']}"
+        f"{_objects(one)} left, {one['why']}: {one['remedy']}"
         for one in view.skipped_rows(report)
         if one["remedy"] not in {"", "nothing"}
     ]
     more = len(lines) - _MOST_LINES
     shown = lines[:_MOST_LINES] + ([f"and {more} more, in the tables below"] if more > 0 else [])
     return [line[0].upper() + line[1:] for line in shown] or [_NOTHING]
+
+
+def _objects(row: Mapping[str, str]) -> str:
+    return f"{row['objects']} object{'' if row['objects'] == '1' else 's'}"
+
+
+def _cause(row: Mapping[str, str]) -> str:
+    """Return why the objects were left, without the bytes that the details end with."""
+    return row["why"].partition("; it starts with ")[0] or row["reason"]
