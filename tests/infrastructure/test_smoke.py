@@ -118,27 +118,18 @@ def _deny_all(account: Account) -> None:
     account.replaced["s3"] = {"put_bucket_policy": put}
 
 
-def _first_run_denied(account: Account) -> None:
-    describe = account.client("stepfunctions").describe_execution
+def _run_fails(name: str, cause: str) -> Break:
+    def apply(account: Account) -> None:
+        describe = account.client("stepfunctions").describe_execution
 
-    def answer(**asked: str) -> Any:
-        if asked["executionArn"].endswith("-first"):
-            return {"status": "FAILED", "error": "InvalidInput", "cause": "403 instead of 404"}
-        return describe(**asked)
+        def answer(**asked: str) -> Any:
+            if asked["executionArn"].endswith(f"-{name}"):
+                return {"status": "FAILED", "error": "InvalidInput", "cause": cause}
+            return describe(**asked)
 
-    account.replaced["stepfunctions"] = {"describe_execution": answer}
+        account.replaced["stepfunctions"] = {"describe_execution": answer}
 
-
-def _within_denied(account: Account) -> None:
-    """The functions are not let in either."""
-    describe = account.client("stepfunctions").describe_execution
-
-    def answer(**asked: str) -> Any:
-        if asked["executionArn"].endswith("-within"):
-            return {"status": "FAILED", "error": "InvalidInput", "cause": "403 Forbidden"}
-        return describe(**asked)
-
-    account.replaced["stepfunctions"] = {"describe_execution": answer}
+    return apply
 
 
 class _Hidden:
@@ -186,8 +177,8 @@ _HISTORY = {"AlarmHistoryItems": [{"HistorySummary": "Failed to execute action"}
         (_CRC32, _drop("s3", "complete_multipart_upload", "ChecksumCRC32"), "accepted"),
         (_SSE, _answer("s3", "put_bucket_policy", lambda **_: None), "accepted"),
         (_UNSIGNED, _deny_all, "not allowed"),
-        (_STATE, _first_run_denied, "403 instead of 404"),
-        (_ENDPOINT, _within_denied, "403 Forbidden"),
+        (_STATE, _run_fails("first", "403 instead of 404"), "403 instead of 404"),
+        (_ENDPOINT, _run_fails("within", "403 Forbidden"), "403 Forbidden"),
         (_MAP, _without_results, "no manifest.json"),
         (_READERS, _answer("athena", "get_query_results", lambda **_: _ROWS), "counts 24"),
         (_CLEAN, _clean_up_kept, "12 of 12 sources"),

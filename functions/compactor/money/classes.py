@@ -14,11 +14,20 @@ from compactor.settings.storage_classes import INTELLIGENT_TIERING, MINIMUM_DAYS
 _LIFECYCLES = {STANDARD: "{}", INTELLIGENT_TIERING: '{"intelligent_tiering": 30}'}
 
 
-def month_in(shape: Shape, storage_class: str, prices: Prices, scans_per_month: float) -> float:
-    """Return the dollars for a month of storage and scans, with all objects in one class."""
-    there = shape.moved(storage_class)
-    each = total(to_scan(there, prices))
-    return total(a_month(there, prices, scans_per_month)) + scans_per_month * each
+def months_by_class(
+    shape: Shape, storage_class: str, prices: Prices, scans_per_month: float
+) -> dict[str, float]:
+    """Return the dollars for a month of storage and scans, with all objects in one class.
+
+    Returns:
+        The dollars in the class, and in those without a fee for retrieval, by their names.
+    """
+    found = {}
+    for name in (storage_class, *_LIFECYCLES):
+        there = shape.moved(name)
+        each = total(to_scan(there, prices))
+        found[name] = total(a_month(there, prices, scans_per_month)) + scans_per_month * each
+    return found
 
 
 def retrieval_of(scan: tuple[Figure, ...]) -> float:
@@ -59,10 +68,7 @@ def cheaper_line(
     """
     if storage_class == STANDARD:
         return ""
-    months = {
-        name: month_in(shape, name, prices, scans_per_month)
-        for name in (storage_class, *_LIFECYCLES)
-    }
+    months = months_by_class(shape, storage_class, prices, scans_per_month)
     cheapest = min(months, key=lambda name: months[name])
     if cheapest == storage_class:
         return ""

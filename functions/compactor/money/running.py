@@ -18,8 +18,8 @@ PRICE_OF_REQUEST = {"GET": "s3.get", "HEAD": "s3.get", "LIST": "s3.list", "PUT":
 #: state it keeps. And of a run: its own states, including those of a clean-up.
 TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN = 4, 14
 
-#: What an account may be charged for requests besides: the price's name, and which requests.
-SIDE_CHARGES = {
+# What an account may be charged for requests besides: the price's name, and which requests.
+_SIDE_CHARGES = {
     "KMS, for keys without a bucket key": ("kms.request", ("GET", "PUT")),
     "data events of CloudTrail": ("cloudtrail.data_event", tuple(PRICE_OF_REQUEST)),
     "S3 Protection of GuardDuty": ("guardduty.s3_event", tuple(PRICE_OF_REQUEST)),
@@ -84,12 +84,13 @@ def cost_of(work: RunWork, prices: Prices) -> tuple[Figure, ...]:
 
 
 def side_charges(work: RunWork, prices: Prices) -> tuple[Figure, ...]:
-    """Return what the requests cost in accounts that encrypt or watch each of them."""
-    return tuple(
-        charged(what, sum(work.requests.get(one, 0) for one in names), "requests", price)
-        for what, (name, names) in SIDE_CHARGES.items()
+    """Return what the requests cost in accounts that encrypt or watch each, if not zero."""
+    figures = (
+        charged(what, sum(work.requests.get(one, 0) for one in kinds), "requests", price)
+        for what, (name, kinds) in _SIDE_CHARGES.items()
         if (price := prices.by_name.get(name)) is not None
     )
+    return tuple(one for one in figures if one.dollars)
 
 
 def _figures(work: RunWork, prices: Prices) -> Iterator[Figure]:

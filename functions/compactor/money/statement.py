@@ -165,9 +165,8 @@ def athena_of(found: Verdict) -> str:
 def rows_of(found: Verdict) -> tuple[Row, ...]:
     """See :meth:`compactor.money.verdict.Verdict.rows`."""
     amounts = {
-        name: (total(way.once), total(way.scan), way.over(1, found.scans_per_month))
+        name: (total(way.once), total(way.scan), way.a_month(found.scans_per_month))
         for name, way in (("Sources as they are", found.left), ("Compacted", found.compacted))
     }
-    amounts = {name: (once, scan, month - once) for name, (once, scan, month) in amounts.items()}
     amounts["Saved"] = (-found.once, found.saved_by_scan, found.saved_by_month)
     return tuple((name, *map(rounded, each)) for name, each in amounts.items())

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import asdict
 
-from compactor.money.classes import month_in, retrieval_of
+from compactor.money.classes import months_by_class, retrieval_of
 from compactor.money.figures import Figure, price_text, shown, total
 from compactor.money.running import RunWork, cost_of, side_charges
 from compactor.money.shapes import Shape
@@ -36,7 +36,7 @@ from compactor.money.storage import (
 )
 from compactor.planning.query_seconds import ATHENA, seconds
 from compactor.prices import Price, Prices
-from compactor.settings.storage_classes import INTELLIGENT_TIERING, MINIMUM_DAYS, STANDARD
+from compactor.settings.storage_classes import MINIMUM_DAYS, STANDARD
 
 # The alternatives are compared by their costs over this time.
 _COMPARED_MONTHS = 12
@@ -59,10 +59,13 @@ class Way(msgspec.Struct, frozen=True):
     month: tuple[Figure, ...]
     scan: tuple[Figure, ...]
 
+    def a_month(self, scans_per_month: float) -> float:
+        """Return the dollars for a month of storage and scans."""
+        return total(self.month) + scans_per_month * total(self.scan)
+
     def over(self, months: float, scans_per_month: float) -> float:
         """Return the cost in dollars over a number of months."""
-        each = total(self.month) + scans_per_month * total(self.scan)
-        return total(self.once) + months * each
+        return total(self.once) + months * self.a_month(scans_per_month)
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -135,7 +138,7 @@ class Verdict(msgspec.Struct, frozen=True):
     @property
     def aside(self) -> tuple[Figure, ...]:
         """What the run's requests cost besides in accounts that encrypt or watch each of them."""
-        return tuple(one for one in side_charges(self.work, self.prices) if one.dollars)
+        return side_charges(self.work, self.prices)
 
     @property
     def pays(self) -> bool:
@@ -231,7 +234,9 @@ class Verdict(msgspec.Struct, frozen=True):
             "outputs": {
                 "retrieval_dollars_a_scan": retrieval_of(self.compacted.scan),
                 "minimum_days": MINIMUM_DAYS.get(self.target_class, 0),
-                "dollars_a_month": self._months(),
+                "dollars_a_month": months_by_class(
+                    self.after, self.target_class, self.prices, self.scans_per_month
+                ),
             },
             "payback_days": self.payback_days,
             "payback_scans": self.payback_scans,
@@ -242,13 +247,6 @@ class Verdict(msgspec.Struct, frozen=True):
                 for title, figures in self.figures()
                 for one in figures
             ],
-        }
-
-    def _months(self) -> dict[str, float]:
-        """Return the dollars for a month of the outputs and their scans, by storage class."""
-        names = (self.target_class, STANDARD, INTELLIGENT_TIERING)
-        return {
-            name: month_in(self.after, name, self.prices, self.scans_per_month) for name in names
         }
 
     def _derived(self) -> tuple[Figure, ...]:

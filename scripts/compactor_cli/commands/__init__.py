@@ -35,11 +35,8 @@ Only the module of the requested command is imported, to keep ``--help`` fast.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -49,6 +46,7 @@ from compactor_cli.commands.error_report import print_failure, report_error
 from compactor_cli.commands.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from compactor_cli.commands.parser import Parser, meant
 from compactor_cli.commands.streams import drop_output, require_streams, require_text
+from compactor_cli.interrupts import interrupted_by_sigterm
 from compactor_cli.messages import Form, own_form, set_form
 
 _EXIT_CODES = (
@@ -366,7 +364,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     ended: SystemExit | None = None
     try:
-        with own_form(), _interrupted_by_sigterm():
+        with own_form(), interrupted_by_sigterm():
             code = _carry_out(arguments)
     except SystemExit as error:
         # argparse exits after --help and on wrong usage.
@@ -409,16 +407,3 @@ def _carry_out(arguments: Sequence[str]) -> int:
 def _form_of(args: argparse.Namespace) -> Form:
     as_json = getattr(args, "log_format", "text") == "json"
     return Form(getattr(args, "quiet", False), getattr(args, "verbose", False), as_json)
-
-
-@contextmanager
-def _interrupted_by_sigterm() -> Iterator[None]:
-    """Treat SIGTERM as Ctrl-C within the block; another thread may not set handlers."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from compactor.settings.uris import S3Uri
@@ -56,24 +57,13 @@ def demands_an_endpoint(world: World) -> None:
     """Where a policy denies reads from outside of a VPC, functions inside of it are let in."""
     if not world.endpoint:
         raise NotRun("it needs --vpc and --endpoint of make smoke, in ARGS")
-    s3, bucket = world.client("s3"), world.names.source
+    bucket = world.names.source
     put_day(world, WITHIN, FEW)
-    statement = {
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": "s3:GetObject",
-        "Resource": f"arn:aws:s3:::{bucket}/*",
-        "Condition": {"StringNotEquals": {"aws:SourceVpce": world.endpoint}},
-    }
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    s3.put_bucket_policy(Bucket=bucket, Policy=policy)
-    try:
-        key = key_of(WITHIN, 0)
-        what = "a GetObject from outside of the VPC"
-        world.refused(what, lambda: s3.get_object(Bucket=bucket, Key=key))
+    get = partial(world.client("s3").get_object, Bucket=bucket, Key=key_of(WITHIN, 0))
+    condition = {"StringNotEquals": {"aws:SourceVpce": world.endpoint}}
+    with world.denied(bucket, "s3:GetObject", condition):
+        world.refused("a GetObject from outside of the VPC", get)
         world.run("within", world.runs.state_machine_arn, given(world, WITHIN, engine="worker"))
-    finally:
-        s3.delete_bucket_policy(Bucket=bucket)
     _require_records(world, WITHIN, FEW)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from base64 import b64encode
 from collections.abc import Mapping
@@ -76,35 +75,17 @@ def _require(code: str, accepted: set[str]) -> None:
 
 def demands_encryption(world: World) -> None:
     """Where a policy denies writes without a header, that header is what lets them in."""
+    bucket = world.names.probe
+    put = partial(world.client("s3").put_object, Bucket=bucket, Key="sse", Body=_BODY)
     condition = {"Null": {"s3:x-amz-server-side-encryption": "true"}}
-    _deny(world, "s3:PutObject", condition)
-    s3 = world.client("s3")
-    put = partial(s3.put_object, Bucket=world.names.probe, Key="sse", Body=_BODY)
-    try:
+    with world.denied(bucket, "s3:PutObject", condition):
         _require(world.refused("a PutObject without encryption", put), _DENIED)
         put(ServerSideEncryption="AES256")
-    finally:
-        s3.delete_bucket_policy(Bucket=world.names.probe)
 
 
 def demands_signed_payloads(world: World) -> None:
     """Where a policy denies unsigned payloads, the writes of runs are let in."""
-    condition = {"StringEquals": {"s3:x-amz-content-sha256": "UNSIGNED-PAYLOAD"}}
-    _deny(world, "s3:PutObject", condition)
-    try:
-        world.store.create(world.names.probe, "signed", _BODY)
-    finally:
-        world.client("s3").delete_bucket_policy(Bucket=world.names.probe)
-
-
-def _deny(world: World, action: str, condition: Mapping[str, Any]) -> None:
     bucket = world.names.probe
-    statement = {
-        "Effect": "Deny",
-        "Principal": "*",
-        "Action": action,
-        "Resource": f"arn:aws:s3:::{bucket}/*",
-        "Condition": condition,
-    }
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    world.client("s3").put_bucket_policy(Bucket=bucket, Policy=policy)
+    condition = {"StringEquals": {"s3:x-amz-content-sha256": "UNSIGNED-PAYLOAD"}}
+    with world.denied(bucket, "s3:PutObject", condition):
+        world.store.create(bucket, "signed", _BODY)

@@ -13,6 +13,7 @@ from typing import Any
 
 from compactor import __version__
 from compactor_cli.deployed.stack import Stack
+from compactor_cli.interrupts import interrupted_by_sigterm
 from compactor_cli.smoke import objects
 from compactor_cli.smoke.checks import FAILED, Check, Result, run_checks
 from compactor_cli.smoke.listed import CHECKS
@@ -92,12 +93,10 @@ def whole_test(world: World, actions: Actions, checks: Sequence[Check] = CHECKS)
     """
     began, results, code = time.monotonic(), list[Result](), 0
     figures: list[str] = []
-    with _terminated_as_interrupted():
+    with interrupted_by_sigterm():
         try:
             world = _made(world, actions)
-            for result in run_checks(checks, world):
-                results.append(result)
-                actions.show(redacted(result.line, _names(world)))
+            _run_list(checks, world, actions.show, results)
             figures.append(_cost(world))
             code = int(any(one.verdict == FAILED for one in results))
         except KeyboardInterrupt:
@@ -125,12 +124,10 @@ def list_alone(
     Returns:
         The exit code and the report.
     """
-    results = []
+    results = list[Result]()
     place = world.probes
     try:
-        for result in run_checks(checks, world):
-            results.append(result)
-            show(redacted(result.line, _names(world)))
+        _run_list(checks, world, show, results)
     finally:
         s3 = world.client("s3")
         pages = s3.get_paginator("list_objects_v2")
@@ -140,6 +137,15 @@ def list_alone(
     figures = [f"s3-compactor {__version__}"]
     report = written(results, figures=figures, names=_names(world))
     return int(any(one.verdict == FAILED for one in results)), report
+
+
+def _run_list(
+    checks: Sequence[Check], world: World, show: Callable[[str], None], results: list[Result]
+) -> None:
+    """Run the list; show each result, and add it to those that are known if it is interrupted."""
+    for result in run_checks(checks, world):
+        results.append(result)
+        show(redacted(result.line, _names(world)))
 
 
 def _made(world: World, actions: Actions) -> World:
@@ -187,20 +193,6 @@ def _strings(document: object) -> Iterator[str]:
         yield document
         if document.startswith("s3://"):
             yield document.split("/")[2]
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Make SIGTERM end the test as Ctrl-C does."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -171,6 +172,24 @@ class World:
         if found["status"] != "SUCCEEDED":
             raise CheckFailed(f"{found['status']}: {found.get('error', '')} {found.get('cause')}")
         return found
+
+    @contextmanager
+    def denied(self, bucket: str, action: str, condition: Mapping[str, Any]) -> Iterator[None]:
+        """Deny an action on a bucket's objects under a condition, by its policy, in the block."""
+        statement = {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": action,
+            "Resource": f"arn:aws:s3:::{bucket}/*",
+            "Condition": condition,
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+        s3 = self.client("s3")
+        s3.put_bucket_policy(Bucket=bucket, Policy=policy)
+        try:
+            yield
+        finally:
+            s3.delete_bucket_policy(Bucket=bucket)
 
     def refused(self, what: str, call: Callable[[], Any]) -> str:
         """Return the error code of a request that must be refused.
