@@ -10,15 +10,20 @@ from compactor.planning.query_seconds import Stored
 from compactor.settings.storage_classes import (
     DEEP_ARCHIVE,
     GLACIER,
+    GLACIER_IR,
     MINIMUM_DAYS,
+    ONEZONE_IA,
     STANDARD,
+    STANDARD_IA,
 )
 
 #: Smaller objects are billed at this size in IA and Glacier IR. Intelligent-Tiering keeps them in
 #: its frequent access tier, without the monitoring fee.
 SMALL_BYTES = 128 * 1024
-#: Of each archived object, stored in its own class.
-INDEX_BYTES = 32 * 1024
+# Of each archived object, stored in its own class.
+_INDEX_BYTES = 32 * 1024
+#: Classes that bill small objects at :data:`SMALL_BYTES`, and those that must be restored.
+LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
 ARCHIVED = frozenset({GLACIER, DEEP_ARCHIVE})
 DAY_SECONDS = 86_400
 
@@ -43,6 +48,15 @@ class Holding:
     small_objects: int = 0
     small_bytes: int = 0
     early_byte_days: float = 0.0
+
+    @property
+    def billed_bytes(self) -> int:
+        """The bytes whose storage the class bills."""
+        if self.storage_class in LEAST_BILLED:
+            return self.bytes - self.small_bytes + self.small_objects * SMALL_BYTES
+        if self.storage_class in ARCHIVED:
+            return self.bytes + self.objects * _INDEX_BYTES
+        return self.bytes
 
     def __add__(self, other: Holding) -> Holding:
         """Return the sum of both, in the class of the first."""
@@ -93,9 +107,8 @@ class Shape:
             sizes.setdefault(name, []).append(one.size)
             if deleted_at is not None and name in MINIMUM_DAYS:
                 days = MINIMUM_DAYS[name] - (deleted_at - one.last_modified) / DAY_SECONDS
-                archived = name in ARCHIVED
-                billed = one.size + INDEX_BYTES if archived else max(one.size, SMALL_BYTES)
-                early[name] = early.get(name, 0.0) + billed * max(0.0, days)
+                (alone,) = cls.of((one.size,), storage_class=name).holdings
+                early[name] = early.get(name, 0.0) + alone.billed_bytes * max(0.0, days)
         shapes = (cls.of(sizes[name], storage_class=name) for name in sorted(sizes))
         found = sum(shapes, cls())
         holdings = (

@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compactor.money.figures import Figure, charged, price_of
-from compactor.money.shapes import ARCHIVED, INDEX_BYTES, SMALL_BYTES, Holding, Shape
+from compactor.money.shapes import ARCHIVED, LEAST_BILLED, Holding, Shape
 from compactor.prices import Price, Prices
 from compactor.settings.storage_classes import (
-    GLACIER_IR,
     INTELLIGENT_TIERING,
-    ONEZONE_IA,
     STANDARD,
-    STANDARD_IA,
     STORAGE_CLASSES,
 )
 from compactor.sizes import GIB
 
-_LEAST_BILLED = frozenset({STANDARD_IA, ONEZONE_IA, GLACIER_IR})
 # Metadata of each archived object, stored in Standard.
 _NAME_BYTES = 8 * 1024
 #: Name of every figure that is a fee for retrieval begins with this.
@@ -40,19 +36,18 @@ def a_month(shape: Shape, prices: Prices, scans_per_month: float = 1) -> tuple[F
 
 def _kept(one: Holding, prices: Prices, scans: float) -> Iterator[Figure]:
     name, held = known(one.storage_class), f"storage, {one.storage_class}"
+    billed = one.billed_bytes / GIB
     if name == INTELLIGENT_TIERING:
         yield from _tiered(one, prices, scans)
-    elif name in _LEAST_BILLED:
-        billed = one.bytes - one.small_bytes + one.small_objects * SMALL_BYTES
+    elif name in LEAST_BILLED:
         what = "GB, of what is below 128 KB as many"
-        yield charged(held, billed / GIB, what, _storage(prices, name))
+        yield charged(held, billed, what, _storage(prices, name))
     elif name in ARCHIVED:
-        size = one.bytes + one.objects * INDEX_BYTES
-        yield charged(held, size / GIB, "GB, with 32 KB an object", _storage(prices, name))
+        yield charged(held, billed, "GB, with 32 KB an object", _storage(prices, name))
         names = one.objects * _NAME_BYTES / GIB
         yield charged(f"{held}, names", names, "8 KB an object, GB", _storage(prices, STANDARD))
     else:
-        yield charged(held, one.bytes / GIB, "GB", _storage(prices, name))
+        yield charged(held, billed, "GB", _storage(prices, name))
 
 
 def _tiered(one: Holding, prices: Prices, scans: float) -> Iterator[Figure]:
@@ -138,12 +133,12 @@ def _gets(one: Holding, gets: int, prices: Prices) -> Figure:
 
 def _get_name(one: Holding) -> str:
     name = known(one.storage_class)
-    return f"s3.get.{name.lower()}" if name in _LEAST_BILLED else "s3.get"
+    return f"s3.get.{name.lower()}" if name in LEAST_BILLED else "s3.get"
 
 
 def _retrieved(one: Holding, prices: Prices) -> Iterator[Figure]:
     name = known(one.storage_class)
-    if name in _LEAST_BILLED | ARCHIVED:
+    if name in LEAST_BILLED | ARCHIVED:
         price = price_of(prices, f"s3.retrieval.{name.lower()}")
         yield charged(f"{RETRIEVAL}, {one.storage_class}", one.bytes / GIB, "GB", price)
     if name in ARCHIVED:
