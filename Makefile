@@ -21,7 +21,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel image demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes documents docs-size format lock clean
+.PHONY: help set-up wheel image demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes links format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -90,7 +90,7 @@ test: set-up ## Run test-fast, make check, then all other tests; PYTEST_ARGS="-q
 	@echo "and node_modules/: servers, jars, Trino with a Java of its own, the CDK. What cannot be had is"
 	@echo "skipped with its reason. make test-fast takes about a minute and fetches nothing."
 	$(if $(PYTEST_ARGS),,@$(MAKE) --no-print-directory test-fast)
-	@BESIDE=1 $(MAKE) --no-print-directory -j2 lint types node_modules servers spark-classes import-rules documents
+	@BESIDE=1 $(MAKE) --no-print-directory -j2 lint types node_modules servers spark-classes import-rules links
 	@echo "tests (pytest $(or $(PYTEST_ARGS),$(ALL_TESTS) -m 'not fast')) ..."
 	@$(PYTEST) $(if $(PYTEST_ARGS),tests $(PYTEST_ARGS),$(ALL_TESTS) -m "not fast")
 
@@ -115,7 +115,7 @@ fuzz: set-up ## Feed every parser hostile bytes for SECONDS=60; the last line ha
 zoo: set-up ## Show what becomes of each kind of source; ARGS="--write docs/zoo.md", "--fuzz 600", a name
 	@PYTHONPATH=functions:scripts:spark:. .venv/bin/python -m tests.zoo $(ARGS)
 
-check: lint types import-rules documents ## Lint, formatting, types, import rules, documents
+check: lint types import-rules links ## Lint, formatting, types, import rules, links, spelling
 
 lint: set-up
 	@$(STEP) "lint (ruff check)" .venv/bin/ruff check --quiet .
@@ -127,13 +127,9 @@ types: set-up
 import-rules: set-up
 	@$(STEP) "import rules (lint-imports)" .venv/bin/lint-imports --no-logo
 
-# What is wrong already is allowed by scripts/compactor_dev/docs/allowed.json;
-# python -m compactor_dev.docs --update-allowed writes it.
-documents: set-up
-	@$(STEP) "documents (names, links, commands, lines, words, spelling)" .venv/bin/python -m compactor_dev.docs
-
-docs-size: set-up ## Print the words of each document, and what to aim for
-	@.venv/bin/python -m compactor_dev.docs --sizes
+links: set-up
+	@$(STEP) "links of the documents" .venv/bin/python scripts/check_links.py
+	@$(STEP) "spelling (codespell)" .venv/bin/codespell
 
 # What the tests need besides, made once, below build/.
 servers: set-up

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from compactor_cli.machine.spark_jars import JARS_VARIABLE
 from compactor_dev import REPOSITORY
 from compactor_dev.bundling import BundleError
-from compactor_machine.spark_jars import JARS_VARIABLE
 
 #: Coordinates of the jars that a deployment ships for Iceberg, with their SHA-256. All jars
 #: are under the Apache licence.

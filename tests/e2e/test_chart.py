@@ -11,9 +11,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from compactor_dev.docs.commands import accepted
 from tests.conftest import REPO_ROOT
 from tests.support.server_builds import Unavailable, helm
+from tests.support.typed_commands import accepted
 
 CHART = REPO_ROOT / "deploy" / "helm"
 PAGE = REPO_ROOT / "docs" / "kubernetes.md"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from compactor_machine.spark_submit import SparkMissing, find_spark
+from compactor_cli.machine.spark_submit import SparkMissing, find_spark
 from tests.support.progress_lines import without_progress
 
 pytestmark = pytest.mark.timeout(1_800)

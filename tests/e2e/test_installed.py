@@ -13,8 +13,8 @@ import pytest
 
 import compactor
 from compactor_cli.commands import COMMANDS
+from compactor_cli.machine.spark_submit import SparkMissing, find_spark
 from compactor_local.embedded import EmbeddedS3
-from compactor_machine.spark_submit import SparkMissing, find_spark
 from tests.support.progress_lines import without_progress
 from tests.support.wheel import Installed, build, install
 
@@ -87,7 +87,6 @@ def test_every_name_that_the_wheel_adds_begins_with_compactor(wheel: Path) -> No
         "compactor_cli",
         "compactor_handlers",
         "compactor_local",
-        "compactor_machine",
         "compactor_spark",
         "compactor_tables",
     }

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from compactor_cli.machine.installed import import_roots
 from compactor_local.embedded import EmbeddedS3
-from compactor_machine.installed import import_roots
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _SERVER = "http://127.0.0.1:9000"

@@ -30,10 +30,10 @@ from compactor_cli import whole
 from compactor_cli.commands import main
 from compactor_cli.commands.failures import EXIT_TIME_RAN_OUT
 from compactor_cli.demo_run import execute
+from compactor_cli.machine.environment import engine_environment
+from compactor_cli.machine.partition_workers import PartitionWorkers, WorkerTask
 from compactor_cli.whole import Machine
 from compactor_local.embedded import EmbeddedS3
-from compactor_machine.environment import engine_environment
-from compactor_machine.partition_workers import PartitionWorkers, WorkerTask
 from tests.conftest import REPO_ROOT
 from tests.e2e.test_cli_commands import EACH, PARTITIONS, Lake
 from tests.support.examples import settings

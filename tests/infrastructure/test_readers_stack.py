@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compactor.settings.settings import Settings
-from compactor_machine.spark_submit import SparkMissing, find_spark
+from compactor_cli.machine.spark_submit import SparkMissing, find_spark
 from tests.infrastructure.cloud import merging
 from tests.infrastructure.cloud.audit import Audit, uses
 from tests.infrastructure.cloud.deployment import Deployment, account_arn, deploy

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from compactor_cli.machine.spark_submit import SparkHere, SparkMissing, find_spark
 from compactor_local.embedded import EmbeddedS3, embedded_s3
-from compactor_machine.spark_submit import SparkHere, SparkMissing, find_spark
 from tests.spark.cluster import Cluster, cluster
 from tests.spark.gate import Gate, gate
 from tests.spark.job import Job

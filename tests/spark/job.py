@@ -25,9 +25,9 @@ from compactor.runs import partition_receipts as receipts
 from compactor.runs.partition_receipts import Receipt
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
+from compactor_cli.machine.installed import spark_script
 from compactor_dev import IMPORT_ROOTS, REPOSITORY
 from compactor_local.embedded import EmbeddedS3, SeedObject
-from compactor_machine.installed import spark_script
 from tests.support.java import SHORT_LIVED
 from tests.support.world import records_in
 

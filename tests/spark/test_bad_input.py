@@ -13,9 +13,9 @@ import pytest
 
 from compactor.discovery.work_items import WorkItem
 from compactor.report.report import RunIdentity, report
+from compactor_cli.machine.installed import spark_script
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.embedded import EmbeddedS3
-from compactor_machine.installed import spark_script
 from tests.spark.gate import Denied, Gate, Request
 from tests.spark.job import Job
 

@@ -18,7 +18,7 @@ import boto3
 import pytest
 
 from compactor_cli.commands import main
-from compactor_machine.spark_submit import SparkHere
+from compactor_cli.machine.spark_submit import SparkHere
 from tests.support import hive_here
 from tests.support.java import ENVIRONMENT
 from tests.support.reader_lake import DAYS, INPUT, Lake, reader_lake

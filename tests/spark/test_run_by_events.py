@@ -14,8 +14,8 @@ from compactor.registry.registering import register
 from compactor.registry.streams import parse_streams
 from compactor.s3.store import make_client
 from compactor_cli.commands import main
+from compactor_cli.machine.spark_submit import SparkHere
 from compactor_local.embedded import EmbeddedS3, SeedObject
-from compactor_machine.spark_submit import SparkHere
 from tests.support.dynamodb import client_at
 from tests.support.embedded import find_embedded
 from tests.support.event_world import AT_ONCE

@@ -21,11 +21,11 @@ from compactor.catalogs.opening import open_catalog
 from compactor.log.identity import read_identity
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
+from compactor_cli.machine.installed import import_roots
 from compactor_cli.whole import Machine, run_here
 from compactor_local.embedded import EmbeddedS3, SeedObject
 from compactor_local.engine import run_workflow
 from compactor_local.model import EngineOptions, WorkflowResult
-from compactor_machine.installed import import_roots
 from tests.support.embedded import find_embedded
 
 pytestmark = pytest.mark.slow

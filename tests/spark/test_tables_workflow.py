@@ -17,8 +17,8 @@ from compactor.s3.store import S3Store, make_client
 from compactor.settings.tables import TableAddress, parse_table
 from compactor.table_formats.iceberg_catalogs import iceberg_catalog
 from compactor_cli import commands as cli
+from compactor_cli.machine.spark_jars import JARS_VARIABLE
 from compactor_local.embedded import EmbeddedS3, embedded_s3
-from compactor_machine.spark_jars import JARS_VARIABLE
 from tests.support import server_builds
 from tests.support.embedded import find_embedded
 

@@ -15,8 +15,8 @@ from urllib.parse import unquote_plus
 import boto3
 import pytest
 
+from compactor_cli.machine.child import python_environment
 from compactor_local.embedded import EmbeddedS3, embedded_s3
-from compactor_machine.child import python_environment
 
 _KEY = "raw/a b+ü=1.json"
 

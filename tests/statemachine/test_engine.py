@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from compactor_cli.machine.environment import engine_environment
 from compactor_local.embedded import EmbeddedS3
 from compactor_local.engine import Engine, run_workflow
 from compactor_local.model import BRIDGES, DEFINITION, EngineError, EngineOptions
-from compactor_machine.environment import engine_environment
 from tests.statemachine.conftest import BUCKET, FAKES, Run
 from tests.statemachine.stand_ins import START_JOB_RUN
 

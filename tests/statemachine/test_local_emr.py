@@ -14,13 +14,13 @@ from typing import Any
 import boto3
 import pytest
 
+from compactor_cli.machine.child import Child
+from compactor_cli.machine.installed import spark_script
+from compactor_cli.machine.spark_submit import SparkHere, SparkMissing
 from compactor_dev import IMPORT_ROOTS
 from compactor_local import emr
 from compactor_local.bridges import BridgeError
 from compactor_local.embedded import EmbeddedS3
-from compactor_machine.child import Child
-from compactor_machine.installed import spark_script
-from compactor_machine.spark_submit import SparkHere, SparkMissing
 from tests.statemachine.conftest import BUCKET
 from tests.support.embedded import find_embedded
 
@@ -239,7 +239,7 @@ def test_terminating_a_cluster_kills_what_runs_there(spark: Spark) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at /proc")
 def test_a_job_ends_with_its_caller(spark: Spark) -> None:
-    job = Child("compactor_machine.spark_process")
+    job = Child("compactor_cli.machine.spark_process")
     command = [str(spark.here.spark_submit), "stays"]
     job.send({"command": command, "environment": dict(os.environ)})
     called = spark.called()

@@ -48,7 +48,7 @@ ENVIRONMENT: Mapping[str, str] = {
 
 def main() -> int:
     """Create the file if it does not exist and Spark runs here."""
-    from compactor_machine.spark_submit import SparkMissing, find_spark
+    from compactor_cli.machine.spark_submit import SparkMissing, find_spark
 
     try:
         spark = find_spark()

@@ -187,7 +187,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
 def test_without_duckdb_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("compactor_machine.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("compactor_cli.machine.extras.find_spec", lambda name: None)
     assert main(["query", DESTINATION, "SELECT 1"]) == 1
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1

@@ -13,7 +13,7 @@ import pytest
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import parse_location
 from compactor_cli import commands as cli
-from compactor_machine.spark_submit import SparkMissing
+from compactor_cli.machine.spark_submit import SparkMissing
 from compactor_tables import document_keys as places
 from compactor_tables.lease import Leases
 from compactor_tables.maintenance_receipts import (

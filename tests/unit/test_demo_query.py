@@ -9,7 +9,7 @@ from compactor_cli.audit import Proof
 from compactor_cli.commands import demo
 from compactor_cli.commands.failures import Failure
 from compactor_cli.demo_query import Asked, ask_both
-from compactor_machine import extras
+from compactor_cli.machine import extras
 from tests.support.demo_sources import SAME_RECORDS_OTHERWISE, compacted, rewrite
 from tests.support.examples import PARTITION
 from tests.support.world import LOG_LINE, World

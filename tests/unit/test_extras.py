@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from compactor.s3.store import make_client
+from compactor_cli.machine import extras
 from compactor_cli.whole import Machine, run_here
 from compactor_local.embedded import embedded_s3
 from compactor_local.engine import Engine
-from compactor_machine import extras
 from tests.support.examples import settings
 from tests.support.moto_server import moto_server
 

@@ -30,13 +30,13 @@ from compactor.sinks.table_receipts import TableReceipt, read_receipt, write_rec
 from compactor.sinks.upserts import KEYS_OF, UpsertCounts
 from compactor_cli import summary
 from compactor_cli.commands import options, verify
-from compactor_handlers import publish_table
-from compactor_machine.spark_jars import (
+from compactor_cli.machine.spark_jars import (
     JARS_VARIABLE,
     PACKAGES_VARIABLE,
     jar_settings,
     packages_environment,
 )
+from compactor_handlers import publish_table
 from tests.support.examples import LONG_AGO, settings
 from tests.support.memory_tables import ADDRESS
 from tests.support.table_world import Tables

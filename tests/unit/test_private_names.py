@@ -12,9 +12,6 @@ from tests.conftest import REPO_ROOT
 
 PRODUCT = (
     "functions",
-    "scripts/compactor_cli",
-    "scripts/compactor_local",
-    "scripts/compactor_machine",
     "spark",
     "cdk",
 )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from compactor import errors
-from compactor_machine.installed import definition
+from compactor_cli.machine.installed import definition
 
 # What a run of a partition settles by itself, and so never is the cause of a failure.
 _SETTLED = {

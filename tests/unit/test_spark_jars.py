@@ -10,15 +10,15 @@ import pytest
 
 from cdk.bundling import spark_jar
 from compactor.settings.tables import TableAddress
-from compactor_dev import spark_jars
-from compactor_dev.bundling import BundleError
-from compactor_dev.spark_jars import PINNED, PINNED_DELTA, fetch, jar_name, put_jar
-from compactor_machine.spark_jars import (
+from compactor_cli.machine.spark_jars import (
     JARS_VARIABLE,
     PACKAGES_VARIABLE,
     packages_environment,
     table_packages,
 )
+from compactor_dev import spark_jars
+from compactor_dev.bundling import BundleError
+from compactor_dev.spark_jars import PINNED, PINNED_DELTA, fetch, jar_name, put_jar
 from tests.support.examples import settings
 
 _COORDINATE = "a.group:name:1.0"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from compactor_machine.installed import import_roots, spark_script
-from compactor_machine.spark_submit import (
+from compactor_cli.machine.installed import import_roots, spark_script
+from compactor_cli.machine.spark_submit import (
     MASTER_VARIABLE,
     SparkHere,
     SparkMissing,

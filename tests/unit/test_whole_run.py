@@ -22,8 +22,8 @@ from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.orchestration.run_progress import RunProgress
 from compactor.orchestration.workers import Observer
 from compactor.ports import ObjectStore
+from compactor_cli.machine.installed import definition
 from compactor_cli.summary import Summary
-from compactor_machine.installed import definition
 from tests.support.examples import LONG_AGO, NOW, settings
 from tests.support.memory_store import ManualClock, MemoryStore
 

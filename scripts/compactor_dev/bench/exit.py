@@ -24,12 +24,12 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from compactor.settings.tables import parse_table
 from compactor_cli.console import print_error, print_table
+from compactor_cli.machine.installed import spark_script
+from compactor_cli.machine.spark_jars import table_packages
+from compactor_cli.machine.spark_submit import find_spark, local_command, local_environment
 from compactor_dev.bench.measure import Spread
 from compactor_local.definition import REGION
 from compactor_local.embedded import EmbeddedS3, embedded_s3
-from compactor_machine.installed import spark_script
-from compactor_machine.spark_jars import table_packages
-from compactor_machine.spark_submit import find_spark, local_command, local_environment
 
 _BUCKET = "exit-bench"
 _HEADS = (

@@ -24,6 +24,7 @@ import msgspec
 
 from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
 from compactor_cli.console import print_error, print_line, print_table
+from compactor_cli.machine.spark_submit import SparkMissing, find_spark
 from compactor_dev import spark_jars
 from compactor_dev.bench import engines
 from compactor_dev.bench.datasets import DataSet, objects
@@ -31,7 +32,6 @@ from compactor_dev.bench.front import Requests
 from compactor_dev.bench.measure import Spread, chosen, figure, in_turn, ratios, run
 from compactor_dev.bench.server import AGE_SECONDS, Front, environment, front, listed
 from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3
-from compactor_machine.spark_submit import SparkMissing, find_spark
 
 _DAYS = 5
 _GZIP = 31  # zlib's wbits of a gzip container

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from compactor.errors import TransientStoreError
+from compactor_cli.machine.child import python_environment
 from compactor_dev import IMPORT_ROOTS
 from compactor_dev.bench import certificate
 from compactor_dev.bench.front import Requests, requests_of
 from compactor_local.embedded import EmbeddedS3
-from compactor_machine.child import python_environment
 
 LATENCY_MS = 25.0
 # Age of sources that have settled, in a closed partition.

@@ -19,11 +19,11 @@ from compactor.layout import run_key
 from compactor.probe.probe import ask_and_record
 from compactor.s3.store import S3Store, make_client
 from compactor.settings.settings import Settings
+from compactor_cli.machine.installed import spark_script
+from compactor_cli.machine.spark_submit import find_spark
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.definition import REGION
 from compactor_local.embedded import SeedObject
-from compactor_machine.installed import spark_script
-from compactor_machine.spark_submit import find_spark
 from tests.infrastructure.cloud.running import Cloud
 from tests.support.java import SHORT_LIVED
 from tests.support.server_builds import table_jars

@@ -12,10 +12,10 @@ from typing import IO, Any
 
 import boto3
 
+from compactor_cli.machine.child import Child, python_environment
 from compactor_dev import IMPORT_ROOTS
 from compactor_local.definition import REGION
 from compactor_local.embedded import EmbeddedS3
-from compactor_machine.child import Child, python_environment
 from tests.infrastructure.cloud.recording import Request
 
 _END_SECONDS = 5.0

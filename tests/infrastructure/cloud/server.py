@@ -12,10 +12,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from compactor_cli.machine.wire import receive, send
 from compactor_local import s3_patches
 from compactor_local.s3_http import serve
 from compactor_local.s3_server import application
-from compactor_machine.wire import receive, send
 from tests.infrastructure.cloud import shims
 from tests.infrastructure.cloud.recording import Recorder
 

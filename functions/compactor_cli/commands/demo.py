@@ -1,0 +1,260 @@
+"""``compactor demo``: runs the whole workflow on an embedded S3, and proves its result."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from compactor.errors import InvalidInput
+from compactor.s3.store import S3Store, make_client
+from compactor.settings.settings import Settings
+from compactor.sizes import plural
+from compactor_cli.audit import Places, Proof, audit
+from compactor_cli.commands.failures import Failure
+from compactor_cli.commands.run import add_machine
+from compactor_cli.commands.store import open_store
+from compactor_cli.console import Bar, print_line, print_note, print_table, progress
+from compactor_cli.demo_objects import (
+    BUCKET,
+    DESTINATION_URI,
+    SOURCE_URI,
+    Seed,
+    from_directory,
+    generated,
+)
+from compactor_cli.demo_query import Asked, ask_both
+from compactor_cli.demo_run import execute
+from compactor_cli.machine.extras import require
+from compactor_cli.machine.spark_submit import SparkMissing, find_spark
+from compactor_cli.one_run import EndedRun, fetch_report
+from compactor_cli.pages import require_directory
+from compactor_cli.summary import print_summary
+from compactor_cli.whole import Machine
+from compactor_local.embedded import EmbeddedS3, SeedObject, embedded_s3, in_environment
+
+_REPORT_DIRECTORY = Path("build", "demo")
+_LAST_PORT = 65_535
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the input, the outputs and how to run."""
+    parser.add_argument(
+        "--source", type=Path, metavar="DIR", help="logs to copy into the embedded S3"
+    )
+    parser.add_argument(
+        "--objects",
+        type=int,
+        default=2_000,
+        metavar="N",
+        help="without --source: number of objects to generate (%(default)s)",
+    )
+    parser.add_argument(
+        "--ingest",
+        action="store_true",
+        help="ingest objects into an Iceberg table by events, while they are written",
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the embedded S3 running until Ctrl-C"
+    )
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=0,
+        metavar="N",
+        help="port of the embedded S3 on 127.0.0.1 (by default any free port)",
+    )
+    parser.add_argument(
+        "--report-dir",
+        type=Path,
+        default=_REPORT_DIRECTORY,
+        metavar="DIR",
+        help="directory for report.html and report.json (%(default)s)",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON document and nothing else"
+    )
+    add_machine(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Seed the embedded S3, run, and print the summary and the proof.
+
+    Raises:
+        InvalidInput: an option is invalid.
+        Failure: the run failed, or the proof did.
+    """
+    _check_port(args.port)
+    if args.ingest:
+        return _ingest(args)
+    require_directory("--report-dir", args.report_dir)
+    missing = ""
+    if args.source is None:
+        missing = _missing_for_spark()
+        seed = generated(args.objects, oversized=not missing)
+    else:
+        seed = from_directory(args.source)
+    given = {**seed.fields, "s3_destination_uri": DESTINATION_URI}
+    settings = Settings.from_input(given)
+    with _served(args.port) as server, in_environment(server.environment):
+        _sow(server, seed)
+        store = open_store(server.endpoint_url, BUCKET)
+        machine = Machine(args.workers, server.endpoint_url, args.log)
+        execution = execute(given, settings, store, machine)
+        if execution.summary is None:
+            execution.check()
+        pages = fetch_report(execution, settings, store, args.report_dir)
+        proof = _prove(settings, server)
+        unasked = Asked(missing="not queried: the proof does not hold")
+        asked = _ask(settings, store, server) if proof.holds else unasked
+        _show(execution, proof, asked, pages, as_json=args.json)
+        if missing and not args.json:
+            print_line(f"without a Spark step: {missing}")
+        if args.keep:
+            _keep(server)
+    execution.check()
+    require_equal(proof, asked)
+    return 0
+
+
+def require_equal(proof: Proof, asked: Asked) -> None:
+    """Check that the proof holds and that both queries gave equal answers.
+
+    Raises:
+        Failure: they did not.
+    """
+    if not proof.holds:
+        raise Failure("; ".join(proof.findings) or "nothing was compacted")
+    if asked.differing:
+        raise Failure(
+            f"sources and outputs give different query results for {', '.join(asked.differing)}"
+        )
+
+
+def _ingest(args: argparse.Namespace) -> int:
+    if args.source is not None:
+        message = "--source and --ingest exclude each other"
+        raise InvalidInput("--source", str(args.source), "one of them", message=message)
+    require("lake", "a lake on this machine")
+    from compactor_cli.commands import demo_ingest  # noqa: PLC0415 - its packages are an extra's
+
+    with _served(args.port, lake=True) as server, in_environment(server.environment):
+        return demo_ingest.run(args, server)
+
+
+@contextmanager
+def _served(port: int, *, lake: bool = False) -> Iterator[EmbeddedS3]:
+    """Start the embedded S3 and stop it at the end."""
+    with ExitStack() as ended:
+        with progress("starting the embedded S3"):
+            server = ended.enter_context(embedded_s3(port=port, lake=lake))
+        yield server
+
+
+def _check_port(port: int) -> None:
+    """Check that the port can be listened on; 0 means any free port.
+
+    Raises:
+        InvalidInput: it is not a port, or is in use.
+    """
+    if not 0 <= port <= _LAST_PORT:
+        raise InvalidInput("--port", port, f"a port from 1 to {_LAST_PORT:,}")
+    with socket.socket() as tried:
+        # As the server does, so that connections in TIME_WAIT do not block the port.
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind(("127.0.0.1", port))
+        except OSError as error:
+            free = f"a port that is free and may be used ({error.strerror})"
+            raise InvalidInput("--port", port, free) from None
+
+
+def _missing_for_spark() -> str:
+    """Return why Spark cannot run on this machine; empty if it can."""
+    try:
+        find_spark()
+    except SparkMissing as error:
+        return error.what
+    return ""
+
+
+def _sow(server: EmbeddedS3, seed: Seed) -> None:
+    with progress("seeding the embedded S3", seed.count) as bar:
+        server.seed(BUCKET, _counted(seed.objects, bar))
+
+
+def _counted(objects: Iterable[SeedObject], bar: Bar) -> Iterator[SeedObject]:
+    for one in objects:
+        yield one
+        bar.advance()
+
+
+def _prove(settings: Settings, server: EmbeddedS3) -> Proof:
+    places = Places(settings.source.root, settings.destination, settings.state)
+    with progress("reading everything again for the proof") as bar:
+        return audit(places, make_client(server.endpoint_url), bar.show)
+
+
+def _ask(settings: Settings, store: S3Store, server: EmbeddedS3) -> Asked:
+    with progress("running the same query on sources and outputs"):
+        return ask_both(settings, store, server.gets)
+
+
+def _show(
+    execution: EndedRun, proof: Proof, asked: Asked, pages: list[Path], *, as_json: bool
+) -> None:
+    if as_json:
+        document = {
+            **execution.to_dict(),
+            "proof": proof.to_dict(),
+            "query": asked.to_dict(),
+            "pages": [str(page) for page in pages],
+        }
+        print(json.dumps(document, indent=2), flush=True)
+        return
+    if execution.summary is not None:
+        print_summary(execution.summary)
+    print_line(proof.line, "bold green" if proof.holds else "bold red")
+    if proof.left_alone:
+        print_line(f"not in the proof: {plural(proof.left_alone, 'object')} without a commit")
+    if proof.holds:
+        _show_query(asked)
+    print_line(f"report: {' and '.join(str(page) for page in pages)}")
+
+
+def _show_query(asked: Asked) -> None:
+    before, after = asked.sources, asked.outputs
+    if before is None or after is None:
+        print_line(asked.missing)
+        return
+    rows = [
+        ("Rows", f"{before.records:,}", f"{after.records:,}"),
+        ("GETs", f"{before.gets:,}", f"{after.gets:,}"),
+        ("Seconds", f"{before.seconds:.1f}", f"{after.seconds:.1f}"),
+    ]
+    title = f"{asked.engine}: number and checksum of the records of each partition"
+    print_table(title, ("", "Raw", "Compacted"), rows)
+    if asked.differing:
+        print_line(f"the answers differ for {', '.join(asked.differing)}", "bold red")
+        return
+    print_line(f"equal answers for {plural(asked.partitions, 'partition')}", "bold green")
+    print_line("times are local, without network latency; on AWS every GET adds some")
+
+
+def _keep(server: EmbeddedS3) -> None:
+    """Wait for Ctrl-C; prints to standard error, to keep the --json output clean."""
+    print_note(f"the embedded S3 runs at {server.endpoint_url} until Ctrl-C; in another terminal:")
+    print_note(
+        "  export AWS_ACCESS_KEY_ID=embedded AWS_SECRET_ACCESS_KEY=embedded AWS_REGION=us-east-1"
+    )
+    print_note(
+        f"  compactor verify {SOURCE_URI} {DESTINATION_URI} --endpoint-url {server.endpoint_url}"
+    )
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return

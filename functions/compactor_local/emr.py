@@ -1,0 +1,193 @@
+"""Local stand-ins for EMR and EMR Serverless.
+
+Clusters exist by name only; their steps and the job runs of EMR Serverless are run with the
+``spark-submit`` of the installed pyspark. Failures have the error names and causes that the real
+services pass to Step Functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import shlex
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from compactor.errors import InvalidInput
+from compactor_cli.machine.child import Child
+from compactor_cli.machine.spark_job import END_SECONDS, STARTING, follow
+from compactor_cli.machine.spark_submit import (
+    SparkMissing,
+    find_spark,
+    local_command,
+    local_environment,
+)
+from compactor_local.bridges import BridgeError
+
+EMR_ERROR = "EMR.AmazonElasticMapReduceException"
+_ENDINGS = ("spark-result.json", "spark-error.json")
+
+
+@dataclass(slots=True)
+class _Reporter:
+    """Callbacks for the progress of jobs; set by the engine."""
+
+    on_line: Callable[[str], None] = lambda line: None
+    on_end: Callable[[Mapping[str, Any]], None] = lambda partitions: None
+
+
+@dataclass(slots=True)
+class _Clusters:
+    """The clusters of this process, each with the job it runs."""
+
+    running: dict[str, Child | None] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def create(self) -> str:
+        with self.lock:
+            cluster = f"j-LOCAL{secrets.token_hex(4).upper()}"
+            self.running[cluster] = None
+            return cluster
+
+    def check(self, cluster: str) -> None:
+        if cluster not in self.running:
+            raise BridgeError(EMR_ERROR, f"Cluster id '{cluster}' is not valid.")
+
+    def begin(self, cluster: str, job: Child) -> None:
+        with self.lock:
+            self.running[cluster] = job
+
+    def terminate(self, cluster: str) -> None:
+        with self.lock:
+            self.check(cluster)
+            job, self.running[cluster] = self.running[cluster], None
+        if job is not None:
+            job.end(END_SECONDS)
+
+
+_clusters = _Clusters()
+_reporter = _Reporter()
+
+
+def set_callbacks(
+    on_line: Callable[[str], None], on_end: Callable[[Mapping[str, Any]], None]
+) -> None:
+    """Set the callbacks for the progress of jobs.
+
+    Args:
+        on_line: called with each progress line of a job.
+        on_end: called with the counts that a job left, such as ``done``, ``failed`` and
+            ``objects_in``.
+    """
+    _reporter.on_line, _reporter.on_end = on_line, on_end
+
+
+def create_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``createCluster.sync``: returns a new cluster id."""
+    return {"ClusterId": _clusters.create(), "Name": parameters["Name"]}
+
+
+def add_step(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``addStep.sync``: runs the step's arguments with local Spark.
+
+    Raises:
+        BridgeError: no such cluster, or the step failed.
+    """
+    cluster, step = parameters["ClusterId"], parameters["Step"]
+    _clusters.check(cluster)
+    described = {"Id": f"s-LOCAL{secrets.token_hex(4).upper()}", "Name": step["Name"]}
+
+    def failure(reason: str) -> dict[str, Any]:
+        details = {"FailureDetails": {"Reason": reason}}
+        return {"Step": {**described, "Status": {"State": "FAILED", **details}}}
+
+    arguments = step["HadoopJarStep"]["Args"]
+    _run_job(arguments, failure, lambda job: _clusters.begin(cluster, job))
+    return {"Step": {**described, "Status": {"State": "COMPLETED"}}}
+
+
+def terminate_cluster(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``terminateCluster.sync``: kills the job that still runs there.
+
+    Raises:
+        BridgeError: no such cluster.
+    """
+    _clusters.terminate(parameters["ClusterId"])
+    return {}
+
+
+def start_job_run(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """``emr-serverless:startJobRun.sync``: runs the same kind of job.
+
+    Raises:
+        BridgeError: the job failed.
+    """
+    submit = parameters["JobDriver"]["SparkSubmit"]
+    arguments = [
+        "spark-submit",
+        *shlex.split(submit.get("SparkSubmitParameters", "")),
+        submit["EntryPoint"],
+        *submit.get("EntryPointArguments", []),
+    ]
+    described = {"ApplicationId": parameters["ApplicationId"], "Name": parameters.get("Name", "")}
+
+    def failure(reason: str) -> dict[str, Any]:
+        return {**described, "State": "FAILED", "StateDetails": reason}
+
+    _run_job(arguments, failure, lambda job: None)
+    return {**described, "State": "SUCCESS"}
+
+
+def _run_job(
+    arguments: Sequence[str],
+    failure: Callable[[str], Mapping[str, Any]],
+    on_start: Callable[[Child], None],
+) -> None:
+    """Run spark-submit to its end.
+
+    Args:
+        arguments: of the step.
+        failure: returns the service's description of a failure, given its reason.
+        on_start: called with the started process.
+
+    Raises:
+        BridgeError: it failed, or could not be started.
+    """
+    try:
+        spark = find_spark()
+        command = local_command(arguments, spark, os.environ)
+    except (SparkMissing, InvalidInput, ValueError) as error:
+        raise BridgeError("States.TaskFailed", json.dumps(failure(str(error)))) from error
+    job = Child("compactor_cli.machine.spark_process")
+    try:
+        on_start(job)
+        _reporter.on_line(STARTING)
+        job.send({"command": command, "environment": local_environment(os.environ, spark)})
+        code = follow(job, _reporter.on_line)
+    finally:
+        job.end(END_SECONDS)
+        _report_end(arguments)
+    if code != 0:
+        # The real services have no better reason either; the job's own error is on S3.
+        raise BridgeError("States.TaskFailed", json.dumps(failure("Unknown Error.")))
+
+
+def _report_end(arguments: Sequence[str]) -> None:
+    """Pass on what the job wrote about its partitions, if it wrote anything."""
+    # The last argument is the run's URI, or the order of a table, which has no partitions.
+    if not arguments[-1].endswith("/"):
+        return None
+    bucket, _, prefix = arguments[-1].removeprefix("s3://").partition("/")
+    client = boto3.client("s3")
+    for name in _ENDINGS:
+        with contextlib.suppress(ClientError, BotoCoreError, ValueError, KeyError):
+            body = client.get_object(Bucket=bucket, Key=prefix + name)["Body"].read()
+            return _reporter.on_end(json.loads(body)["partitions"])
+    return None

@@ -1,0 +1,157 @@
+"""The local Lambda service: functions by name, and the progress in their answers."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from compactor_cli.machine.workers import Answer, WorkerPool
+from compactor_local.model import WorkflowProgress
+
+#: Label of the definition's Map over partitions in clean-up.
+CLEAN_UPS_LABEL = "CleanUps"
+
+
+class Functions:
+    """Runs functions by ARN on a worker pool.
+
+    Args:
+        modules: function name -> handler module.
+        pool: where the handlers run.
+        timeout_seconds: after this time a handler is killed.
+        memory_mb: memory in the handlers' context; not enforced.
+        on_progress: called with every change, from any thread, one call at a time.
+    """
+
+    def __init__(
+        self,
+        modules: Mapping[str, str],
+        pool: WorkerPool,
+        *,
+        timeout_seconds: float,
+        memory_mb: int,
+        on_progress: Callable[[WorkflowProgress], None],
+    ) -> None:
+        self._modules = modules
+        self._pool = pool
+        self._limits = {"timeout_seconds": timeout_seconds, "memory_mb": memory_mb}
+        self._on_progress = on_progress
+        self._lock = threading.Lock()
+        # By path of the partition; None is the Spark job.
+        self._counts: dict[str | None, dict[str, int]] = {}
+        self._deleted: dict[str, int] = {}
+        # Finished partitions of batches.
+        self._done: set[str] = set()
+        self.progress = WorkflowProgress()
+
+    def invoke(self, arn: str, event: Any) -> Answer:
+        """Run one invocation to its end."""
+        name = arn.rpartition(":function:")[2].partition(":")[0]
+        module = self._modules.get(name)
+        if module is None:
+            message = f"Function not found: {arn}"
+            failure = {"errorType": "Lambda.ResourceNotFoundException", "errorMessage": message}
+            return Answer(failure=failure)
+        self._note(function=name)
+        invocation = {"function": name, "module": module, "arn": arn, "event": event}
+        answer = self._pool.invoke({**invocation, **self._limits})
+        self._note_answer(name, answer)
+        return answer
+
+    def note_child(self, label: str, items: Sequence[Any], succeeded: bool) -> None:
+        """Count a child execution of the Map with this label that has ended."""
+        of_what = "clean_ups" if label == CLEAN_UPS_LABEL else "partitions"
+        done, failed = f"{of_what}_done", f"{of_what}_failed"
+        with self._lock:
+            # Some partitions of a failed batch may be done; clean-up has no batches.
+            known = set() if label == CLEAN_UPS_LABEL else self._done
+            good = len(items) if succeeded else sum(one.get("path") in known for one in items)
+            more: dict[str, Any] = {
+                done: getattr(self.progress, done) + good,
+                failed: getattr(self.progress, failed) + len(items) - good,
+            }
+            self._publish(dataclasses.replace(self.progress, **more))
+
+    def note_spark(self, line: str) -> None:
+        """Note a progress line of the Spark job."""
+        self._note(spark=line)
+
+    def note_spark_ended(self, partitions: Mapping[str, Any]) -> None:
+        """Add the counts of the Spark job, which has ended."""
+        with self._lock:
+            now = self.progress
+            self._publish(
+                dataclasses.replace(
+                    now,
+                    partitions_done=now.partitions_done + partitions.get("done", 0),
+                    partitions_failed=now.partitions_failed + partitions.get("failed", 0),
+                    counts=self._add_counts(None, partitions),
+                    spark="",
+                )
+            )
+
+    def _note(self, **changes: Any) -> None:
+        with self._lock:
+            self._publish(dataclasses.replace(self.progress, **changes))
+
+    def _note_answer(self, name: str, answer: Answer) -> None:
+        payload = answer.payload if isinstance(answer.payload, Mapping) else {}
+        with self._lock:
+            answered, changes = self.progress.invocations + 1, self._changes(name, payload)
+            self._publish(dataclasses.replace(self.progress, invocations=answered, **changes))
+
+    def _changes(self, name: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the changes of the progress from an answer."""
+        path = (payload.get("partition") or {}).get("path", "")
+        counts = payload.get("counts") or {}
+        if name == "discover" and "item_count" in payload:
+            return {"partitions_total": _partitions(payload)}
+        if name == "list_tables" and "count" in payload:
+            return {"partitions_total": payload["count"]}
+        if name == "compact_partition":
+            return {"counts": self._add_batch(payload)}
+        if name == "plan_clean_up" and "clean_up" in payload:
+            return {"clean_ups_total": payload["clean_up"]["partitions"]}
+        if name == "clean_up" and "deleted" in counts:
+            # Each answer has the sum of all calls for its partition.
+            self._deleted[path] = counts["deleted"]
+            return {"deleted": sum(self._deleted.values())}
+        return {}
+
+    def _add_batch(self, payload: Mapping[str, Any]) -> dict[str, int]:
+        """Return the sums with the counts of the partitions of a batch, done and started."""
+        sums = dict(self.progress.counts)
+        for one in payload.get("done", ()):
+            self._done.add(one["path"])
+            sums = self._added(sums, one["path"], one["counts"])
+        for path, counts in payload.get("counts", {}).items():
+            sums = self._added(sums, path, counts)
+        return sums
+
+    def _add_counts(self, worker: str | None, given: Mapping[str, Any]) -> dict[str, int]:
+        return self._added(dict(self.progress.counts), worker, given)
+
+    def _added(
+        self, sums: dict[str, int], worker: str | None, given: Mapping[str, Any]
+    ) -> dict[str, int]:
+        """Return the sums with these counts replacing earlier ones of the same worker."""
+        counts = {name: value for name, value in given.items() if isinstance(value, int)}
+        earlier = self._counts.get(worker, {})
+        self._counts[worker] = {**earlier, **counts}
+        for name, value in counts.items():
+            sums[name] = sums.get(name, 0) + value - earlier.get(name, 0)
+        return sums
+
+    def _publish(self, progress: WorkflowProgress) -> None:
+        done = progress.counts.get("objects_in", 0)
+        self.progress = dataclasses.replace(progress, objects_done=done)
+        self._on_progress(self.progress)
+
+
+def _partitions(found: Mapping[str, Any]) -> int:
+    """Return how many of the discovered partitions the run will compact."""
+    if found.get("settings", {}).get("spark_engine", "none") == "none":
+        return int(found["item_count"])
+    return int(found["item_count"]) + int(found.get("oversized_count", 0))
