@@ -21,7 +21,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel image demo pictures bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes links format lock clean
+.PHONY: help set-up wheel image demo bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes links format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -37,9 +37,6 @@ image: set-up ## Build the container image; ARGS="--architecture arm64 --tag NAM
 
 demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
-
-pictures: node_modules ## Make the pictures of docs/ anew, from a real run; needs Chromium
-	@.venv/bin/python -m compactor_dev.pictures
 
 bench: set-up ## Measure: ARGS="worker|queries|entrance|exit ..."; ARGS="worker --against COMMIT" compares two versions
 	@.venv/bin/python -m compactor_dev.bench $(ARGS)

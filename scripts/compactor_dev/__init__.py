@@ -1,4 +1,4 @@
-"""Development tools, which are not shipped: benchmark, bundles, locks, pictures, tables."""
+"""Development tools, which are not shipped: benchmark, bundles, locks, tables."""
 
 from pathlib import Path
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 #: Names of the modules, without ``test_`` and ``.py``.
 SLOW = frozenset(
     {
-        "architecture", "at_rest", "attributes", "bench", "browser_pages", "catalogs",
+        "architecture", "at_rest", "attributes", "bench", "catalogs",
         "clean_up_crashes", "clean_up_handlers", "cli_deployed", "cli_events", "cli_query",
         "cli_scan", "cli_table", "cli_typed", "copied_slices", "crashes", "deep_json",
         "delivered_again", "discover_partitioning", "event_handlers", "every_order",
@@ -19,6 +19,6 @@ SLOW = frozenset(
         "runner", "s3_answers", "s3_bodies", "s3_deletes", "s3_direct", "s3_retries",
         "scan_commands", "sessions", "set_aside", "standalone", "superseded", "table_accept",
         "table_contents", "table_dates", "table_features", "table_partitions",
-        "table_ways_back", "tables_left_alone", "trino", "type_check", "unusual_sources",
+        "table_ways_back", "tables_left_alone", "type_check", "unusual_sources",
     }
 )  # fmt: skip
