@@ -13,9 +13,9 @@ import boto3
 import pytest
 
 from compactor_cli.commands import main
-from compactor_dev.trino import build
-from compactor_dev.trino.server import Places, Trino, running
 from tests.support.reader_lake import DAYS, INPUT, Lake, reader_lake
+from tests.support.trino import build
+from tests.support.trino.server import Places, Trino, running
 
 OBJECTS = 6
 

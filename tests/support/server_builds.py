@@ -25,7 +25,7 @@ from pathlib import Path
 from compactor.errors import InvalidInput
 from compactor_dev import spark_jars
 from compactor_dev.bundling import BundleError
-from compactor_dev.trino import build as trino_build
+from tests.support.trino import build as trino_build
 
 _ROOT = Path(__file__).resolve().parents[2]
 _BUILT = _ROOT / "build" / "servers"

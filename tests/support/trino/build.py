@@ -1,7 +1,5 @@
 """Downloads Trino and a Java for it, 550 MB, and unpacks them below build/, once.
 
-    python -m compactor_dev.trino.build
-
 The server and its connector come from Maven, and are checked against the SHA-256 below; Trino needs
 a newer Java than Spark, which comes from the package index.
 """
@@ -131,17 +129,3 @@ def _run(command: Sequence[str]) -> None:
         raise InvalidInput("trino", VERSION, f"{accepted} ({command[0]}: {said})") from None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise InvalidInput("trino", VERSION, f"{accepted} ({error})") from None
-
-
-def main() -> int:
-    """Download it and print its path; returns the exit code."""
-    try:
-        print(fetch().home)
-    except InvalidInput as error:
-        print_error(str(error))
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -19,8 +20,7 @@ from typing import Any
 import urllib3
 
 from compactor.errors import TransientStoreError
-from compactor_dev.ports import free_ports
-from compactor_dev.trino.build import VERSION, TrinoHere
+from tests.support.trino.build import VERSION, TrinoHere
 
 _REGION = "us-east-1"
 _START_SECONDS = 300.0
@@ -212,7 +212,9 @@ def running(
     etc, data = directory / "etc", directory / "data"
     (etc / "catalog").mkdir(parents=True, exist_ok=True)
     data.mkdir(exist_ok=True)
-    (port,) = free_ports(1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
     written = configuration(places, port, threads)
     for name, text in written.items():
         (etc / name).write_text(text, "utf-8")

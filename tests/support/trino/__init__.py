@@ -1,4 +1,4 @@
-"""A local Trino, for the benchmark of queries and for tests of the readers' table.
+"""A local Trino, for tests of the readers' table.
 
 build      the server and a Java for it, downloaded once by pinned digests
 server     runs the server on a given Glue and S3, with a client
