@@ -50,7 +50,6 @@ class SkipReason(StrEnum):
     TOO_YOUNG = "too_young"
     OPEN_PARTITION = "open_partition"
     TOO_FEW = "too_few_objects"
-    DOES_NOT_PAY = "does_not_pay_back"
     EMPTY = "empty"
     DIRECTORY_MARKER = "directory_marker"
     NOT_INCLUDED = "not_included"

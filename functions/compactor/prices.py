@@ -6,7 +6,6 @@ region altogether, :attr:`Prices.warning` says so.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -94,12 +93,6 @@ class Prices(msgspec.Struct, frozen=True):
 def every_price() -> tuple[Price, ...]:
     """Return all prices of the file."""
     return _decoded(files("compactor").joinpath("prices.json").read_bytes()).prices
-
-
-@cache
-def prices_digest() -> str:
-    """Return a digest of the prices, 32 hex digits."""
-    return hashlib.blake2b(msgspec.json.encode(every_price()), digest_size=16).hexdigest()
 
 
 @cache

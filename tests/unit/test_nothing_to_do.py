@@ -39,7 +39,6 @@ TYPED = {
     SkipReason.CLIENT_ENCRYPTED: "decrypt them first",
     SkipReason.CLOUDTRAIL_DIGEST: "the events lie below CloudTrail/",
     SkipReason.QUARANTINED: "give other settings, or --retry-quarantined",
-    SkipReason.DOES_NOT_PAY: "pays_back_within_days (None); give it more days, or none",
     SkipReason.UNPARTITIONED: "give another depth (now 0) or date_format",
     SkipReason.DEEPER_LEVEL: "give a depth or a date_format that reaches it",
     SkipReason.COMMITTED: "compacted already",

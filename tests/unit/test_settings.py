@@ -186,8 +186,6 @@ WRONG_VALUES = [
     ("scans_per_month", -1, "from 0"),
     ("scans_per_month", "often", "a number"),
     ("target_class", "COLD", "STANDARD_IA"),
-    ("pays_back_within_days", -1, "from 0"),
-    ("pays_back_within_days", "soon", "a time such as"),
     ("duration", 90.5, "a whole number"),
     ("retention_days", -0.5, "from 0"),
     ("retention_days", math.nan, "a number"),

@@ -114,16 +114,6 @@ def expected(
     return compute + spark
 
 
-def alone(plan: CompactionPlan, settings: Settings) -> RunWork:
-    """Estimate what one partition, or a window of it, adds to a run of the state machine."""
-    return RunWork(
-        dict(_of_partition(plan, settings, Standing())),
-        gb_seconds=_gb_seconds(plan, settings),
-        invocations=1,
-        transitions=TRANSITIONS_PER_CHILD,
-    )
-
-
 def of_numbers(partitions: int, outputs: int, sources: int, parts: float) -> Counter[str]:
     """Estimate the requests for the partitions of a deployed run, without listings.
 

@@ -9,7 +9,6 @@ from typing import Self
 
 import msgspec
 
-from compactor.discovery.worth import Worth
 from compactor.log.identity import outputs_among
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Partition, Skipped, SkipReason
 from compactor.planning.partition_listing import Onward, take_listing
@@ -74,7 +73,6 @@ class Forecast:
         self._written_at = written_at
         self._no_outputs: set[bytes] = set()
         self._skipped: dict[SkipReason, Skipped] = {}
-        self._worth = Worth(settings, store)
         self.waiting: Waiting | None = None
 
     def of(self, partition: Partition, now: float) -> CompactionPlan:
@@ -124,7 +122,6 @@ class Forecast:
             self._skip(SkipReason.OWN_STATE, Skipped(len(found), size, (first,)))
             left = (one for one in listing.objects if one.identity not in found)
             listing = replace(listing, objects=tuple(left))
-        decision = self._worth.of(decision, now)
         for reason, one in decision.skipped.items():
             self._skip(reason, one)
         if not decision.skipped.keys().isdisjoint(_BY_AGE):

@@ -22,7 +22,6 @@ from compactor.fingerprint import Seen
 from compactor.log.log import CommitLog
 from compactor.model import Partition, Skipped
 from compactor.ports import ObjectStore
-from compactor.prices import prices_digest
 from compactor.settings.settings import Settings
 
 RECORD_VERSION = 1
@@ -111,8 +110,7 @@ def looked_by(settings: Settings) -> str:
     Excludes time, listing and log, which also decide it.
     """
     asked = {name: one for name, one in settings.to_dict().items() if name not in _BESIDE}
-    judged = () if settings.pays_back_within_days is None else (prices_digest(),)
-    text = json.dumps([PLAN_RULES, asdict(settings.limits), asked, *judged], sort_keys=True)
+    text = json.dumps([PLAN_RULES, asdict(settings.limits), asked], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

@@ -77,10 +77,6 @@ _TEXTS: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
             "in a level below their partition that names a column",
             "give a depth or a date_format that reaches it",
         ),
-        SkipReason.DOES_NOT_PAY: (
-            "in partitions that do not pay within pays_back_within_days ({pays_back_within_days})",
-            "give it more days, or none",
-        ),
         SkipReason.COMMITTED: ("compacted already", ""),
         SkipReason.AGAIN: ("delivered again with content that is compacted already", ""),
         SkipReason.EMPTY: ("empty", ""),

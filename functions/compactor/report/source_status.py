@@ -43,7 +43,7 @@ from compactor.sizes import plural
 # S3 encryption clients store an object's encrypted key in a second object with this suffix.
 _INSTRUCTION = ".instruction"
 # Reasons that depend on the whole partition, in the order in which a plan checks them.
-_BY_PARTITION = (SkipReason.TOO_FEW, SkipReason.DOES_NOT_PAY, SkipReason.OPEN_PARTITION)
+_BY_PARTITION = (SkipReason.TOO_FEW, SkipReason.OPEN_PARTITION)
 
 
 class _Mention(NamedTuple):
@@ -247,7 +247,7 @@ def _reason(
     dialects = partial(Dialects(settings, inquiry.store).version, partition.prefix)
     left_alone = state.left_alone(decided_by(settings), dialects)
     known = Knowledge(state.committed, left_alone, buckets=state.buckets, at=now)
-    alone = replace(settings, min_objects=1, open_partition_seconds=0, pays_back_within_days=None)
+    alone = replace(settings, min_objects=1, open_partition_seconds=0)
     store = cast(ObjectStore, _OneKey(inquiry.store, present.key))
     planned = Forecast(alone, store, known, state.written_at).of(partition, now)
     for reason, skipped in planned.skipped.items():

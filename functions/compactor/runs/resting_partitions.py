@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
-from compactor.discovery.worth import Worth
 from compactor.fingerprint import Seen
 from compactor.log.identity import read_identity
 from compactor.log.log_objects import Outline
@@ -119,9 +118,7 @@ class RestNotes:
             run.partition, tuple(self._left), self._objects, self._bytes, self._newest
         )
         left_alone = state.left_alone(decided_by(run.settings), lambda: "")
-        decision = plan(listing, run.settings, Knowledge(state.committed, left_alone), now)
-        # As in the next run, which has committed nothing here yet.
-        return Worth(run.settings, run.store).of(decision, now)
+        return plan(listing, run.settings, Knowledge(state.committed, left_alone), now)
 
     def _until(self, decision: CompactionPlan, now: float) -> float:
         """When the ages of objects alone change the plan, in UNIX seconds.

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from compactor.discovery.worth import Worth
 from compactor.log.content_index import Contents
 from compactor.log.entries import Commit
 from compactor.log.identity import outputs_among
@@ -59,8 +58,6 @@ class WindowPlanner:
         self.listings = listings or Listings(run)
         self.rest = RestNotes(run)
         self.passing = Passing(run.place, Own.of(state.totals(run.run_id)))
-        has_committed = self.passing.own.committed.objects > 0
-        self._worth = Worth(run.settings, run.store, begun=has_committed)
 
     def plan(self, window: Window) -> CompactionPlan:
         """List a window and choose its groups; count skipped sources the first time only."""
@@ -72,10 +69,8 @@ class WindowPlanner:
         state.foreign = Contents()
         listing = replace(listing, objects=self._notes.without_aside(listing.objects))
         decision = plan(listing, run.settings, self._knowledge(), run.listed_at)
-        if decision.groups:
-            if self._leave_outputs(decision.groups):
-                return self.plan(window)
-            decision = self._worth.of(decision, run.listed_at)
+        if self._leave_outputs(decision.groups):
+            return self.plan(window)
         if not window.listed:
             for reason, one in decision.skipped.items():
                 self._result.skip(reason, one)

@@ -505,17 +505,6 @@ class RunFields:
             " estimate; it moves nothing.",
         ),
     ]
-    pays_back_within_days: Annotated[
-        float | None,
-        Declared(
-            _MONEY,
-            None,
-            days(0, 36_500),
-            "Partitions whose compaction would not pay back within so many days are left alone and"
-            " counted as skipped. Not with listing events, where objects left alone would start run"
-            " after run.",
-        ),
-    ]
 
 
 def _declared() -> dict[str, FieldSpec]:

@@ -85,7 +85,6 @@ class Settings(RunFields):
         settings = cls(**values)
         _check_locations(settings)
         _check_window(settings)
-        _check_listing(settings)
         _check_engine(settings)
         _check_parquet(settings)
         _check_table(settings)
@@ -319,12 +318,6 @@ def _check_engine(settings: Settings) -> None:
     if settings.upsert_key and settings.spark_engine == "none":
         accepted = "emr or emr_serverless with upsert_key: Spark merges into the table"
         raise InvalidInput("spark_engine", settings.spark_engine, accepted)
-
-
-def _check_listing(settings: Settings) -> None:
-    days = settings.pays_back_within_days
-    if settings.listing_kind == ListingKind.EVENTS and days is not None:
-        raise InvalidInput("pays_back_within_days", days, "null when listing is events")
 
 
 def _check_parquet(settings: Settings) -> None:
