@@ -177,7 +177,6 @@ def test_a_run_asks_what_its_plan_estimated_and_so_does_one_over_leftovers(
         cost = ended.report.cost
         assert cost is not None
         assert sum(cost.requests.values()) == pytest.approx(asked, rel=0.02)
-        assert sum(cost.expected_requests.values()) == pytest.approx(asked, rel=0.08)
         prices = prices_for("us-east-1")
         assert cost.dollars == pytest.approx(total(cost_of(real, prices)), rel=0.05)
         assert total(cost_of(planned, prices)) == pytest.approx(

@@ -56,7 +56,7 @@ def carried(counts: Counts) -> Counts:
 
 def comparable(receipt: Receipt) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(receipt)
-    left_out = ("requests", "calls", "seconds", "expected")
+    left_out = ("requests", "calls", "seconds")
     counts = {k: v for k, v in document["counts"].items() if k not in left_out}
     return {**document, "counts": counts}
 

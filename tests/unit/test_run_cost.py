@@ -1,4 +1,4 @@
-"""After a run its report says what it really cost, beside what its plans estimated."""
+"""After a run its report says what it cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from compactor.money import RunWork, cost_of, total
 from compactor.prices import prices_for
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
 from compactor.report.receipt_totals import Gathered
-from compactor.report.report import total as total_of
 from compactor.runs.partition_receipts import Counts, Receipt
 from compactor.runs.partition_run import Paid, PartitionRun
 from compactor.runs.run_partition import record_partition
@@ -32,7 +31,6 @@ CONTEXT: Any = SimpleNamespace(
 )
 TOTALS = Counts(
     requests={"GET": 1_000, "PUT": 20, "LIST": 5, "bytes_read": 10**9},
-    expected={"GET": 1_010, "PUT": 18, "LIST": 5, "gb_seconds": 9.0},
     gb_seconds=12.0,
     invocations=1.9999,
 )
@@ -64,27 +62,16 @@ def test_all_that_is_charged_is_counted_and_nothing_that_is_free() -> None:
     assert found.prices_of == "eu-central-1"
 
 
-def test_beside_it_stands_what_the_plans_estimated() -> None:
-    found = cost()
-    # What follows a receipt is part of what a plan reckons for its partition.
-    assert found.expected_requests == {"GET": 1_029, "LIST": 5, "PUT": 25}
-    work = RunWork(found.expected_requests, 9.0, 2, "arm64", 22, 2.0, 8.0)
-    assert found.expected_dollars == pytest.approx(
-        total(cost_of(work, prices_for("eu-central-1"))), abs=1e-8
-    )
-
-
 def test_a_run_without_lambda_pays_for_none_of_it_and_for_no_transition() -> None:
-    here = Counts(requests={"GET": 5}, expected={"GET": 5.0, "gb_seconds": 9.0})
+    here = Counts(requests={"GET": 5})
     found = cost_of_run(here, {}, {}, partitions=1, clean_up=None, hours=SparkHours(), region="")
     assert set(found.by) == {"GET", "PUT"}
-    assert found.expected_dollars == found.dollars
 
 
 def test_it_is_reported_in_a_line() -> None:
-    assert cost().line.startswith(
+    assert cost().line == (
         "cost about $0.14 deployed: 1,055 requests, 12 GB-seconds of Lambda, 2.00 vCPU-hours of"
-        " Spark; estimated $0.14 and 1,059 requests"
+        " Spark"
     )
 
 
@@ -102,15 +89,13 @@ def test_the_spark_job_s_own_word_counts_and_an_older_one_says_nothing() -> None
 def test_the_report_has_it_and_the_document_too() -> None:
     desk = Desk("a/", "b/")
     for path in ("a/", "b/"):
-        counts = Counts(objects_in=3, calls=1, requests={"GET": 3}, expected={"GET": 4.0})
+        counts = Counts(objects_in=3, calls=1, requests={"GET": 3})
         desk.receipt(path, counts=counts)
     found = desk.report()
     assert found.cost is not None
     assert found.cost.requests["GET"] == 10
     # Receipt, checkpoint and record of rest of each; history, report.json and report.html.
     assert found.cost.requests["PUT"] == 9
-    assert found.cost.expected_requests["GET"] == 12
-    assert found.totals.expected == {"GET": 8.0}
     assert found.cost.line in str(found)
     document = found.to_dict()
     assert document["cost"]["dollars"] == found.cost.dollars
@@ -118,15 +103,10 @@ def test_the_report_has_it_and_the_document_too() -> None:
 
 def test_what_was_gathered_goes_on_in_another_call() -> None:
     found = Gathered()
-    found.add(
-        Receipt("a/", RUN.run_id, "done", Counts(calls=1, objects_in=1, expected={"GET": 2.0}))
-    )
+    found.add(Receipt("a/", RUN.run_id, "done", Counts(calls=1, objects_in=1)))
     again = Gathered.from_state(found.state())
-    again.add(Receipt("b/", RUN.run_id, "done", Counts(calls=1, expected={"GET": 1.0, "PUT": 1.0})))
-    assert again.total().expected == {"GET": 3.0, "PUT": 1.0}
+    again.add(Receipt("b/", RUN.run_id, "done", Counts(calls=1)))
     assert again.after == {"PUT": 5, "LIST": 2}
-    counts = [Counts(expected={"GET": 1.0}), Counts(expected={"GET": 2.0})]
-    assert total_of(counts).expected == {"GET": 3.0}
 
 
 def worked(world: World, earlier: Counts, paid: Paid) -> Counts:
@@ -145,18 +125,6 @@ def test_a_function_s_time_is_counted_with_its_memory_and_its_share_of_the_call(
     assert counts.gb_seconds == pytest.approx(2 * counts.seconds)
     assert counts.invocations == 0.25
     assert worked(world, counts, Paid(2.0, 0.5)).invocations == 0.75
-
-
-def test_a_receipt_says_what_its_plan_estimated_once_however_often_it_is_called() -> None:
-    world = World()
-    world.add("a.json", '{{"id": "{}"}}')
-    world.add("b.json", '{{"id": "{}"}}')
-    counts = worked(world, Counts(), Paid())
-    expected = dict(counts.expected)
-    assert expected["GET"] == 3
-    assert expected["PUT"] == 8
-    assert expected["gb_seconds"] > 0
-    assert worked(world, counts, Paid()).expected == expected
 
 
 def test_the_dashboard_has_spark_only_where_it_used_something(
@@ -178,7 +146,6 @@ def test_the_dashboard_has_spark_only_where_it_used_something(
 
 
 def test_functions_that_are_invoked_on_this_machine_cost_no_time_of_lambda_either_way() -> None:
-    counts = Counts(requests={"GET": 5}, expected={"GET": 5.0, "gb_seconds": 9.0}, invocations=2.0)
+    counts = Counts(requests={"GET": 5}, invocations=2.0)
     found = cost_of_run(counts, {}, {}, partitions=1, clean_up=None, hours=SparkHours(), region="")
     assert "Lambda" not in found.by
-    assert found.expected_dollars == pytest.approx(found.dollars, abs=1e-8)

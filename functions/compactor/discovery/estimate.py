@@ -45,8 +45,6 @@ _PARTITION = Counter(LIST=1, PUT=2)
 _WORKED_ON = Counter(LIST=1, GET=1, PUT=1)
 # Begin and end of an upload, commit and witness. Parts are counted separately.
 _OUTPUT = Counter(PUT=4)
-# A worker's request to its log while it reads sources, after planning.
-_BESIDE_READING = Counter(LIST=1)
 # If nothing was ever committed, the first commit founds the destination. Without one, a partition
 # with nothing to do requests an object that does not exist yet.
 _FOUNDED = Counter(LIST=3, PUT=2)
@@ -152,24 +150,9 @@ def of_functions(
     )
 
 
-def of_window(plan: CompactionPlan, settings: Settings, *, first: bool) -> RunWork:
-    """Estimate requests and time of one window; the ``first`` includes those of its partition."""
-    found = _of_partition(plan, settings, Standing(deployed=False)) if first else Counter[str]()
-    if first and plan.groups:
-        found += _BESIDE_READING
-    for group in () if first else plan.groups:
-        found += _of_group(group, settings)
-    return RunWork(dict(found), gb_seconds=_gb_seconds(plan, settings))
-
-
 def after_receipt(*, committed: bool) -> Counter[str]:
     """Return a worker's requests after the counts of its receipt, including the receipt itself."""
     return _PARTITION + Counter(PUT=int(committed))
-
-
-def _gb_seconds(plan: CompactionPlan, settings: Settings) -> float:
-    fleet = Fleet(processors_of(USUAL_WORKER_MB))
-    return _seconds(plan, settings, fleet) * USUAL_WORKER_MB / _MB_PER_GB
 
 
 def _of_partition(plan: CompactionPlan, settings: Settings, standing: Standing) -> Counter[str]:

@@ -1,4 +1,4 @@
-"""What a run cost, and what its plans estimated.
+"""What a run cost.
 
 Requests are those that the run counted, in its receipts, clean-up and discovery. A partition's
 requests after writing its receipt cannot be in it, and are estimated
@@ -49,8 +49,6 @@ class RunCost:
         gb_hours: of Spark.
         dollars: in total.
         by: dollars by kind of cost.
-        expected_requests: estimated by the plans of the run's partitions.
-        expected_dollars: cost of these, and of everything else that the plans estimated.
     """
 
     prices_of: str = ""
@@ -62,22 +60,17 @@ class RunCost:
     gb_hours: float = 0.0
     dollars: float = 0.0
     by: dict[str, float] = field(default_factory=dict)
-    expected_requests: dict[str, int] = field(default_factory=dict)
-    expected_dollars: float = 0.0
 
     @property
     def line(self) -> str:
         """A summary in one line."""
-        asked, expected = sum(self.requests.values()), sum(self.expected_requests.values())
-        parts = [f"{asked:,} requests"]
+        parts = [f"{sum(self.requests.values()):,} requests"]
         if self.gb_seconds:
             parts.append(f"{self.gb_seconds:,.0f} GB-seconds of Lambda")
         if self.vcpu_hours:
             parts.append(f"{self.vcpu_hours:,.2f} vCPU-hours of Spark")
-        planned = f"; estimated {shown(self.expected_dollars)} and {expected:,} requests"
-        planned += ", Spark's partitions apart" if self.vcpu_hours else ""
         basis = "deployed" if self.gb_seconds else "on this machine"
-        return f"cost about {shown(self.dollars)} {basis}: {', '.join(parts)}{planned}"
+        return f"cost about {shown(self.dollars)} {basis}: {', '.join(parts)}"
 
 
 class SparkHours(msgspec.Struct, frozen=True):
@@ -115,7 +108,7 @@ def cost_of_run(
     Args:
         totals: of its receipts.
         outside: requests of discovery.
-        after: requests of partitions after their receipts; plans include them.
+        after: requests of partitions after their receipts.
         partitions: number of partitions in the report.
         clean_up: if the run had a clean-up.
         hours: of Spark.
@@ -134,17 +127,6 @@ def cost_of_run(
         vcpu_hours=hours.vcpu_hours,
         gb_hours=hours.gb_hours,
     )
-    requests = Counter({kind: round(totals.expected.get(kind, 0)) for kind in PRICE_OF_REQUEST})
-    # Functions on this machine count as invoked, but cost nothing.
-    estimated = totals.expected.get("gb_seconds", 0.0) if totals.gb_seconds else 0.0
-    expected = RunWork(
-        requests=_charged(requests + both),
-        gb_seconds=estimated,
-        invocations=invocations,
-        transitions=_transitions(invocations),
-        vcpu_hours=hours.vcpu_hours,
-        gb_hours=hours.gb_hours,
-    )
     figures = cost_of(real, prices)
     return RunCost(
         prices_of=prices.region,
@@ -156,8 +138,6 @@ def cost_of_run(
         gb_hours=hours.gb_hours,
         dollars=round(total(figures), 9),
         by={one.name: round(one.dollars, 9) for one in figures},
-        expected_requests=dict(expected.requests),
-        expected_dollars=round(total(cost_of(expected, prices)), 9),
     )
 
 

@@ -17,14 +17,12 @@ class Spent:
 
     Attributes:
         dollars: what the run cost.
-        planned: what its plans estimated.
         rows: of a table with :data:`compactor.money.HEADS`.
         lines: sentences.
         prices_of: region of the prices.
     """
 
     dollars: str
-    planned: str
     rows: tuple[tuple[str, ...], ...]
     lines: tuple[str, ...]
     prices_of: str
@@ -61,9 +59,7 @@ def spent(report: Mapping[str, Any]) -> Spent | None:
         target_class=_setting(report, "target_class"),
         retention_days=_setting(report, "retention_days") if deletes else None,
     )
-    expected = sum(cost["expected_requests"].values())
-    planned = f"{shown(cost['expected_dollars'])} and {expected:,} requests"
-    return Spent(shown(cost["dollars"]), planned, found.rows(), found.lines(), prices.region)
+    return Spent(shown(cost["dollars"]), found.rows(), found.lines(), prices.region)
 
 
 def _alike(objects: int, size: int) -> Shape:

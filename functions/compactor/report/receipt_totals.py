@@ -42,7 +42,6 @@ class GatheredState(msgspec.Struct):
     shown: Outcomes = msgspec.field(default_factory=Outcomes)
     sizes: SizeCounts = msgspec.field(default_factory=SizeCounts)
     after: dict[str, int] = {}
-    expected: dict[str, float] = {}
     rejects: list[str] = []
 
 
@@ -57,7 +56,6 @@ class Gathered:
         outcomes: what query engines see of them.
         sizes: of what was compacted, before and after.
         after: requests that they made after their receipts, by kind.
-        expected: what their plans estimated.
         rejects: the first prefixes with records that are in no output.
     """
 
@@ -72,7 +70,6 @@ class Gathered:
     outcomes: Outcomes = field(default_factory=Outcomes)
     sizes: SizeCounts = field(default_factory=SizeCounts)
     after: Counter[str] = field(default_factory=Counter)
-    expected: dict[str, float] = field(default_factory=dict)
     rejects: list[str] = field(default_factory=list)
 
     def add(self, receipt: Receipt) -> None:
@@ -80,7 +77,6 @@ class Gathered:
         add_counts(self.totals, receipt.counts)
         counts = receipt.counts
         self.requests.update(counts.requests)
-        add_expected(self.expected, counts)
         if counts.calls:
             self.after += after_receipt(committed=bool(counts.objects_in or counts.quarantined))
         self.overwritten = self.overwritten.plus(receipt.overwritten)
@@ -117,7 +113,6 @@ class Gathered:
             self.outcomes,
             self.sizes,
             dict(self.after),
-            self.expected,
             self.rejects,
         )
 
@@ -136,13 +131,12 @@ class Gathered:
             given.shown,
             given.sizes,
             Counter(given.after),
-            dict(given.expected),
             given.rejects,
         )
 
     def total(self) -> Counts:
         """Sums over all partitions."""
-        return replace(self.totals, requests=dict(self.requests), expected=dict(self.expected))
+        return replace(self.totals, requests=dict(self.requests))
 
     @property
     def warnings(self) -> list[str]:
@@ -165,10 +159,4 @@ def add_counts(total: Counts, one: Counts) -> None:
         setattr(total, name, getattr(total, name) + getattr(one, name))
 
 
-def add_expected(total: dict[str, float], one: Counts) -> None:
-    """Add what one partition's plans estimated."""
-    for kind, amount in one.expected.items():
-        total[kind] = total.get(kind, 0) + amount
-
-
-_SUMMED = tuple(name for name in Counts.__slots__ if name not in {"requests", "expected"})
+_SUMMED = tuple(name for name in Counts.__slots__ if name != "requests")

@@ -28,7 +28,7 @@ from compactor.readers.outcome import Outcomes
 from compactor.report.cost import RunCost, SparkHours, cost_of_run, spark_hours
 from compactor.report.idle_reasons import nothing_to_do
 from compactor.report.page import render
-from compactor.report.receipt_totals import Gathered, add_counts, add_expected
+from compactor.report.receipt_totals import Gathered, add_counts
 from compactor.report.rendering import Shown
 from compactor.report.report_progress import SoFar, Time, read_so_far, write_so_far
 from compactor.report.run_history import RunLine, add_run
@@ -85,7 +85,7 @@ class RunReport:
         sizes: of what was compacted, before and after.
         rejects: the first prefixes with records that are in no output because they fit no row of
             it; ``totals`` counts them as ``rejects_waiting``.
-        cost: what the run cost, and what its plans estimated.
+        cost: what the run cost.
         wall_seconds: from the start of the run to this report; 0 if unknown.
         previous: the runs before it into this destination, oldest first.
     """
@@ -405,7 +405,6 @@ def total(counts: Iterable[Counts]) -> Counts:
     requests: Counter[str] = Counter()
     for one in counts:
         requests.update(one.requests)
-        add_expected(result.expected, one)
         add_counts(result, one)
     result.requests = dict(requests)
     return result

@@ -41,7 +41,6 @@ class Counts:
     an earlier commit of their key are ``delivered_again`` and not compacted; those with other
     content are ``overwritten`` and compacted in addition to the old content. ``gb_seconds`` and
     ``invocations`` are those of Lambda functions, divided among the partitions of a batch.
-    ``expected`` is what the plans estimated: requests by kind, and ``gb_seconds``.
     """
 
     objects_in: int = 0
@@ -65,7 +64,6 @@ class Counts:
     requests: dict[str, int] = field(default_factory=dict)
     gb_seconds: float = 0.0
     invocations: float = 0.0
-    expected: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

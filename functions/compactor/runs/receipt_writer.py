@@ -7,12 +7,10 @@ from collections import Counter
 import msgspec
 
 from compactor import layout
-from compactor.discovery.estimate import of_window
 from compactor.log import left_alone
 from compactor.log.left_alone import LeftAlone
 from compactor.log.state import SHOWN_QUARANTINED, LogState, QuarantineLine
-from compactor.model import CompactionPlan, SkipReason
-from compactor.money.running import PRICE_OF_REQUEST
+from compactor.model import SkipReason
 from compactor.runs.partition_receipts import Counts, Receipt, add_requests, count_commits, write
 from compactor.runs.partition_run import PartitionResult, PartitionRun
 from compactor.runs.resume_point import Passing
@@ -43,28 +41,11 @@ class Recorder:
         self._left_unread: dict[str, LeftAlone] = {}
         self._passing: Passing | None = None
         self._started = run.clock.now()
-        # The window that an earlier call began has been estimated by that call.
-        self._goes_on = bool(earlier.calls)
         self._requests_before = Counter(run.store.requests.snapshot())
 
     def follow(self, passing: Passing) -> None:
         """Also record how far the call came, as tracked by ``passing``."""
         self._passing = passing
-
-    def expects(self, decision: CompactionPlan) -> None:
-        """Estimate the requests and GB-seconds of a window that was planned for the first time."""
-        counts = self.receipt.counts
-        if self._goes_on:
-            self._goes_on = False
-            return
-        work = of_window(decision, self._run.settings, first=not counts.expected)
-        estimated: dict[str, float] = {**work.requests, "gb_seconds": work.gb_seconds}
-        if not counts.expected:
-            made = Counter(self._run.store.requests.snapshot()) - self._requests_before
-            for kind in PRICE_OF_REQUEST:
-                estimated[kind] = estimated.get(kind, 0) + made[kind]
-        for kind, amount in estimated.items():
-            counts.expected[kind] = counts.expected.get(kind, 0) + amount
 
     def did(self, result: PartitionResult) -> None:
         """Record the result of a call that finished its work or ran out of time."""

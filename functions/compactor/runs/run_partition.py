@@ -20,7 +20,7 @@ from compactor.errors import (
     UploadLost,
 )
 from compactor.log.state import LogState
-from compactor.model import CompactionPlan, ObjectGroup
+from compactor.model import ObjectGroup
 from compactor.process.background import Background
 from compactor.runs.group_work import RowsRefused
 from compactor.runs.listings import Listings, Window
@@ -59,7 +59,7 @@ def record_partition(run: PartitionRun, earlier: Counts) -> Receipt:
         progress = PartitionProgress(run, state, listings=listings)
         recorder.follow(progress.windows.passing)
         try:
-            is_done = _compact(progress, recorder.expects)
+            is_done = _compact(progress)
         finally:
             progress.windows.pause()
         result = progress.finish() if is_done else progress.result
@@ -130,17 +130,15 @@ def _ended(run: PartitionRun, result: PartitionResult, earlier: Counts) -> bool:
     raise InvalidInput("target_bytes", target, accepted)
 
 
-def _compact(progress: PartitionProgress, expects: Callable[[CompactionPlan], None]) -> bool:
+def _compact(progress: PartitionProgress) -> bool:
     """Compact all windows, one after the other; return False if time ran out."""
     _replay(progress)
     window: Window | None = Window(progress.run.place.after)
     while window is not None:
         if progress.attempts.out_of_time() or not progress.settling.settle():
             return False
-        is_new, lessons = not window.listed, progress.notes.lessons
+        lessons = progress.notes.lessons
         decision = progress.windows.plan(window)
-        if is_new:
-            expects(decision)
         for group in decision.groups:
             if progress.attempts.out_of_time():
                 return False
