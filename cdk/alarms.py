@@ -136,8 +136,8 @@ class Alarms(Construct):
         self._add(
             "DeadLetters",
             dead_letters,
-            "Events could not be registered. Fix the cause, then send them again: compactor"
-            " replay. Until then a reconcile finds their objects.",
+            "Events could not be registered. Fix the cause, then redrive the queue (aws sqs"
+            " start-message-move-task). Until then a reconcile finds their objects.",
         )
         self._add(
             "LostEvents",

@@ -82,8 +82,8 @@ class CompactorStack(Stack):
             )
             self._monitoring.watch_ingest(ingest, functions)
             self._output("RegistryTable", storage.registry.table.table_name)
-            self._output("EventsQueueUrl", ingest.queue.queue_url)
-            self._output("DeadLetterQueueUrl", ingest.dead_letters.queue_url)
+            self._output("EventsQueueArn", ingest.queue.queue_arn)
+            self._output("DeadLetterQueueArn", ingest.dead_letters.queue_arn)
             self._output("Streams", ingest.streams)
 
     def _compact_alone(self, storage: Storage) -> None:

@@ -8,18 +8,15 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import boto3
 import pytest
 
 from compactor.invocation import kept_store
 from compactor.model import SourceObject
 from compactor.orchestration.reconcile import Reconciliation
 from compactor_cli.commands import main
-from compactor_cli.commands.replay import Replayed, replay
 from compactor_handlers import events
 from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
-from tests.support.s3_events import notification
 from tests.unit.test_event_handlers import Deployed
 
 
@@ -148,32 +145,3 @@ def test_reconcile_takes_an_inventory_instead_of_list(
     nothing = f"s3://{deployed.lake}/nothing/"
     assert main(words(deployed, "reconcile", "--inventory", nothing)) == 2
     assert "below which S3 has delivered an inventory" in capsys.readouterr().err
-
-
-def test_dead_letters_of_s3_go_back_and_others_stay(endpoint: str) -> None:
-    sqs = boto3.client("sqs", endpoint_url=endpoint)
-    queue = sqs.create_queue(QueueName="events")["QueueUrl"]
-    dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
-    told = [notification(f"logs/{n}.json") for n in range(25)]
-    for body in (*told, "poison"):
-        sqs.send_message(QueueUrl=dead, MessageBody=body)
-    assert replay(sqs, dead, queue, dry_run=True) == Replayed(25, 1, ["no JSON: 'poison'"])
-    for _ in range(30):
-        # Whoever looked hides them for a while.
-        for one in sqs.receive_message(QueueUrl=dead, MaxNumberOfMessages=10).get("Messages", ()):
-            assert one is None
-    sqs.purge_queue(QueueUrl=dead)
-    for body in (*told, "poison"):
-        sqs.send_message(QueueUrl=dead, MessageBody=body)
-    assert replay(sqs, dead, queue).replayed == 25
-    got: list[str] = []
-    while messages := sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10).get("Messages"):
-        got += [one["Body"] for one in messages]
-    assert sorted(got) == sorted(told)
-    attributes = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["All"])["Attributes"]
-    assert int(attributes["ApproximateNumberOfMessagesNotVisible"]) == 1
-
-
-def test_queues_are_both_given_or_neither(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "--from", "http://q"]) == 2
-    assert "--to" in capsys.readouterr().err

@@ -43,7 +43,6 @@ WORDS = {
     "probe": PLACES[1:],
     "clean-up": (*PLACES, "--dry-run"),
     "reconcile": (*PLACES, "--listing", "events:table/stream"),
-    "replay": ("--from", "https://queues/dead", "--to", "https://queues/events"),
     "start": (),
     "status": (),
     "logs": (),
@@ -90,7 +89,6 @@ def nothing_asked(monkeypatch, tmp_path):
     monkeypatch.setattr("compactor_cli.commands.table_input.GlueCatalog", stop)
     monkeypatch.setattr("compactor_cli.commands.deployment.find_stack", stop)
     monkeypatch.setattr("compactor_cli.commands.demo.embedded_s3", stop)
-    monkeypatch.setattr("compactor_cli.commands.replay.Aws", stop)
     monkeypatch.setattr("compactor_cli.generator.destinations.FastPutClient", stop)
 
 

@@ -26,7 +26,6 @@ and for a deployed stack, with ../deployed/:
     logs       the logs of its functions                        logs
     report     the report of a run, deployed or not             report
     history    the runs that left a report                      history, ../past_runs.py
-    replay     dead letters back to the event queue             replay
     smoke      checks that it works in its account              smoke, ../smoke/
 
 Only the module of the requested command is imported, to keep ``--help`` fast.
@@ -233,15 +232,6 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor history                          of the stack s3-compactor, the newest first
   compactor history s3://my-lake/compacted/ --runs 7
-""",
-    ),
-    "replay": Command(
-        "compactor_cli.commands.replay",
-        "send S3 events from the dead-letter queue back to their queue",
-        """\
-  compactor replay --dry-run                 show the dead letters; move none
-  compactor replay                           of the stack s3-compactor
-  compactor replay --from DEAD_LETTERS_URL --to QUEUE_URL
 """,
     ),
     "smoke": Command(
