@@ -27,7 +27,7 @@ _INTEGRITY = (
 )
 _INTEGRITY_ALONE = (
     "A document of a run, or a table's metadata, is damaged, and the table was left alone:"
-    " compactor logs --level error says which."
+    " the function's log says which."
 )
 _ABOVE = cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD
 
@@ -124,7 +124,7 @@ class Alarms(Construct):
             "RegisterErrors",
             register_errors,
             "The function that registers events failed. Its messages are tried again and become"
-            " dead letters at last: compactor logs --level error says why.",
+            " dead letters at last; its log says why.",
         )
         self._add(
             "EventsWaiting",
@@ -150,7 +150,7 @@ class Alarms(Construct):
                 "SweepErrors",
                 sweep_errors,
                 "The function sweep failed, mostly because there is no inventory to reconcile by:"
-                " compactor logs --level error says why. Until it can be had, nothing looks for"
+                " its log says why. Until it can be had, nothing looks for"
                 " objects that no event named.",
             )
         self._add_oldest()

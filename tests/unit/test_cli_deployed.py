@@ -282,7 +282,7 @@ def test_report_of_a_running_run_says_that_it_comes_last(waiting, command):
 # mistakes
 
 
-@pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
+@pytest.mark.parametrize("name", ["start", "status", "report"])
 def test_without_the_stack_each_command_says_what_it_looked_for_and_where(command, name):
     with mock_aws():
         code, out, err = command(name, "--stack", "nowhere", "--region", "eu-west-1")
@@ -294,7 +294,7 @@ def test_without_the_stack_each_command_says_what_it_looked_for_and_where(comman
     assert err.count("\n") == 2
 
 
-@pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
+@pytest.mark.parametrize("name", ["start", "status", "report"])
 def test_a_stack_of_another_application_is_distinguished(command, name):
     with deployed(SUCCEED, outputs={"Website": "x"}):
         code, _, err = command(name)
@@ -304,7 +304,7 @@ def test_a_stack_of_another_application_is_distinguished(command, name):
     )
 
 
-@pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
+@pytest.mark.parametrize("name", ["start", "status", "report"])
 def test_a_stack_in_standalone_mode_is_reported_with_what_to_do(command, name):
     outputs = {
         "FunctionNames": '{"standalone": "my-function"}',
@@ -319,7 +319,7 @@ def test_a_stack_in_standalone_mode_is_reported_with_what_to_do(command, name):
         assert command("report", "call-1")[0] == 0
 
 
-@pytest.mark.parametrize("name", ["start", "status", "logs", "report"])
+@pytest.mark.parametrize("name", ["start", "status", "report"])
 def test_a_stack_of_maintenance_alone_names_the_commands_for_it(command, name):
     outputs = {
         "FunctionNames": '{"list_tables": "my-list-tables"}',
@@ -333,7 +333,7 @@ def test_a_stack_of_maintenance_alone_names_the_commands_for_it(command, name):
     assert "maintains tables and compacts nothing\n  compactor tables run --stack" in err
 
 
-@pytest.mark.parametrize("name", ["status", "logs", "report"])
+@pytest.mark.parametrize("name", ["status", "report"])
 def test_a_run_that_does_not_exist_is_reported_in_one_line(stack, command, name):
     code, out, err = command(name, "no-such-run")
     assert (code, out) == (2, "")
@@ -341,7 +341,7 @@ def test_a_run_that_does_not_exist_is_reported_in_one_line(stack, command, name)
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["status", "logs", "report"])
+@pytest.mark.parametrize("name", ["status", "report"])
 def test_before_the_first_run_each_command_says_so(stack, command, name):
     code, out, err = command(name)
     assert (code, out) == (1, "")

@@ -45,7 +45,6 @@ WORDS = {
     "reconcile": (*PLACES, "--listing", "events:table/stream"),
     "start": (),
     "status": (),
-    "logs": (),
     "report": (),
     "history": (),
     **dict.fromkeys((f"tables {one}" for one in ACTIONS), ("delta:s3://lake-bucket/orders/",)),

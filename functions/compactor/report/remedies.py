@@ -33,7 +33,7 @@ FAILURES: Mapping[str, str] = MappingProxyType(
     {
         "TransientStoreError": f"S3 did not answer, again and again. {_AGAIN}",
         "States.Timeout": f"The work took too long. {_AGAIN}",
-        "WorkerLost": "The worker died: compactor logs shows its last words. Raise"
+        "WorkerLost": "The worker died; its function's log has its last lines. Raise"
         " worker_memory_mb; then start again.",
         "SourceChanged": "Sources changed each time they were planned. Look for a producer that"
         f" overwrites. {_AGAIN}",

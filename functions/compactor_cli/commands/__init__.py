@@ -23,7 +23,6 @@ and for a deployed stack, with ../deployed/:
 
     start      starts a run of the deployed state machine       start
     status     the state of a run, and its failures             status
-    logs       the logs of its functions                        logs
     report     the report of a run, deployed or not             report
     history    the runs that left a report                      history, ../past_runs.py
     smoke      checks that it works in its account              smoke, ../smoke/
@@ -268,15 +267,6 @@ COMMANDS: Mapping[str, Command] = {
   compactor status                           the last run; exit code 1 when it failed
   compactor status 20261121T060102Z-1a2b3c --failures 100
   compactor status --json | jq .partitions   for scripts
-""",
-    ),
-    "logs": Command(
-        "compactor_cli.commands.logs",
-        "show what the deployed functions logged during a run",
-        """\
-  compactor logs                             of the last run
-  compactor logs 20261121T060102Z-1a2b3c --level error
-  compactor logs --follow                    until the run has ended
 """,
     ),
     "completion": Command(

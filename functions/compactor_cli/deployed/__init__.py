@@ -6,8 +6,6 @@
     map_run      progress of the partitions, and those that failed
     spark_tasks  requests to EMR, and their state
     progress     a run followed to its end
-    log_lines    one event of a log, and its run
-    logs         the logs of all functions, for one run
     reports      the report that a run left on S3
 
 Everything here is read-only, except :func:`executions.start`.
