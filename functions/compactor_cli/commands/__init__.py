@@ -17,7 +17,6 @@
     reconcile  registers objects without an event               reconcile
     tables     maintains tables that others write               tables, tables_*, table_input
     table      manages what query engines read                  table
-    completion completions of options and commands for a shell  completion
 
 and for a deployed stack, with ../deployed/:
 
@@ -269,14 +268,6 @@ COMMANDS: Mapping[str, Command] = {
   compactor status --json | jq .partitions   for scripts
 """,
     ),
-    "completion": Command(
-        "compactor_cli.commands.completion",
-        "print completions for a shell: bash, zsh or fish",
-        """\
-  eval "$(compactor completion bash)"        in ~/.bashrc; zsh in ~/.zshrc
-  compactor completion fish > ~/.config/fish/completions/compactor.fish
-""",
-    ),
     "report": Command(
         "compactor_cli.commands.report",
         "fetch and print the report of a run, deployed or not",
@@ -316,17 +307,8 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         if name == wanted:
             module = import_module(command.module)
             module.add_arguments(one)
-            one.set_defaults(run=module.run, parsers=_all_parsers)
+            one.set_defaults(run=module.run)
     return parser
-
-
-def _all_parsers() -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of every command, with its options."""
-    found: dict[str, argparse.ArgumentParser] = {}
-    for name, command in COMMANDS.items():
-        found[name] = Parser(prog=f"compactor {name}")
-        import_module(command.module).add_arguments(found[name])
-    return found
 
 
 def _command_of(arguments: Sequence[str]) -> str | None:
