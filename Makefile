@@ -141,7 +141,7 @@ format: set-up ## Format the code and mend what ruff can mend
 
 # The smaller locks are constrained by the larger one, so that all agree.
 lock: set-up ## Write the locks anew from pyproject.toml; UPGRADE=--upgrade takes newer versions
-	$(COMPILE) --extra local --extra iceberg --extra delta --extra lake --extra otel --extra dev --output-file requirements-dev.txt
+	$(COMPILE) --extra local --extra iceberg --extra delta --extra lake --extra dev --output-file requirements-dev.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra lambda --extra rows --output-file requirements.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra spark --output-file requirements-spark.txt
 	$(COMPILE) --constraint requirements-dev.txt --extra cdk --output-file requirements-cdk.txt

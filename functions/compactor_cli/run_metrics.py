@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from compactor.errors import InvalidInput
 from compactor.model import SkipReason
@@ -23,62 +21,50 @@ _TOTALS = (
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """One gauge; ``name`` lacks the prefix of the program and ends with its unit."""
-
+class _Gauge(NamedTuple):
     name: str
     description: str
     value: float
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What the metrics of a run are computed from.
+def metrics_text(
+    settings: Mapping[str, Any],
+    report: Mapping[str, Any] | None,
+    *,
+    failed: bool,
+    ended_at: float,
+    seconds: float,
+) -> str:
+    """Return the gauges of a run in Prometheus' text format.
 
-    Attributes:
-        places: its source and destination, by these names.
+    Args:
+        settings: of the run, as a document.
+        report: its report.json; None if it left none.
         failed: whether it failed; reaching a time limit is no failure.
         ended_at: UNIX seconds.
         seconds: wall time.
-        document: its report.json; None if it left none.
     """
-
-    places: Mapping[str, str]
-    failed: bool
-    ended_at: float
-    seconds: float
-    document: Mapping[str, Any] | None
-
-    def metrics(self) -> Iterator[Metric]:
-        """Yield each metric; those of one name follow each other."""
-        yield Metric("run_failed", "1 if the last run failed.", float(self.failed))
-        yield Metric("run_end_timestamp_seconds", "When the last run ended.", self.ended_at)
-        yield Metric("run_duration_seconds", "Wall time of the last run.", self.seconds)
-        if self.document is not None:
-            yield from _of_report(self.document)
-
-    def as_text(self) -> str:
-        """Return the metrics in Prometheus' text format."""
-        lines = []
-        for name, same in groupby(self.metrics(), lambda one: one.name):
-            for number, one in enumerate(same):
-                if not number:
-                    lines += [f"# HELP compactor_{name} {one.description}"]
-                    lines += [f"# TYPE compactor_{name} gauge"]
-                labels = {**self.places, **one.labels}.items()
-                shown = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels)
-                lines.append(f"compactor_{name}{{{shown}}} {one.value!r}")
-        return "\n".join(lines) + "\n"
-
-
-def places_of(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the labels of a run's metrics, from its settings as a document."""
-    return {
-        "source": settings["s3_source_uri"],
-        "destination": settings["s3_destination_uri"],
-    }
+    gauges = [
+        _Gauge("run_failed", "1 if the last run failed.", failed),
+        _Gauge("run_end_timestamp_seconds", "When the last run ended.", ended_at),
+        _Gauge("run_duration_seconds", "Wall time of the last run.", seconds),
+        *(_of_report(report) if report is not None else ()),
+    ]
+    lines, headed = [], ""
+    for gauge in gauges:
+        if gauge.name != headed:
+            lines.append(f"# HELP compactor_{gauge.name} {gauge.description}")
+            lines.append(f"# TYPE compactor_{gauge.name} gauge")
+            headed = gauge.name
+        labels = {
+            "source": settings["s3_source_uri"],
+            "destination": settings["s3_destination_uri"],
+            **gauge.labels,
+        }
+        pairs = [f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels.items()]
+        lines.append(f"compactor_{gauge.name}{{{','.join(pairs)}}} {float(gauge.value)!r}")
+    return "\n".join(lines) + "\n"
 
 
 def add_metrics_file(parser: argparse.ArgumentParser) -> None:
@@ -92,7 +78,7 @@ def add_metrics_file(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def write_metrics(measured: Measured, file: Path) -> None:
+def write_metrics(text: str, file: Path) -> None:
     """Replace the file; a reader sees the old metrics or the new ones.
 
     Raises:
@@ -101,31 +87,29 @@ def write_metrics(measured: Measured, file: Path) -> None:
     # The node exporter reads only names that end with .prom.
     partial = file.with_name(f".{file.name}.partial")
     try:
-        partial.write_text(measured.as_text(), "utf-8")
+        partial.write_text(text, "utf-8")
         partial.replace(file)
     except OSError as error:
         raise InvalidInput("--metrics-file", str(file), f"a writable file ({error})") from None
 
 
-def _of_report(report: Mapping[str, Any]) -> Iterator[Metric]:
+def _of_report(report: Mapping[str, Any]) -> Iterator[_Gauge]:
     for name, key, description in _TOTALS:
-        yield Metric(name, description, float(report["totals"][key]))
-    partitions = float(partition_count(report))
-    yield Metric("partitions", "Partitions with at least one object.", partitions)
-    yield Metric("failed_partitions", "Those that failed.", float(report["failed_count"]))
-    waiting = float(backlog(report))
-    yield Metric("backlog_objects", "Objects that a later run takes as they are.", waiting)
+        yield _Gauge(name, description, report["totals"][key])
+    yield _Gauge("partitions", "Partitions with at least one object.", partition_count(report))
+    yield _Gauge("failed_partitions", "Those that failed.", report["failed_count"])
+    yield _Gauge("backlog_objects", "Objects that a later run takes as they are.", backlog(report))
     oldest = oldest_waiting(report)
     if oldest is not None:
         description = "When the oldest object of the backlog was last modified."
-        yield Metric("oldest_candidate_timestamp_seconds", description, oldest)
-    left = {why: one["objects"] for why, one in report["left_alone"].items()}
+        yield _Gauge("oldest_candidate_timestamp_seconds", description, oldest)
+    left_alone = {reason: entry["objects"] for reason, entry in report["left_alone"].items()}
     earlier = report["skipped"].get(SkipReason.QUARANTINED)
     if earlier:
-        left["earlier_run"] = earlier["objects"]
-    for reason, objects in left.items():
+        left_alone["earlier_run"] = earlier["objects"]
+    for reason, objects in left_alone.items():
         description = "Sources left alone because of their content."
-        yield Metric("left_alone_objects", description, float(objects), {"reason": reason})
+        yield _Gauge("left_alone_objects", description, objects, {"reason": reason})
     if report["cost"]:
-        dollars = float(report["cost"]["dollars"])
-        yield Metric("run_cost_dollars", "Cost of the last run at list prices.", dollars)
+        dollars = report["cost"]["dollars"]
+        yield _Gauge("run_cost_dollars", "Cost of the last run at list prices.", float(dollars))

@@ -9,13 +9,11 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from compactor.clock import NoDeadline, SystemClock, instant, new_run_id
-from compactor.discovery.discover import Discovery
 from compactor.errors import InvalidInput
-from compactor.orchestration.messages import Answer, Order
 from compactor.orchestration.run import Ended, Given, run_whole
 from compactor.orchestration.run_progress import RunProgress
 from compactor.orchestration.workers import Observer, Spark
@@ -62,7 +60,6 @@ class Machine:
             and replaced.
         time_limit_seconds: no partition is started without time left; None for no limit.
         spark: runs the Spark job; None for the one on this machine.
-        observer: receives the run's events, besides the progress bar.
     """
 
     workers: int
@@ -71,7 +68,6 @@ class Machine:
     call_seconds: float = CALL_SECONDS
     time_limit_seconds: float | None = None
     spark: Spark | None = None
-    observer: Observer = field(default_factory=Observer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +122,11 @@ def require_time_limit(field: str, seconds: float | None) -> float | None:
 
 
 class _Show(Observer):
-    """Shows progress and keeps the last one; passes events on."""
+    """Shows progress and keeps the last one."""
 
-    def __init__(self, bar: Bar, to: Observer) -> None:
+    def __init__(self, bar: Bar) -> None:
         self._bar = bar
-        self._to = to
         self.last = RunProgress()
-
-    def discovered(self, found: Discovery) -> None:
-        self._to.discovered(found)
-
-    def answered(self, order: Order, answer: Answer) -> None:
-        self._to.answered(order, answer)
 
     def progressed(self, progress: RunProgress) -> None:
         self.last = progress
@@ -191,7 +180,7 @@ def _run(task: WorkerTask, workers: PartitionWorkers, machine: Machine) -> tuple
         watched(task.endpoint_url, settings.state.bucket),
     ):
         bar.show(0, text="discovering")
-        show = _Show(bar, machine.observer)
+        show = _Show(bar)
         given = Given(
             settings=settings,
             run_id=task.run_id,

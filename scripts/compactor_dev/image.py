@@ -32,14 +32,13 @@ _NAME = re.compile(r"[A-Za-z0-9-]+")
 
 
 def prepare(context: Path, machine: Machine) -> None:
-    """Fill an empty directory with the packages of the image: the base install and ``otel``.
+    """Fill an empty directory with the packages of the image: the base install.
 
     Raises:
         BundleError: the libraries could not be installed.
     """
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))["project"]
-    wanted = (*project["dependencies"], *project["optional-dependencies"]["otel"])
-    roots = [found[0] for one in wanted if (found := _NAME.match(one))]
+    roots = [name[0] for one in project["dependencies"] if (name := _NAME.match(one))]
     packages = context / "packages"
     build_dependencies(_LOCK, packages, machine, roots=roots, drop=_UNUSED)
     _run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(context)])

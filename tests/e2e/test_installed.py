@@ -21,7 +21,6 @@ from tests.support.wheel import Installed, build, install
 OBJECTS = 40
 SOURCE, LAKE = "s3://installed-logs/raw/", "s3://installed-lake/compacted/"
 ROWS, TABLE = "s3://installed-logs/rows/", "s3://installed-lake/table/"
-TRACED = "s3://installed-logs/traced/"
 BY_SPARK, BY_SPARK_TABLE = "s3://installed-logs/spark/", "s3://installed-lake/spark/"
 # What was written just now counts as settled, and its day as closed.
 FIELDS = ("--depth", "3", "--settle-seconds", "0", "--open-partition-seconds", "0")
@@ -214,19 +213,6 @@ def test_the_extra_rows_has_all_that_parquet_needs(
     verified = json.loads(rows.shown("verify", ROWS, TABLE, "--json"))
     assert verified["findings"] == []
     assert verified["outputs"] > 0
-
-
-@pytest.mark.slow
-def test_the_extra_otel_has_all_that_an_export_needs(
-    wheel: Path, shell: Shell, tmp_path: Path
-) -> None:
-    otel = install(wheel, tmp_path / "venv", "otel")
-    # Where there is no collector, the SDK itself reports it.
-    to = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TIMEOUT": "1"}
-    environment = {**shell.s3.environment, **to}
-    shell.shown("generate", TRACED, "-f", "4", "--days", "1")
-    done = otel.compactor("run", TRACED, LAKE, *FIELDS, cwd=tmp_path, environment=environment)
-    assert (done.returncode, "telemetry was not exported" in done.stderr) == (0, True)
 
 
 @pytest.mark.slow

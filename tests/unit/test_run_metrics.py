@@ -15,15 +15,16 @@ from compactor.errors import InvalidInput
 from compactor.log.left_alone import LeftAlone
 from compactor.model import Skipped, SkipReason
 from compactor.runs.partition_receipts import Counts
-from compactor_cli.run_metrics import Measured, write_metrics
+from compactor_cli.run_metrics import metrics_text, write_metrics
 from tests.conftest import REPO_ROOT
 from tests.support.desk import Desk
 
 PLACES = {"source": 's3://odd/"a\\b\n/', "destination": "s3://lake/compacted/"}
 
 
-def measured(document: dict[str, Any] | None, *, failed: bool = False) -> Measured:
-    return Measured(PLACES, failed, 1_700_000_000.5, 12.25, document)
+def text_of(document: dict[str, Any] | None, *, failed: bool = False) -> str:
+    settings = {f"s3_{name}_uri": uri for name, uri in PLACES.items()}
+    return metrics_text(settings, document, failed=failed, ended_at=1_700_000_000.5, seconds=12.25)
 
 
 def report() -> dict[str, Any]:
@@ -56,7 +57,7 @@ def parsed(text: str) -> dict[tuple[str, str], float]:
 
 
 def test_every_metric_of_a_report_is_read_by_prometheus() -> None:
-    found = parsed(measured(report()).as_text())
+    found = parsed(text_of(report()))
     dollars = found.pop(("run_cost_dollars", ""))
     assert dollars >= 0
     assert found == {
@@ -78,7 +79,7 @@ def test_every_metric_of_a_report_is_read_by_prometheus() -> None:
 
 
 def test_a_run_without_a_report_still_says_that_it_failed() -> None:
-    found = parsed(measured(None, failed=True).as_text())
+    found = parsed(text_of(None, failed=True))
     names = ("run_failed", "run_end_timestamp_seconds", "run_duration_seconds")
     assert (tuple(name for name, _ in found), found["run_failed", ""]) == (names, 1)
 
@@ -87,7 +88,7 @@ def test_a_file_is_replaced_as_a_whole_and_may_be_read_by_others(tmp_path: Path)
     file = tmp_path / "compactor.prom"
     file.write_text("old")
     with file.open() as reader:
-        write_metrics(measured(report()), file)
+        write_metrics(text_of(report()), file)
         assert reader.read() == "old"
     other = tmp_path / "other"
     other.touch()
@@ -100,7 +101,7 @@ def test_a_file_is_replaced_as_a_whole_and_may_be_read_by_others(tmp_path: Path)
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"--metrics-file: .*nowhere.*a writable file"):
-        write_metrics(measured(None), tmp_path / "nowhere" / "a.prom")
+        write_metrics(text_of(None), tmp_path / "nowhere" / "a.prom")
 
 
 def test_the_example_of_alert_rules_uses_metrics_that_exist() -> None:
@@ -110,7 +111,7 @@ def test_the_example_of_alert_rules_uses_metrics_that_exist() -> None:
     used = {
         name for rule in group["rules"] for name in re.findall(r"compactor_(\w+)", rule["expr"])
     }
-    emitted = {name for name, _ in parsed(measured(report()).as_text())}
+    emitted = {name for name, _ in parsed(text_of(report()))}
     documented = set(re.findall(r"`(\w+)`", page.split("## Alert rules")[0]))
     assert len(group["rules"]) == 5
     assert used <= emitted <= documented

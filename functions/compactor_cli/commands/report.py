@@ -25,7 +25,7 @@ from compactor_cli.deployed.executions import Execution
 from compactor_cli.deployed.reports import StoredReport, last_report, report_below, report_of
 from compactor_cli.pages import keep_page, open_page
 from compactor_cli.past_runs import newest_reports
-from compactor_cli.run_metrics import Measured, add_metrics_file, places_of, write_metrics
+from compactor_cli.run_metrics import add_metrics_file, metrics_text, write_metrics
 from compactor_cli.summary import print_summary
 
 _SHOWN_FAILURES = 10
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         if args.open:
             open_page(file)
     if args.metrics_file is not None:
-        write_metrics(_measured(report), args.metrics_file)
+        write_metrics(_metrics(report), args.metrics_file)
     if args.json:
         print(json.dumps(report.document, indent=2))
     else:
@@ -65,11 +65,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(report: StoredReport) -> Measured:
+def _metrics(report: StoredReport) -> str:
     document = report.document
-    ended_at = datetime.fromisoformat(document["started_at"]).timestamp() + report.seconds
-    failed = document["status"] == "failed"
-    return Measured(places_of(document["settings"]), failed, ended_at, report.seconds, document)
+    started_at = datetime.fromisoformat(document["started_at"]).timestamp()
+    return metrics_text(
+        document["settings"],
+        document,
+        failed=document["status"] == "failed",
+        ended_at=started_at + report.seconds,
+        seconds=report.seconds,
+    )
 
 
 def add_state(parser: argparse.ArgumentParser) -> None:

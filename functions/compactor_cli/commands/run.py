@@ -23,9 +23,8 @@ from compactor_cli.idle import require_source, window_warning
 from compactor_cli.one_run import EndedRun, execute_here, fetch_report
 from compactor_cli.pages import require_directory
 from compactor_cli.rights import all_missing, naming_all_missing
-from compactor_cli.run_metrics import Measured, add_metrics_file, places_of, write_metrics
+from compactor_cli.run_metrics import add_metrics_file, metrics_text, write_metrics
 from compactor_cli.summary import print_summary
-from compactor_cli.telemetry import telemetry
 from compactor_cli.whole import (
     Machine,
     RunInterrupted,
@@ -112,17 +111,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _execute_here(settings: Settings, machine: Machine, metrics_file: Path | None) -> EndedRun:
-    places = places_of(settings.to_dict())
-    with telemetry(places) as exported:
-        try:
-            ended = execute_here(settings, replace(machine, observer=exported))
-        except RunInterrupted as interrupt:
-            raise Failure(f"interrupted: {interrupt}", EXIT_INTERRUPTED) from None
-        seconds, document = ended.result.seconds, ended.document
-        measured = Measured(places, ended.has_failed, time.time(), seconds, document)
-        exported.ended(ended.run_id, measured)
+    try:
+        ended = execute_here(settings, machine)
+    except RunInterrupted as interrupt:
+        raise Failure(f"interrupted: {interrupt}", EXIT_INTERRUPTED) from None
     if metrics_file is not None:
-        write_metrics(measured, metrics_file)
+        text = metrics_text(
+            settings.to_dict(),
+            ended.document,
+            failed=ended.has_failed,
+            ended_at=time.time(),
+            seconds=ended.result.seconds,
+        )
+        write_metrics(text, metrics_file)
     return ended
 
 
