@@ -14,7 +14,7 @@ from botocore.stub import Stubber
 from compactor_cli import commands as cli
 from compactor_cli.commands import deployment, status
 from compactor_cli.commands.failures import Failure
-from compactor_cli.deployed import executions, map_run, spark_tasks, stack
+from compactor_cli.deployed import executions, map_run, stack
 from compactor_cli.deployed.aws import Aws
 from compactor_cli.deployed.progress import DeployedProgress, Follower
 from tests.support.deployed import INPUT
@@ -186,14 +186,7 @@ def test_status_separates_failed_partitions_and_clean_ups(script, capsys):
     ]
 
 
-# Spark
-
-
-def task(kind: str, resource: str, service: str = "elasticmapreduce", **more: Any) -> Any:
-    details = {"resourceType": service, "resource": resource, **more}
-    if kind == "TaskScheduled":
-        details = {"region": "us-east-1", "parameters": "{}", **details}
-    return {"type": kind, f"{kind[0].lower()}{kind[1:]}EventDetails": details}
+# states
 
 
 def state(name: str, *, left: bool = False) -> Any:
@@ -201,108 +194,21 @@ def state(name: str, *, left: bool = False) -> Any:
     return {"type": f"TaskState{'Exited' if left else 'Entered'}", kind: {"name": name}}
 
 
-def history(script: Script, *events: Any) -> spark_tasks.History:
+def states_after(script: Script, *events: Any) -> tuple[str, ...]:
     numbered = [{"timestamp": NOON, "id": n, **e} for n, e in enumerate(events, 1)]
     answer = {"events": numbered}
     script.answers("stepfunctions", "get_execution_history", answer, {"executionArn": ARN})
-    return spark_tasks.read_history(script.aws, ARN)
+    return executions.current_states(script.aws, ARN)
 
 
-CLUSTER = (
-    state("CreateCluster"),
-    task("TaskScheduled", "createCluster.sync"),
-    task("TaskStarted", "createCluster.sync"),
-    task("TaskSubmitted", "createCluster.sync", output='{"ClusterId": "j-1"}'),
-    task("TaskSucceeded", "createCluster.sync", output='{"ClusterId": "j-1"}'),
-    state("CreateCluster", left=True),
-    state("AddStep"),
-    task("TaskScheduled", "addStep.sync", parameters='{"ClusterId": "j-1"}'),
-    task("TaskStarted", "addStep.sync"),
-)
+def test_a_run_is_in_the_states_that_it_entered_and_did_not_leave(script):
+    left = (state("CreateCluster"), state("CreateCluster", left=True))
+    assert states_after(script, *left, state("AddStep")) == ("AddStep",)
 
 
-def test_a_step_that_runs_is_reported_with_its_ids_and_emrs_own_state(script):
-    submitted = task("TaskSubmitted", "addStep.sync", output='{"StepId": "s-1"}')
-    found = history(script, *CLUSTER, submitted)
-    assert found.states == ("AddStep",)
-    assert found.spark_line == "Spark: addStep running, j-1 s-1"
-    step = {"Step": {"Id": "s-1", "Status": {"State": "PENDING"}}}
-    script.answers("emr", "describe_step", step, {"ClusterId": "j-1", "StepId": "s-1"})
-    lines = [one.line for one in spark_tasks.ask_emr(script.aws, found.spark)]
-    # EMR was not asked about what had ended.
-    assert lines == ["createCluster succeeded, j-1", "addStep running, j-1 s-1, PENDING"]
-
-
-def test_a_cluster_that_starts_is_reported_with_emrs_own_state(script):
-    found = history(script, *CLUSTER[:4])
-    cluster = {"Cluster": {"Id": "j-1", "Status": {"State": "BOOTSTRAPPING"}}}
-    script.answers("emr", "describe_cluster", cluster, {"ClusterId": "j-1"})
-    (one,) = spark_tasks.ask_emr(script.aws, found.spark)
-    assert one.line == "createCluster running, j-1, BOOTSTRAPPING"
-
-
-def test_a_failed_step_keeps_emrs_reason_beside_the_cluster_that_ends(script):
-    cause = json.dumps({"Step": {"Status": {"FailureDetails": {"Reason": "Unknown Error."}}}})
-    failed = task("TaskFailed", "addStep.sync", error="States.TaskFailed", cause=cause)
-    ending = (
-        state("AddStep", left=True),
-        state("TerminateAfterFailure"),
-        task("TaskScheduled", "terminateCluster.sync", parameters='{"ClusterId": "j-1"}'),
-    )
-    found = history(script, *CLUSTER, failed, *ending)
-    assert found.states == ("TerminateAfterFailure",)
-    assert [one.line for one in found.spark] == [
-        "createCluster succeeded, j-1",
-        "addStep failed, j-1: States.TaskFailed: Unknown Error.",
-        "terminateCluster scheduled, j-1",
-    ]
-
-
-def test_a_job_run_of_emr_serverless_is_reported_with_its_own_state(script):
-    service = "emr-serverless"
-    output = '{"ApplicationId": "00app", "JobRunId": "00job"}'
-    found = history(
-        script,
-        task("TaskScheduled", "startJobRun.sync", service, parameters='{"ApplicationId": "00app"}'),
-        task("TaskSubmitted", "startJobRun.sync", service, output=output),
-    )
-    job = {
-        "applicationId": "00app",
-        "jobRunId": "00job",
-        "arn": "arn:aws:emr-serverless:us-east-1:123456789012:/applications/00app/jobruns/00job",
-        "createdBy": "arn:aws:iam::123456789012:role/workflow",
-        "createdAt": NOON,
-        "updatedAt": NOON,
-        "executionRole": "arn:aws:iam::123456789012:role/job",
-        "state": "RUNNING",
-        "stateDetails": "Running",
-        "releaseLabel": "emr-spark-8.1.0",
-        "jobDriver": {"sparkSubmit": {"entryPoint": "s3://code/compact_partitions.py"}},
-    }
-    asked = {"applicationId": "00app", "jobRunId": "00job"}
-    script.answers("emr-serverless", "get_job_run", {"jobRun": job}, asked)
-    (one,) = spark_tasks.ask_emr(script.aws, found.spark)
-    assert one.line == "startJobRun running, 00app 00job, RUNNING"
-
-
-@pytest.mark.parametrize("code", ["AccessDeniedException", "InvalidRequestException"])
-def test_where_emr_says_nothing_the_state_machines_view_stands(script, code):
-    submitted = task("TaskSubmitted", "addStep.sync", output='{"StepIds": ["s-1"]}')
-    found = history(script, *CLUSTER, submitted)
-    script.refuses("emr", "describe_step", code)
-    assert tuple(spark_tasks.ask_emr(script.aws, found.spark)) == found.spark
-    assert found.spark[-1].step_id == "s-1"
-
-
-def test_a_run_without_spark_has_no_spark_line_and_one_that_ended_is_in_no_state(script):
-    found = history(
-        script,
-        state("Discover"),
-        task("TaskScheduled", "invoke", "lambda"),
-        task("TaskFailed", "invoke", "lambda", error="InvalidInput", cause="depth"),
-        {"type": "ExecutionFailed", "executionFailedEventDetails": {"error": "InvalidInput"}},
-    )
-    assert (found.states, found.spark, found.spark_line) == ((), (), "")
+def test_a_run_that_ended_is_in_no_state(script):
+    failed = {"type": "ExecutionFailed", "executionFailedEventDetails": {"error": "InvalidInput"}}
+    assert states_after(script, state("Discover"), failed) == ()
 
 
 # waiting
@@ -324,7 +230,7 @@ def test_waiting_polls_ever_slower_until_the_run_has_ended_and_shows_each_step(s
     poll(execution(), [], [], state("Discover"))
     poll(execution(), [running(MAP_RUN)], [counts(total=4, running=4)])
     # Found once, the Map Run is not looked for again.
-    poll(execution(), None, [counts(total=4, running=1, succeeded=2, failed=1)], *CLUSTER)
+    poll(execution(), None, [counts(total=4, running=1, succeeded=2, failed=1)], state("AddStep"))
     # But clean-up's is, once that has begun; it may not be there at the first look.
     cleaning = state("CleanUpPartitions")
     poll(execution(), [running(MAP_RUN)], [all_done], cleaning)
@@ -344,8 +250,8 @@ def test_waiting_polls_ever_slower_until_the_run_has_ended_and_shows_each_step(s
     assert [one.line for one in shown] == [
         "Discover",
         "0/4 partitions, 4 running",
-        "3/4 partitions, 1 running, 1 failed, Spark: addStep started, j-1",
-        "4/4 partitions",
+        "3/4 partitions, 1 running, 1 failed, AddStep",
+        "4/4 partitions, CleanUpPartitions",
         "cleaning up 0/2 partitions, 1 running",
         "cleaning up 2/2 partitions",
     ]
@@ -402,7 +308,7 @@ ASKED: tuple[tuple[str, str, str, Callable[[Aws], Any]], ...] = (
         "stepfunctions",
         "get_execution_history",
         "states:GetExecutionHistory",
-        lambda aws: spark_tasks.read_history(aws, ARN),
+        lambda aws: executions.current_states(aws, ARN),
     ),
 )
 

@@ -13,7 +13,7 @@ from typing import Any
 from compactor_cli.commands.deployment import add_deployment, add_run, find_deployment
 from compactor_cli.console import print_line, progress
 from compactor_cli.deployed.aws import Aws
-from compactor_cli.deployed.executions import SUCCEEDED, Execution
+from compactor_cli.deployed.executions import SUCCEEDED, Execution, current_states
 from compactor_cli.deployed.map_run import (
     PartitionCounts,
     PartitionFailure,
@@ -21,7 +21,6 @@ from compactor_cli.deployed.map_run import (
     failures,
     find_map_runs,
 )
-from compactor_cli.deployed.spark_tasks import History, SparkTask, ask_emr, read_history
 from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 
 _SHOWN_FAILURES = 20
@@ -53,14 +52,12 @@ class Status:
         partitions: of compaction.
         clean_ups: of clean-up.
         states: current states of the state machine; empty after its end.
-        spark: requests to EMR.
     """
 
     execution: Execution
     partitions: Children
     clean_ups: Children
     states: Sequence[str]
-    spark: Sequence[SparkTask]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status for JSON."""
@@ -71,7 +68,6 @@ class Status:
             "failed_partitions": [one.to_dict() for one in self.partitions.failed],
             "clean_ups": asdict(self.clean_ups.counts) if self.clean_ups.counts else None,
             "failed_clean_ups": [one.to_dict() for one in self.clean_ups.failed],
-            "spark": [one.to_dict() for one in self.spark],
         }
 
 
@@ -108,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def look(aws: Aws, execution: Execution, shown_failures: int) -> Status:
-    """Return what Step Functions and EMR report about a run.
+    """Return what Step Functions reports about a run.
 
     Args:
         aws: where it runs.
@@ -123,9 +119,7 @@ def look(aws: Aws, execution: Execution, shown_failures: int) -> Status:
         _children(aws, map_runs.get(label), shown_failures)
         for label in (PARTITIONS_LABEL, CLEAN_UPS_LABEL)
     )
-    history: History = read_history(aws, execution.arn)
-    spark = tuple(ask_emr(aws, history.spark))
-    return Status(execution, partitions, clean_ups, history.states, spark)
+    return Status(execution, partitions, clean_ups, current_states(aws, execution.arn))
 
 
 def _children(aws: Aws, map_run: str | None, shown_failures: int) -> Children:
@@ -146,8 +140,6 @@ def show(status: Status) -> None:
         print_line(f"at: {', '.join(status.states)}")
     _show_children(status.partitions, "")
     _show_children(status.clean_ups, "clean-up: ")
-    for task in status.spark:
-        print_line(f"Spark: {task.line}")
     if execution.status == SUCCEEDED:
         print_line(f"report: compactor report {execution.run_id}")
 

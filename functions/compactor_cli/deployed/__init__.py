@@ -4,7 +4,6 @@
     stack        the outputs of the CloudFormation stack: names and ARNs
     executions   runs: the last one, a named one, a new one
     map_run      progress of the partitions, and those that failed
-    spark_tasks  requests to EMR, and their state
     progress     a run followed to its end
     reports      the report that a run left on S3
 

@@ -201,3 +201,24 @@ def _object(text: str | None) -> dict[str, Any]:
     except ValueError:
         return {}
     return given if isinstance(given, dict) else {}
+
+
+def current_states(aws: Aws, execution_arn: str) -> tuple[str, ...]:
+    """Return the states that a run is in, without those of a Map Run's children.
+
+    Raises:
+        Failure: a permission is missing.
+    """
+    pages = aws.client("stepfunctions").get_paginator("get_execution_history")
+    states: dict[str, None] = {}
+    with needing("states:GetExecutionHistory"):
+        for event in (
+            e for page in pages.paginate(executionArn=execution_arn) for e in page["events"]
+        ):
+            if "stateEnteredEventDetails" in event:
+                states[event["stateEnteredEventDetails"]["name"]] = None
+            elif "stateExitedEventDetails" in event:
+                states.pop(event["stateExitedEventDetails"]["name"], None)
+            elif event["type"].startswith("Execution") and event["type"] != "ExecutionStarted":
+                states.clear()
+    return tuple(states)

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from compactor_cli.deployed.aws import Aws
-from compactor_cli.deployed.executions import Execution, describe
+from compactor_cli.deployed.executions import Execution, current_states, describe
 from compactor_cli.deployed.map_run import PartitionCounts, count_partitions, find_map_runs
-from compactor_cli.deployed.spark_tasks import read_history
 from compactor_cli.runs import CLEAN_UPS_LABEL, PARTITIONS_LABEL
 
 # Frequent enough for live progress, and far below the request limits of Step Functions.
@@ -25,12 +24,10 @@ class DeployedProgress:
         counts: of its partitions; None before the Map Run has started.
         clean_up: of the partitions in clean-up; None before it has started.
         states: current states of the state machine.
-        spark: state of the Spark branch, or empty.
     """
 
     counts: PartitionCounts | None = None
     states: tuple[str, ...] = ()
-    spark: str = ""
     clean_up: PartitionCounts | None = None
 
     @property
@@ -38,8 +35,8 @@ class DeployedProgress:
         """The progress as text."""
         if self.clean_up:
             return f"cleaning up {self.clean_up.line}"
-        where = self.counts.line if self.counts else ", ".join(self.states) or "starting"
-        return f"{where}, {self.spark}" if self.spark else where
+        counts = [self.counts.line] if self.counts else []
+        return ", ".join([*counts, *self.states]) or "starting"
 
 
 class Follower:
@@ -83,14 +80,13 @@ class Follower:
         Raises:
             Failure: a permission is missing.
         """
-        history = read_history(self._aws, self._arn)
-        unknown = CLEAN_UPS_LABEL not in self._map_runs and _CLEANING in history.states
+        states = current_states(self._aws, self._arn)
+        unknown = CLEAN_UPS_LABEL not in self._map_runs and _CLEANING in states
         if unknown or not self._map_runs:
             self._map_runs = find_map_runs(self._aws, self._arn)
         return DeployedProgress(
             self._count(PARTITIONS_LABEL),
-            history.states,
-            history.spark_line,
+            states,
             self._count(CLEAN_UPS_LABEL),
         )
 
