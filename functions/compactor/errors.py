@@ -138,10 +138,6 @@ class NothingReadable(CompactorError):
         self.reason = reason
 
 
-class CopyRefused(CompactorError):
-    """S3 refuses to copy a source: read it instead, or leave it alone."""
-
-
 class AlreadyExists(CompactorError):
     """A create-if-absent request failed because the key exists."""
 

@@ -30,12 +30,9 @@ class WorkerLimits:
             (docs/decisions/0017).
         part_bytes: size of an uploaded part. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
             above any target.
-        min_part_bytes: S3 refuses smaller parts, except the last.
         most_parts: S3's limit on the parts of one upload.
         copy_part_bytes: size of a part that S3 copies. S3 allows 5 GiB, but copies a part at the
             speed of one connection; smaller parts are copied concurrently.
-        copy_slice_bytes: sources of at least this size are copied into an output if their bytes
-            need no change. The compressed bytes of smaller ones are kept while they are read.
         kept_bytes: the most that one manifest may keep about its sources, besides their rows. It
             is held as Python objects, and as JSON while the commit is written.
         group_sources: the most sources of one group, which keeps the manifest of a commit below
@@ -75,10 +72,8 @@ class WorkerLimits:
     encoding_threads: int = 4
     point_bytes: int = 256 * 1024
     part_bytes: int = 16 * MIB
-    min_part_bytes: int = 5 * MIB
     most_parts: int = 10_000
     copy_part_bytes: int = 512 * MIB
-    copy_slice_bytes: int = 16 * MIB
     kept_bytes: int = 32 * MIB
     group_sources: int = 50_000
     window_objects: int = 50_000

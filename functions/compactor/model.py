@@ -226,13 +226,10 @@ class OutputForm:
     Attributes:
         compression: None to keep the compression of the sources.
         lines: whether the records of JSON documents are written one per line.
-        copies: whether the store may copy large sources. If not, all bytes pass through the
-            worker.
     """
 
     compression: Compression | None = None
     lines: bool = False
-    copies: bool = True
 
     def encoding_of(self, sources: Compression) -> Compression:
         """Return the compression of the output for sources of this compression."""

@@ -21,15 +21,13 @@ from compactor.errors import (
 from compactor.log.entries import Commit
 from compactor.log.log_reader import StoredLog
 from compactor.log.manifest import ManifestRow
-from compactor.model import PASSING_REASONS, Again, Compression, QuarantineReason, SourceObject
+from compactor.model import PASSING_REASONS, Again, QuarantineReason, SourceObject
 from compactor.outputs import plain_content as plain
 from compactor.outputs import slices
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
-from compactor.sizes import MIB
 
 _CONCURRENT_HEADS = 16
-_RANGE_BYTES = 8 * MIB
 
 
 class Became(StrEnum):
@@ -184,27 +182,22 @@ class Sources:
             why = f"its bytes do not have the MD5 sum {source.etag}, which is its ETag"
             return (Became.EQUAL, "") if same else (Became.DIFFERS, why)
         try:
-            copied = self._crc32_of_copy(row, commit)
+            copied = self._crc32_of_copy(commit)
         except (IntegrityError, ObjectArchived, ObjectMissing) as error:
             return Became.NOT_COMPARED, f"nothing to compare it with: {error}"
         if copied != crc32:
             return Became.DIFFERS, f"CRC32 {crc32}, but its copy in the output has {copied}"
         return Became.EQUAL, ""
 
-    def _crc32_of_copy(self, row: ManifestRow, commit: Commit) -> int:
-        """Return the CRC32 of the output's copy of a source that S3 copied."""
+    def _crc32_of_copy(self, commit: Commit) -> int:
+        """Return the CRC32 of an output that S3 copied from the commit's one source."""
         output = commit.output
-        if output is None or not (output.copied or output.compression is Compression.NONE):
+        if output is None or not output.copied:
             raise IntegrityError(f"commit {commit.sequence} does not say where its copy is")
-        # Between other sources, a copy may lack its header, or have a newline appended.
-        facts = row.facts
-        crc32 = 0 if facts is None else zlib.crc32(facts.dropped_prefix)
-        end = row.offset + row.length - (0 if facts is None else facts.appended)
-        for start in range(row.offset, end, _RANGE_BYTES):
-            length = min(_RANGE_BYTES, end - start)
-            piece = self._store.get_range(output.bucket, output.key, start, length)
+        crc32 = 0
+        for piece in self._store.open(output.bucket, output.key):
             crc32 = zlib.crc32(piece, crc32)
-        return crc32 if facts is None else zlib.crc32(facts.dropped_suffix, crc32)
+        return crc32
 
     def _count_gone(
         self, result: SourceCheck, gone: list[str], commit: Commit, log: StoredLog

@@ -33,6 +33,7 @@ def test_every_format_is_played_and_nothing_else_is_kept() -> None:
 def test_outputs_of_several_sources_are_what_is_compared() -> None:
     outputs = {name: len(one["outputs"]) for name, one in BEFORE.items()}
     assert outputs.pop("json_lines in several outputs") == 3
+    assert outputs.pop("text that S3 copies") == 2
     assert set(outputs.values()) == {1}
     assert BEFORE["text that S3 copies"]["requests"]["copy_part"] == 1
 

@@ -176,7 +176,7 @@ def test_objects_are_written_with_them(s3: ScriptedS3, size: int, direct: bool) 
 
 DAY = 86_400
 META = {"owner": "Ann", "run-id": "7"}
-LIMITS = WorkerLimits(copy_slice_bytes=2_000, min_part_bytes=1)
+COPIED_BYTES = 2_000
 
 
 def describe(world: World, name: str, **given: Any) -> None:
@@ -196,8 +196,8 @@ def commits(world: World) -> list[Commit]:
 
 
 def world_with_attributes() -> World:
-    """Joined, encoded, compressed, copied into an output and large sources."""
-    world = World(limits=LIMITS, clean_up="delete", retention_days=1)
+    """Joined, encoded, compressed and copied sources."""
+    world = World(small_object_bytes=COPIED_BYTES, clean_up="delete", retention_days=1)
     world.store = MemoryStore(world.clock, min_part_bytes=1)
     world.store.add_bucket("lake")
     world.add("a.json", '{{"id": "{}"}}')

@@ -8,7 +8,7 @@ import pytest
 
 from compactor.errors import TransientStoreError
 from compactor.limits import USUAL, WorkerLimits
-from compactor.outputs.output_writer import copy_ranges
+from compactor.outputs.copies import copy_ranges
 from compactor.outputs.verify import check_commit
 from tests.support.memory_store import Call
 from tests.support.records import lines_of_json
@@ -110,7 +110,7 @@ def test_a_source_that_changes_while_it_is_copied_is_planned_again(world: Source
 
 @pytest.mark.parametrize("size", [5 * 10**12, 50 * 10**12])
 def test_the_largest_objects_take_no_more_and_no_larger_parts_than_s3_does(size: int) -> None:
-    lengths = [length for _, length in copy_ranges(0, size, USUAL)]
+    lengths = [length for _, length in copy_ranges(size, USUAL)]
     assert sum(lengths) == size
     assert len(lengths) <= 10_000
     assert max(lengths) <= 5 * 1024**3
@@ -118,5 +118,17 @@ def test_the_largest_objects_take_no_more_and_no_larger_parts_than_s3_does(size:
 
 def test_sixty_gigabytes_are_copied_in_parts_that_go_side_by_side() -> None:
     # S3 copies a part at the speed of one connection; twelve parts of 5 GiB took ten minutes.
-    lengths = [length for _, length in copy_ranges(0, 60 * 10**9, USUAL)]
+    lengths = [length for _, length in copy_ranges(60 * 10**9, USUAL)]
     assert max(lengths) <= 512 * 1024**2
+
+
+@pytest.mark.parametrize(
+    "size", [1, USUAL.copy_part_bytes, USUAL.copy_part_bytes + 1, 3 * USUAL.copy_part_bytes - 1]
+)
+def test_copy_ranges_cover_everything_once(size: int) -> None:
+    end = 0
+    for start, length in copy_ranges(size, USUAL):
+        assert start == end
+        assert length <= USUAL.copy_part_bytes
+        end += length
+    assert end == size

@@ -12,7 +12,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from compactor.limits import USUAL
 from compactor_cli.commands import locate, main, manifest
 from tests.support.cleaning import DAY, commits, old_world
 from tests.support.examples import PARTITION
@@ -230,23 +229,6 @@ def test_of_what_s3_copied_bytes_are_found_and_records_are_not(
     assert located(command, uri, "--offset", 5)["source"] == f"s3://source/{KEY}a.log"
     code, _, err = command("locate", DEST, uri, "--record", 1)
     assert (code, "its records were not counted" in err) == (2, True)
-
-
-def test_the_records_of_a_copy_among_others_are_unknown(
-    command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world = use(World(), monkeypatch)
-    world.add("a.log", LOG_LINE)
-    world.put("b.log", LOG_LINE.format("record\n").encode() * (1 + USUAL.copy_slice_bytes // 28))
-    world.add("c.log", LOG_LINE)
-    world.run()
-    assert world.store.count("copy_part") == 1
-    (uri,) = outputs(world)
-    assert located(command, uri, "--record", 3)["source"] == f"s3://source/{KEY}a.log"
-    code, _, err = command("locate", DEST, uri, "--record", 4)
-    assert (code, f"{KEY}b.log, so its records were not counted" in err) == (2, True)
-    end = len(outputs(world)[uri]) - 1
-    assert located(command, uri, "--offset", end)["source"] == f"s3://source/{KEY}c.log"
 
 
 def test_an_output_of_rows_has_no_places(world: World, command: Command) -> None:

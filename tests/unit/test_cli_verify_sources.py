@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from compactor.errors import InvalidInput
-from compactor.limits import USUAL
 from compactor.log.entries import Commit
 from compactor.model import QuarantineReason, StoredPart
 from compactor.runs.partition_receipts import Receipt
@@ -215,17 +214,6 @@ def test_a_copied_source_whose_etag_is_no_sum_is_compared_with_its_copy(verified
     assert verified(world) == {"code": 0, "equal": 1}
     other_bytes_under_the_same_etag(world)
     assert verified(world) == {"code": 1, "differs": 1}
-
-
-def test_a_copy_among_others_is_compared_without_the_newline_after_it(verified: Verify) -> None:
-    world = World()
-    large = b"2026-01-02 03:04:05 a line of a log\n" * (1 + USUAL.copy_slice_bytes // 36)
-    for name in "ab":
-        world.put(f"{name}.json", large.rstrip(b"\n"))
-    assert world.run().status == "done"
-    assert world.store.count("copy_part") == 2
-    without_sums(world)
-    assert verified(world) == {"code": 0, "equal": 2}
 
 
 def test_a_copied_source_whose_copy_cannot_be_read_does_not_count_as_equal(

@@ -10,7 +10,7 @@ import pytest
 
 from compactor.clock import NoDeadline
 from compactor.errors import IntegrityError, InvalidInput
-from compactor.limits import USUAL, WorkerLimits
+from compactor.limits import WorkerLimits
 from compactor.log.encoding import (
     decode_checkpoint,
     decode_commit,
@@ -198,22 +198,6 @@ def test_long_content_is_compared_to_its_end() -> None:
     assert other in made.store.contents("lake", "compacted/").values()
 
 
-def test_what_s3_would_copy_is_read_where_its_key_was_compacted_before() -> None:
-    big = b'{"id": 1}\n' * (USUAL.copy_slice_bytes // 10 - 5)
-    made = World()
-    made.put("0.json", big)
-    made.put("1.json", big)
-    made.run()
-    larger = big + b'{"id": 2}\n' * 10
-    assert len(larger) > USUAL.copy_slice_bytes > len(big)
-    made.clock.advance(3_600)
-    deliver(made, 0, larger)
-    deliver(made, 1, gzip.compress(big, 1, mtime=0))
-    receipt = made.run()
-    assert (receipt.counts.delivered_again, receipt.counts.overwritten) == (1, 1)
-    assert made.store.count("copy_part") == 0
-
-
 def copied_world(**given: object) -> World:
     """One source that S3 copied whole: nobody has read its bytes."""
     made = World(small_object_bytes=40, **given)
@@ -283,20 +267,6 @@ def test_other_bytes_of_the_size_and_crc32_that_s3_copied_are_compacted() -> Non
     reads = made.store.count("read_source")
     assert made.run().counts.objects_in == 0
     assert made.store.count("read_source") == reads
-
-
-@pytest.mark.parametrize("stored", ["", ETAG])
-def test_a_slice_that_s3_copied_is_compared_with_its_output(stored: str) -> None:
-    big = b'{"id": 1}\n' * (USUAL.copy_slice_bytes // 10 + 5)
-    made = World()
-    made.store.seed("source", key(0), big, last_modified=made.clock.now() - DAY, etag=stored)
-    made.put("1.json", b'{"id": 2}\n')
-    made.run()
-    made.clock.advance(3_600)
-    deliver(made, 0, big, etag="f" * 32 + "-3")
-    receipt = made.run()
-    assert (receipt.counts.delivered_again, receipt.counts.objects_in) == (1, 0)
-    assert len(made.store.contents("lake", "compacted/")) == 1
 
 
 @pytest.mark.parametrize("name", ["create", "complete_upload", "upload_part"])

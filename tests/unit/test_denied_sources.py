@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactor.errors import InvalidInput, UnreadableSource
+from compactor.errors import InvalidInput
 from compactor.limits import USUAL
 from compactor.log.encoding import decode_checkpoint, encode_checkpoint
 from compactor.log.log import CommitLog
@@ -12,7 +12,6 @@ from compactor.model import QuarantineReason
 from compactor.outputs.group_reading import DENIED_IN_A_ROW
 from compactor.runs.partition_receipts import Receipt
 from tests.support.examples import NOW, PARTITION
-from tests.support.memory_store import Call
 from tests.support.world import World
 
 REASONS = (
@@ -90,30 +89,11 @@ def test_what_was_left_for_a_while_is_known_beyond_a_checkpoint() -> None:
 
 def test_a_large_source_is_left_alone_like_a_small_one() -> None:
     made = world(2)
-    made.put("big.json", b'{"id": 1}\n' * (USUAL.copy_slice_bytes // 10 + 1))
+    made.put("big.json", b'{"id": 1}\n' * (USUAL.whole_bytes // 10 + 1))
     made.store.unreadable["source", f"{PARTITION.prefix}big.json"] = QuarantineReason.ENCRYPTED
     receipt = made.run()
     assert told(receipt) == [(f"{PARTITION.prefix}big.json", "encrypted")]
     made.check()
-    assert made.store.unfinished_uploads("lake") == {}
-
-
-@pytest.mark.parametrize("others", [0, 2])
-def test_a_source_that_may_be_read_but_not_copied_is_read(others: int) -> None:
-    made = world(others)
-    big = b'{"id": 1}\n' * (USUAL.copy_slice_bytes // 10 + 1)
-    made.put("big.json", big)
-    made.put("z.json", big)
-
-    def refuse(call: Call) -> None:
-        if call.name == "copy_part":
-            raise UnreadableSource(QuarantineReason.ACCESS_DENIED, "copy part: 403 AccessDenied")
-
-    made.store.hooks.before.append(refuse)
-    receipt = made.run()
-    assert (receipt.status, receipt.counts.quarantined) == ("done", 0)
-    (output,) = made.store.contents("lake", "compacted/").values()
-    assert output.endswith(big + big)
     assert made.store.unfinished_uploads("lake") == {}
 
 

@@ -205,19 +205,6 @@ def test_a_streamed_source_that_stays_what_it_began_as_is_joined(body: bytes) ->
     assert world.run().counts.objects_in == 2
 
 
-@pytest.mark.parametrize("end", [b"cut off \xc3", b"line\r", b"x \0 y\n", LOG + b'"GET'])
-def test_a_source_whose_end_is_not_certain_is_not_copied_among_others(
-    end: bytes,
-) -> None:
-    world = World(limits=WorkerLimits(copy_slice_bytes=100_000))
-    world.put("a.log", LINES)
-    world.put("b.log", LINES + end)
-    receipt = world.run()
-    assert world.store.count("copy_part") == 1
-    assert len(receipt.quarantined) == 1
-    assert outputs(world) == [LINES]
-
-
 # What is said of it.
 
 

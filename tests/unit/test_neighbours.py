@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from compactor.limits import WorkerLimits
 from compactor.log.log import CommitLog
 from compactor.outputs import neighbours
 from tests.support.examples import PARTITION
-from tests.support.memory_store import Call, MemoryStore
+from tests.support.memory_store import Call
 from tests.support.world import World
 
 EVENTS = tuple(b'{"id":%d,"at":1}' % n for n in range(6))
@@ -124,24 +123,6 @@ def test_other_formats_wait_in_their_order_after_an_object_that_does():
     left = [q.source.key[-6:] for one in log.every_commit() for q in one.quarantined]
     assert left == ["0.json"]
     assert len(world.store.contents("lake", "compacted/")) == 5
-
-
-@pytest.mark.parametrize("first", ["small", "large"])
-def test_a_large_source_that_is_copied_shows_what_members_lines_have(first):
-    lines = b'{"id":1,"text":"%b"}\n' % (b"x" * 200) * 2_000
-    limits = WorkerLimits(copy_slice_bytes=200_000, min_part_bytes=1)
-    world = World(limits=limits)
-    world.store = MemoryStore(world.clock, min_part_bytes=1)
-    world.store.add_bucket("lake")
-    names = ("a", "b") if first == "small" else ("b", "a")
-    world.put(f"{names[0]}.json", EVENTS[0])
-    world.put(f"{names[1]}.json", lines)
-    world.put("c.json", SETTINGS[0])
-    world.run()
-    log = CommitLog(world.store, world.settings, PARTITION)
-    left = [q.source.key[-6:] for one in log.every_commit() for q in one.quarantined]
-    assert left == ["c.json"]
-    assert world.store.count("copy_part") > 0
 
 
 def test_an_output_that_was_lost_is_built_again_without_them():

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -17,7 +15,7 @@ from hypothesis import strategies as st
 from compactor.limits import WorkerLimits
 from compactor.outputs.verify import check_commit
 from tests.support.records import Made, Records, all_records, made, read_object
-from tests.support.sources import Sources, given_back, of
+from tests.support.sources import Sources, given_back
 
 
 def small_groups(most: int) -> WorkerLimits:
@@ -83,91 +81,6 @@ def test_a_copy_is_its_source_and_the_packed_rest_holds_every_record(
         expected += one.records
     assert all_records(list(packed.items())) == expected
     world.check_idle_again()
-
-
-# Large sources that S3 copies into an output among others.
-
-TINY_PARTS = {"min_part_bytes": 60, "whole_bytes": 40, "chunk_bytes": 30}
-
-
-def copies_from(size: int) -> WorkerLimits:
-    """Sources from this size on count as large; parts are tiny, too."""
-    return WorkerLimits(
-        copy_slice_bytes=size, min_part_bytes=60, copy_part_bytes=130, part_bytes=70
-    )
-
-
-STAMPED = b"2026-01-02 03:04:05 t\n"
-SMALL = b"2026-01-02 03:04:06 small\n"
-
-
-def long_lines(name: str) -> st.SearchStrategy[Made]:
-    """Lines of a log, some of them long, some with a BOM or without a last newline."""
-    line = st.integers(0, 90).map(lambda width: b" " + b"t" * width)
-    bodies = st.builds(
-        lambda bom, some, last: bom + STAMPED + b"\n".join(some) + last,
-        st.sampled_from([b"", b"", b"\xef\xbb\xbf"]),
-        st.lists(line, max_size=9),
-        st.sampled_from([b"\n", b""]),
-    )
-    return bodies.map(lambda body: of(name, body))
-
-
-mixed = st.lists(
-    st.one_of(long_lines(".log"), long_lines(".log"), long_lines(".dat"), long_lines(".log.gz")),
-    min_size=1,
-    max_size=7,
-)
-ways = st.fixed_dictionaries(
-    {
-        "compression": st.sampled_from(["same", "none", "none", "gzip"]),
-        "format": st.sampled_from(["auto", "auto", "text", "json_lines"]),
-    }
-)
-
-
-@examples(max_examples=200)
-@given(mixed, ways)
-def test_copied_slices_give_the_same_outputs_as_reading_would(
-    sources: list[Made], given_: dict[str, Any]
-) -> None:
-    copying_some = Sources(sources, TINY_PARTS, limits=copies_from(120), **given_)
-    copying_some.run()
-    reading_all = Sources(sources, **given_)
-    reading_all.run()
-    assert copying_some.outputs.keys() == reading_all.outputs.keys()
-    for key, body in copying_some.outputs.items():
-        # Whether a copied source that comes last ends with a newline is not worth a request.
-        assert reading_all.outputs[key] in {body, body + b"\n"}
-    for commit in copying_some.commits():
-        check_commit(commit, copying_some.store)
-    copying_some.check_restore()
-    copying_some.check_idle_again()
-
-
-@pytest.mark.parametrize("given_", [{"compression": "same"}, {"compression": "none"}])
-@pytest.mark.parametrize("body", [gzip.compress(random.Random(1).randbytes(300), mtime=0)])
-def test_a_large_source_is_not_copied_as_lines_when_it_is_compressed(
-    given_: dict[str, Any], body: bytes
-) -> None:
-    made = [Made(".log", b"", body, Counter())]
-    world = Sources(made, TINY_PARTS, format="text", limits=copies_from(120), **given_)
-    world.run()
-    (output,) = world.outputs.values()
-    assert output != body + b"\n"
-    assert world.store.count("copy_part") == 0
-
-
-def test_copying_takes_place_where_it_can() -> None:
-    body = STAMPED * 10
-    sources = [of(".log", body), of(".log", SMALL), of(".log", body)]
-    world = Sources(sources, TINY_PARTS, limits=copies_from(120))
-    world.run()
-    assert world.store.count("copy_part") > 2
-    assert list(world.outputs.values()) == [body + SMALL + body]
-    (commit,) = world.commits()
-    assert commit.output is not None
-    assert commit.output.crc32 is None, "nobody here has seen the bytes"
 
 
 # Real data.

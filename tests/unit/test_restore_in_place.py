@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from compactor.clock import NoDeadline
-from compactor.limits import WorkerLimits
 from compactor.model import Partition
 from compactor.runs.partition_receipts import Counts
 from compactor.runs.run_partition import PartitionRun, record_partition
@@ -20,12 +19,12 @@ from tests.unit.test_cli_restore_many import Command, restore, use
 __all__ = ["restore"]
 
 DAY = 86_400
-LIMITS = WorkerLimits(copy_slice_bytes=2_000, min_part_bytes=1)
+COPIED_BYTES = 2_000
 
 
 def world_of_all_kinds() -> World:
     """Joined, compressed, headed, empty, copied and twice delivered sources, all cleaned up."""
-    world = World(limits=LIMITS, clean_up="delete", retention_days=1)
+    world = World(small_object_bytes=COPIED_BYTES, clean_up="delete", retention_days=1)
     world.store = MemoryStore(world.clock, min_part_bytes=1)
     world.store.add_bucket("lake")
     world.add_variety()

@@ -16,7 +16,6 @@ from compactor_cli.machine.installed import definition
 _SETTLED = {
     "AlreadyExists",
     "CompactorError",
-    "CopyRefused",
     "ObjectMissing",
     "UnreadableSource",
     "UploadLost",

@@ -8,13 +8,12 @@ import pytest
 
 from compactor.conditions import Condition, StoreTraits
 from compactor.errors import IntegrityError, SourceChanged
-from compactor.limits import USUAL, WorkerLimits
+from compactor.limits import WorkerLimits
 from compactor.outputs.verify import check_commit
 from tests.support.cleaning import DAY, commits, left, old_world
 from tests.support.memory_store import Call
 from tests.support.world import World
 
-BIG = USUAL.copy_slice_bytes + 12_345
 TARGET = 5 * 1024 * 1024
 NO_COPIES = StoreTraits(copies=False, knows_copied_crc32=False)
 
@@ -25,11 +24,10 @@ def lines(size: int, letter: bytes) -> bytes:
     return line % (letter * 89) * whole + line % (letter * (size - 100 * whole - 11))
 
 
-def copied_world(**given: object) -> World:
-    """A small source before a large one that is copied into the same output."""
-    world = World(**{"clean_up": "delete", "retention_days": 7, **given})
-    world.put("0.log", lines(300, b"a"))
-    world.put("1.log", lines(BIG, b"b"))
+def copied_world() -> World:
+    """A source that is copied whole."""
+    world = World(clean_up="delete", retention_days=7, small_object_bytes=TARGET)
+    world.put("1.log", lines(TARGET + 12_345, b"b"))
     return world
 
 
@@ -113,7 +111,7 @@ def test_clean_up_keeps_the_sources_of_an_output_that_readers_refuse() -> None:
     take(world, NO_COPIES)
     world.clock.advance(8 * DAY)
     receipt = world.clean_up()
-    assert left(world) == ["0.log", "1.log"]
+    assert left(world) == ["1.log"]
     (line,) = receipt.unsafe
     assert "readers that compare them refuse it" in line
 

@@ -41,7 +41,6 @@ from compactor.settings.settings import Settings
 from compactor.verification.deep import examine
 from tests.support.examples import PARTITION
 from tests.support.naive_formats import without_rules
-from tests.support.sources import Sources, of
 from tests.support.world import World
 
 AUTO = Declared()
@@ -265,7 +264,7 @@ def test_a_sample_is_the_first_and_last_sources_and_one_by_its_hash(monkeypatch)
 def test_one_source_that_is_too_large_to_keep_is_not_read_twice() -> None:
     sample = Sample(Frame(), AUTO)
     sample.place("large", b"1", b"a" * (USUAL.sampled_bytes + 1), b"", (b"b",))
-    sample.pass_over()
+    sample.place("streamed", b"2", None, b"", (b"b",))
     assert not sample.differences()
     alone = Sample(Frame(), AUTO, everything=True)
     alone.place("streamed", b"1", None, b"", (b"b",))
@@ -384,20 +383,6 @@ def test_a_fault_in_the_middle_is_found_when_everything_is_read() -> None:
             else:
                 # One in forty, and not the one that the hash chose.
                 assert world.run().status == "done"
-
-
-def test_copied_slices_are_read_by_examine() -> None:
-    made = [of(".log", (STAMP + b"line\n") * 9), of(".log", STAMP + b"small\n")]
-    limits = WorkerLimits(copy_slice_bytes=100, min_part_bytes=1)
-    world = Sources(made, {"min_part_bytes": 1}, limits=limits)
-    world.run()
-    (commit,) = CommitLog(world.store, world.settings, PARTITION).every_commit()
-    assert world.store.count("copy_part")
-    assert not examine(commit, world.store, world.settings)
-    ((key, body),) = world.store.contents("lake", "compacted/").items()
-    world.store.seed("lake", key, body.replace(b"small\n", b"smal\n\n"))
-    (finding,) = examine(commit, world.store, world.settings)
-    assert finding.kind == "records_differ"
 
 
 def test_the_first_row_of_a_table_is_what_was_decided() -> None:

@@ -6,27 +6,19 @@ import pytest
 
 from compactor.conditions import Condition, StoreTraits
 from compactor.errors import IntegrityError
-from compactor.limits import WorkerLimits
 from compactor.outputs.verify import check_commit
 from tests.support.cleaning import DAY, commits
 from tests.support.world import World
 
-SLICE = 200_000
-PART = 50_000
 RECORDS = 20
 
 
-def world(*, trusting: bool = True, large: int = 1, **limits: int) -> World:
-    """A small source before large ones that the store copies, and keeps a wrong CRC32 of."""
-    small = WorkerLimits(copy_slice_bytes=SLICE, min_part_bytes=PART, **limits)
-    made = World(clean_up="delete", retention_days=7, limits=small)
-    made.store._min_part_bytes = PART
+def world(*, trusting: bool = True) -> World:
+    """A source that the store copies, and keeps a wrong CRC32 of."""
+    made = World(clean_up="delete", retention_days=7, small_object_bytes=1)
     made.store.ignores = {Condition.COPIED_CHECKSUM}
     made.store = made.store.with_traits(StoreTraits(knows_copied_crc32=trusting))
-    made.add("0.json", '{{"id": "{}"}}')
-    for number in range(large):
-        filler = "x" * (SLICE // RECORDS + 1)
-        made.add(f"{number + 1}.json", f'{{{{"id": "{{}}", "x": "{filler}"}}}}', RECORDS)
+    made.add("0.json", '{{"id": "{}"}}', RECORDS)
     return made
 
 

@@ -3,10 +3,8 @@
 A plan makes the listings that its run makes, so those requests are counted, not estimated. The
 other requests were counted on runs of each kind (``tests/e2e/test_money.py`` counts them again):
 
-- each source: one GET per 8 MiB; none if S3 copies all of it, two if S3 copies it into an output
-  with other sources (for its ends); one more to look at a large source that is read after all
-- each output: begin, parts, end, commit and the commit's witness, all PUTs; a HEAD if parts of it
-  were copied
+- each source: one GET per 8 MiB; none if S3 copies it
+- each output: begin, parts, end, commit and the commit's witness, all PUTs; a HEAD if it was copied
 - each partition: a LIST of its log at the end, its receipt and its record of rest; with groups,
   another LIST, a GET and a checkpoint
 - the run: its lists, settings, report and history, and their reads
@@ -27,7 +25,7 @@ from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, Fleet,
 from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_for
 from compactor.discovery.work_items import Largest, WorkItem
 from compactor.encoding.output_encoding import packing_class, stored_bytes
-from compactor.model import CompactionPlan, Compression, ObjectGroup
+from compactor.model import CompactionPlan, ObjectGroup
 from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
 from compactor.settings.settings import Settings
 from compactor.sizes import GET_BYTES
@@ -174,19 +172,9 @@ def _of_group(group: ObjectGroup, settings: Settings) -> Counter[str]:
         parts = math.ceil(group.size / limits.copy_part_bytes)
         return _OUTPUT + Counter(PUT=max(1, parts), HEAD=1)
     kind = packing_class(group.sources[0].key).compression
-    output = group.form.encoding_of(kind)
-    is_plain = kind is output is Compression.NONE
-    as_they_are = settings.output_format == "same" and is_plain
-    large = [one.size for one in group.sources if one.size >= limits.copy_slice_bytes]
     gets = sum(max(1, math.ceil(one.size / GET_BYTES)) for one in group.sources)
-    if settings.compression in ("same", "none"):
-        gets += len(large)
-    if not (as_they_are and large):
-        written = stored_bytes(group.size, kind, output)
-        return _OUTPUT + Counter(GET=gets, PUT=max(1, math.ceil(written / limits.part_bytes)))
-    written = math.ceil((group.size - sum(large)) / limits.part_bytes)
-    parts = written + sum(math.ceil(size / limits.copy_part_bytes) for size in large)
-    return _OUTPUT + Counter(GET=len(group.sources) + len(large), PUT=parts, HEAD=1)
+    written = stored_bytes(group.size, kind, group.form.encoding_of(kind))
+    return _OUTPUT + Counter(GET=gets, PUT=max(1, math.ceil(written / limits.part_bytes)))
 
 
 def _of_spark(oversized: Sequence[WorkItem]) -> Counter[str]:

@@ -197,7 +197,6 @@ SPEC = FormatSpec(
     newlines=True,
     refuse_open=refuse_open_line,
     watch=_watch,
-    copied=True,
     rows="json",
     hint="json",
     named=r"\.(?:json|jsonl|ndjson)$",

@@ -144,7 +144,6 @@ class FormatSpec:
         refuse_open: raises UnreadableSource if the end of a declared source is still open.
         watch: makes the checks for a streamed source from its first bytes (up to 64 KiB), its
             header, the reading, and whether the caller declared the format.
-        copied: whether S3 may copy a large source into an output, byte for byte.
         rows: how Spark reads its records, ``json``, ``csv`` or ``tsv``; ``parquet`` for sources
             that are rows already; empty for records without named fields.
         records: a framer that puts one record on a line, for ``rows`` of sources that are not
@@ -168,7 +167,6 @@ class FormatSpec:
     newlines: bool = False
     refuse_open: Callable[[bytes], None] | None = None
     watch: Callable[[bytes, bytes, Reading, bool], Watch | None] | None = None
-    copied: bool = False
     rows: str = ""
     records: Callable[[], Framer] | None = None
     hint: str = ""

@@ -117,7 +117,6 @@ SPEC = FormatSpec(
     recognise=_recognise,
     newlines=True,
     watch=_watch,
-    copied=True,
     hint="text",
     named=r"_elasticloadbalancing_[^/]*$|\.(?:log|txt|out|err)$",
 )

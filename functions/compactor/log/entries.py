@@ -30,9 +30,9 @@ KEPT_RUNS = 8
 class Output:
     """The output that a commit names, with everything needed to publish it.
 
-    ``crc32`` covers the whole object as stored; None if S3 copied any part of it. ``size`` is the
-    stored size and ``plain_bytes`` the decompressed size, in bytes. ``records`` excludes copied
-    slices; None if the output is one copied source. ``columnar`` is set if the output holds rows:
+    ``crc32`` covers the whole object as stored; None if S3 copied it. ``size`` is the stored size
+    and ``plain_bytes`` the decompressed size, in bytes. If the output is one ``copied`` source,
+    ``plain_bytes`` and ``records`` are None. ``columnar`` is set if the output holds rows:
     its manifest then has no slices, and its sources cannot be restored from it. ``points`` are
     offsets in the stored bytes, besides the start, at which decoding can begin, each with the
     number of plain bytes before it, in order. ``table`` is the CSV or TSV dialect, as declared or

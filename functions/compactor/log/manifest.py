@@ -149,12 +149,13 @@ def from_json(columns: Columns, bucket: str) -> tuple[ManifestRow, ...]:
 
 
 def _facts(columns: Columns, n: int) -> SliceFacts | None:
-    prefix, suffix, appended = columns.prefix[n], columns.suffix[n], columns.appended[n]
-    if prefix is None or suffix is None or appended is None:
+    records, appended = columns.records[n], columns.appended[n]
+    prefix, suffix = columns.prefix[n], columns.suffix[n]
+    if records is None or prefix is None or suffix is None or appended is None:
         return None
     table, newlines = columns.table, columns.newlines[n]
     return SliceFacts(
-        records=columns.records[n],
+        records=records,
         dropped_prefix=table[prefix],
         dropped_suffix=table[suffix],
         appended=appended,

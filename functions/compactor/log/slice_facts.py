@@ -13,12 +13,9 @@ _EDIT_BYTES = 104
 
 
 class SliceFacts(NamedTuple):
-    """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings.
+    """What a manifest keeps of :class:`~compactor.formats.framing.Framed`; same meanings."""
 
-    ``records`` is None for a slice that S3 copied, whose records were not counted.
-    """
-
-    records: int | None
+    records: int
     dropped_prefix: bytes = b""
     dropped_suffix: bytes = b""
     appended: int = 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from compactor.attributes import Attributes
 from compactor.destination import Destination
 from compactor.encoding.encoders import encoder
 from compactor.encoding.output_encoding import as_learned
-from compactor.errors import CopyRefused, UnreadableSource
+from compactor.errors import UnreadableSource
 from compactor.formats import Decide, Detected, content_type, extension_for, framer_for
 from compactor.log.manifest import ManifestRow
 from compactor.log.slice_facts import Kept, SliceFacts
@@ -26,7 +25,7 @@ from compactor.model import (
     SourceObject,
 )
 from compactor.outputs import plain_content as plain
-from compactor.outputs.copies import copied_signature, copy_whole
+from compactor.outputs.copies import copy_source
 from compactor.outputs.detection import detector
 from compactor.outputs.group_reading import (
     Denials,
@@ -34,9 +33,8 @@ from compactor.outputs.group_reading import (
     ReadingTime,
     in_time,
     require_not_encrypted,
-    without_tags,
 )
-from compactor.outputs.known_contents import compared, compared_whole
+from compactor.outputs.known_contents import compared
 from compactor.outputs.neighbours import Found, Neighbours, Settled, SharedLines
 from compactor.outputs.open_output import ManifestFull, OpenOutput
 from compactor.outputs.output_writer import OutputWriter
@@ -78,50 +76,21 @@ def compact(
         TransientStoreError: the store did not answer; nothing was stored.
     """
     if group.copy:
-        return _copy(group, settings, store, destination)
+        return copy_source(group, settings, store, destination)
     left_out: dict[bytes, Quarantined] = {}
-    copies = group.form.copies
     given = _Given(group, settings, store, destination, time, decide)
-    # Terminates: each iteration leaves out another source, except for one that gives up copying.
+    # Terminates: each iteration leaves out another source.
     while True:
-        attempt = _Pass(given, left_out, copies=copies)
+        attempt = _Pass(given, left_out)
         try:
             attempt.read()
             return attempt.finish()
-        except CopyRefused:
-            # S3 may refuse to copy a source that can be read, by the permissions of either bucket.
-            attempt.abort()
-            copies = False
         except _WrittenInVain as written:
             attempt.abort()
             left_out.update((one.source.identity, one) for one in written.quarantined)
         except BaseException:
             attempt.abort()
             raise
-
-
-def _copy(
-    group: ObjectGroup, settings: Settings, store: ObjectStore, destination: Destination
-) -> PendingOutput:
-    """Copy the one source of a group as it is, unless its content was compacted before."""
-    (source,) = group.sources
-    # Only the headers of a large source are requested; its body is not read.
-    (body,) = store.read_sources(group.sources)
-    try:
-        if body.error is not None:
-            raise body.error
-        require_not_encrypted(body.attributes)
-        again = compared_whole(group, settings, store)
-    except UnreadableSource as error:
-        # Whether its content was compacted before is unknown, so it is not copied either.
-        left = Quarantined(source, QuarantineReason(error.reason), error.detail)
-        return PendingOutput(group=group, output=None, rows=(), quarantined=(left,))
-    if again is not None:
-        return PendingOutput(group=group, output=None, rows=(), again=(again,))
-    pending = copy_whole(group, settings.limits, store, destination)
-    found = body.attributes if store.sees_tags(source) else without_tags(body.attributes)
-    rows = tuple(row._replace(attributes=found) for row in pending.rows)
-    return replace(pending, rows=rows)
 
 
 class _WrittenInVain(Exception):
@@ -157,16 +126,10 @@ class _Pass:
     Args:
         given: the group, and how it is read and stored.
         damaged: sources to leave out, by identity.
-        copies: the store may copy large sources.
     """
 
-    def __init__(
-        self, given: _Given, damaged: Mapping[bytes, Quarantined], *, copies: bool
-    ) -> None:
+    def __init__(self, given: _Given, damaged: Mapping[bytes, Quarantined]) -> None:
         self._given = given
-        self._copies = copies
-        # The store may copy sources of at least this size.
-        self._copied_bytes = given.settings.limits.copy_slice_bytes if copies else math.inf
         self._left = _LeftOut(dict(damaged), {}, [])
         self._rows: list[ManifestRow] = []
         self._shared = SharedLines()
@@ -239,8 +202,6 @@ class _Pass:
         if body.attributes is not None:
             self._keep_attributes(source, body.attributes)
         group, settings, store = self._given[:3]
-        if source.size >= self._copied_bytes and self._copy_slice(source):
-            return
         content = plain_of()
         if group.held:
             again, content = compared(body, content, group, settings, store)
@@ -313,8 +274,6 @@ class _Pass:
 
     def _place_empty(self, source: SourceObject, content: plain.PlainContent) -> None:
         """Place a source without content, or with only a byte order mark; it fits any output."""
-        if self._output is not None:
-            self._output.end_copied()
         self._rows.append(content.row(source, SliceFacts(0, dropped_prefix=content.head)))
 
     def _pass_over(
@@ -322,24 +281,6 @@ class _Pass:
     ) -> None:
         """Leave a source to another output, recording its signature."""
         self._left.misfits[source.identity] = as_learned(found.signature(content.compression))
-
-    def _copy_slice(self, source: SourceObject) -> bool:
-        """Let S3 copy a large source into the output, if none of its bytes changes."""
-        group, settings, store = self._given[:3]
-        # The bytes of a key that was compacted before must be read, to be compared.
-        if group.held and source.identity in group.held:
-            return False
-        found = copied_signature(source, group.form, settings, store, self._given.decide)
-        if found is None:
-            return False
-        signature, ended, head = found
-        self._neighbours.see(head)
-        self._write_settled(self._neighbours.rest())
-        output = self._output or self._open(signature)
-        if signature != output.signature:
-            return False
-        output.copy(source, ended=ended)
-        return True
 
     def _open(self, signature: Signature) -> OpenOutput:
         """Open the output for the first source with content, whose signature it takes."""

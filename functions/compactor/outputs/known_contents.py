@@ -8,15 +8,13 @@ from dataclasses import replace
 
 from compactor.errors import UnreadableSource
 from compactor.log.content_index import UNREAD_MARK, mark_of
-from compactor.log.entries import Commit, Output
+from compactor.log.entries import Commit
 from compactor.log.manifest import ManifestRow
 from compactor.model import PASSING_REASONS, Again, ObjectGroup, SourceObject
 from compactor.outputs import plain_content as plain
 from compactor.outputs import slices
 from compactor.ports import ObjectStore, SourceBody
 from compactor.settings.settings import Settings
-
-_RANGE_BYTES = 8 << 20
 
 
 def compared(
@@ -163,12 +161,4 @@ def _is_same(one: Again, row: ManifestRow, commit: Commit, store: ObjectStore) -
         return False
     if not slices.is_unproven(row, commit):
         return one.stored_md5 == row.source.etag
-    return one.stored_md5 == _md5(_copied_bytes(output, row, store))
-
-
-def _copied_bytes(output: Output, row: ManifestRow, store: ObjectStore) -> Iterator[bytes]:
-    """Yield the bytes of a source that S3 copied, read from its output."""
-    size = row.source.size
-    for at in range(0, size, _RANGE_BYTES):
-        length = min(_RANGE_BYTES, size - at)
-        yield store.get_range(output.bucket, output.key, row.offset + at, length)
+    return one.stored_md5 == _md5(store.open(output.bucket, output.key))

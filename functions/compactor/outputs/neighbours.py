@@ -95,11 +95,6 @@ class Neighbours:
         # Only sources held completely in memory can wait.
         return self._settled(all_held=not found.content.complete)
 
-    def see(self, head: bytes) -> None:
-        """Note the members on the first line of a source that is copied, and so not read."""
-        if self._judges:
-            self._see(_first_names(head))
-
     def rest(self) -> Iterator[Settled]:
         """Yield all sources that are held back, as no more sources follow."""
         return self._settled(all_held=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from compactor.formats.framing import Framed, Framer, StreamFraming
 from compactor.log.entries import Output
 from compactor.log.manifest import ManifestRow
@@ -19,14 +17,6 @@ from compactor.settings.settings import Settings
 
 class ManifestFull(Exception):
     """The manifest has no room for what restores this source; nothing of it was written."""
-
-
-class _Copied(NamedTuple):
-    """The source that S3 copied last, its offset, and whether it ends with a newline."""
-
-    source: SourceObject
-    offset: int
-    ended: bool
 
 
 class OpenOutput:
@@ -74,8 +64,6 @@ class OpenOutput:
         self._start = self._settled = 0
         self._frame_bytes = 0
         self._frame_newlines = 0
-        # Whether a copied source needs a newline is known only when bytes follow it.
-        self._unended: _Copied | None = None
 
     @property
     def is_midway(self) -> bool:
@@ -113,39 +101,12 @@ class OpenOutput:
             self._writer.write(framed.separator)
         self._place_slice(source, content, framed, facts, raw)
 
-    def copy(self, source: SourceObject, *, ended: bool) -> None:
-        """Let S3 copy one source; ``ended`` says whether its last byte is a newline."""
-        self._begin()
-        self._unended = _Copied(source, self._writer.plain_bytes, ended)
-        self._writer.copy(source)
-        self._placed = True
-        self._settled = self._writer.plain_bytes
-        if self.sample is not None:
-            self.sample.pass_over()
-
-    def end_copied(self) -> None:
-        """Add the newline that a copied source lacks, before a source that holds no bytes."""
-        self._end_copied()
-        self._settled = self._writer.plain_bytes
-
-    def _end_copied(self, *, last: bool = False) -> None:
-        """Add that newline, unless it would be the output's last byte."""
-        if self._unended is None:
-            return
-        (source, offset, ended), self._unended = self._unended, None
-        appended = 0 if last else int(not ended)
-        self._writer.write(b"\n" * appended)
-        facts = SliceFacts(None, appended=appended)
-        length = source.size + appended
-        self._rows.append(ManifestRow(source, offset, length, source.size, None, facts))
-
     def finish(self) -> Output | None:
         """Store what is left and return the output; None, storing nothing, if it has no source."""
         if not self._placed:
             # It may have been begun for a source that was refused before any of it was written.
             self._writer.abort()
             return None
-        self._end_copied(last=True)
         if self.sample is not None:
             # The second reading runs while the rest is encoded and stored.
             self.sample.end()
@@ -160,7 +121,7 @@ class OpenOutput:
             size=writer.size,
             crc32=writer.crc32,
             plain_bytes=writer.plain_bytes,
-            records=sum(row.facts.records or 0 for row in self._rows if row.facts is not None),
+            records=sum(row.facts.records for row in self._rows if row.facts is not None),
             format=self.signature.format,
             compression=self._compression,
             points=tuple(writer.points),
@@ -183,8 +144,6 @@ class OpenOutput:
         if not self._begun:
             self._begun = True
             self._write_frame(self._framer.opening())
-        if self._unended is not None:
-            self._end_copied()
         self._writer.begin_source()
         self._start = self._writer.plain_bytes
 

@@ -1,20 +1,14 @@
-"""Writes an output as a multipart upload: encoded bytes, and ranges of sources that S3 copies.
-
-Parts are numbered in the order in which they are given; a few are in flight at a time.
-"""
+"""Writes an output as a multipart upload: encoded bytes, a few parts in flight at a time."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 from isal import isal_zlib
 
-from compactor.encoding.checksums import parts_crc32
 from compactor.encoding.encoders import Encoder
-from compactor.errors import CopyRefused, UnreadableSource
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import (
     SourceObject,
@@ -25,103 +19,75 @@ from compactor.pieces import Body, Pieces
 from compactor.ports import ObjectStore
 
 _PARTS_IN_FLIGHT = 3
-# Copies hold no bytes in memory.
-_COPIES_IN_FLIGHT = 16
 
 
 class Parts:
     """The parts of one multipart upload, numbered in the order they are given.
 
-    At most ``_PARTS_IN_FLIGHT`` bodies and ``_COPIES_IN_FLIGHT`` copies are in flight, and may end
-    in any order.
+    They may end in any order.
 
     Args:
         store: stores the parts.
         bucket: the upload's bucket.
         key: the upload's key.
         begin: creates the upload and returns its id; called for the first part.
+        in_flight: how many parts may be in flight.
 
     Attributes:
-        store: as given.
         count: parts so far.
-        copied: True if the store copied a source into an output with others.
     """
 
-    def __init__(self, store: ObjectStore, bucket: str, key: str, begin: Callable[[], str]) -> None:
-        self.store = store
+    def __init__(
+        self,
+        store: ObjectStore,
+        bucket: str,
+        key: str,
+        begin: Callable[[], str],
+        *,
+        in_flight: int = _PARTS_IN_FLIGHT,
+    ) -> None:
         self.count = 0
-        self.copied = False
+        self._store = store
         self._bucket = bucket
         self._key = key
         self._begin = begin
+        self._in_flight = in_flight
         self._upload_id = ""
-        self._uploads: deque[Future[StoredPart]] = deque()
-        self._copies: deque[Future[StoredPart]] = deque()
+        self._unfinished: deque[Future[StoredPart]] = deque()
         self._stored: list[StoredPart] = []
-        self._pool = ThreadPoolExecutor(
-            _PARTS_IN_FLIGHT + _COPIES_IN_FLIGHT, thread_name_prefix="upload"
-        )
+        self._pool = ThreadPoolExecutor(in_flight, thread_name_prefix="upload")
 
     def upload(self, body: Body) -> None:
         """Store a part with these bytes, after waiting for room if needed."""
-        self._make_room(self._uploads, _PARTS_IN_FLIGHT)
-        self._uploads.append(self._submit(self.store.upload_part, body))
+        self._submit(self._store.upload_part, body)
 
     def copy(self, source: SourceObject, start: int, length: int) -> None:
         """Let the store copy a range of a source into a part of its own."""
-        self._make_room(self._copies, _COPIES_IN_FLIGHT)
-        self._copies.append(self._submit(self.store.copy_part, source, start, length))
-
-    def copy_slice(self, source: SourceObject, start: int, length: int) -> None:
-        """Copy a range of one source among others; a refusal is raised later, as CopyRefused."""
-        self.copied = True
-        self._make_room(self._copies, _COPIES_IN_FLIGHT)
-        self._copies.append(self._submit(self._copy_part, source, start, length))
-
-    def _copy_part(
-        self, bucket: str, key: str, upload_id: str, number: int, *which: Any
-    ) -> StoredPart:
-        try:
-            return self.store.copy_part(bucket, key, upload_id, number, *which)
-        except UnreadableSource as error:
-            # Not UnreadableSource: this surfaces later, when another source is being placed.
-            raise CopyRefused(str(error)) from error
+        self._submit(self._store.copy_part, source, start, length)
 
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
         """Wait for all parts; return the upload's id, and the parts by number."""
-        for under_way in (self._uploads, self._copies):
-            self._make_room(under_way, 1)
+        self._make_room(1)
         self._pool.shutdown()
-        return self._upload_id, tuple(sorted(self._stored, key=lambda part: part.number))
+        return self._upload_id, tuple(self._stored)
 
     def abort(self) -> None:
         """Abort the upload, after waiting for parts in flight that could still be stored."""
         self._pool.shutdown(cancel_futures=True)
         if self._upload_id:
-            self.store.abort_upload(self._bucket, self._key, self._upload_id)
+            self._store.abort_upload(self._bucket, self._key, self._upload_id)
 
-    def _make_room(self, under_way: deque[Future[StoredPart]], most: int) -> None:
-        while len(under_way) >= most:
-            self._stored.append(under_way.popleft().result())
+    def _make_room(self, most: int) -> None:
+        while len(self._unfinished) >= most:
+            self._stored.append(self._unfinished.popleft().result())
 
-    def _submit(
-        self, store_part: Callable[..., StoredPart], *arguments: object
-    ) -> Future[StoredPart]:
+    def _submit(self, store_part: Callable[..., StoredPart], *arguments: object) -> None:
+        self._make_room(self._in_flight)
         if not self._upload_id:
             self._upload_id = self._begin()
         self.count += 1
-        where = (self._bucket, self._key, self._upload_id, self.count)
-        return self._pool.submit(store_part, *where, *arguments)
-
-
-def copy_ranges(start: int, end: int, limits: WorkerLimits) -> Iterator[tuple[int, int]]:
-    """Yield (start, length) of the parts that copy these bytes, of equal size, at most 5 GiB."""
-    # The largest possible object, 50 TB, fits into parts below 5 GiB; 1% of parts stay for others.
-    most = limits.most_parts * 99 // 100
-    count = min(-(-(end - start) // limits.copy_part_bytes), most)
-    for number in range(count):
-        first = start + (end - start) * number // count
-        yield first, start + (end - start) * (number + 1) // count - first
+        target = (self._bucket, self._key, self._upload_id, self.count)
+        self._unfinished.append(self._pool.submit(store_part, *target, *arguments))
 
 
 # A source begins a piece of its own, in which a point is considered, only after this many times
@@ -156,7 +122,7 @@ class OutputWriter:
         self.plain_bytes = 0
         self.newlines = 0
         self.size = 0
-        self.crc32: int | None = 0
+        self.crc32 = 0
         self.points: list[tuple[int, int]] = []
         self._limits = limits
         self._encoding = encoding(encoder, limits)
@@ -191,11 +157,6 @@ class OutputWriter:
             data = bytes(data)
         self._hold(data, len(data))
 
-    @property
-    def parts(self) -> int:
-        """The number of parts sent or copied so far."""
-        return self._parts.count
-
     def begin_source(self) -> None:
         """Note that another source begins, so that decoding may be able to begin here.
 
@@ -211,46 +172,14 @@ class OutputWriter:
             self._source_at = self.plain_bytes
             self._plain.append(Begin(self._source_at))
 
-    def copy(self, source: SourceObject) -> None:
-        """Let S3 copy the bytes of a source, at least ``copy_slice_bytes``, into this output.
-
-        Only for outputs that are not encoded. All parts except the last need 5 MiB, so waiting
-        bytes are topped up from the head of the source before the rest is copied.
-        """
-        self._drain()
-        self._copy(source)
-        self.plain_bytes += source.size
-        # The checksum of copied bytes is known only to S3.
-        self.crc32 = None
-
-    def _copy(self, source: SourceObject) -> None:
-        start = 0
-        if 0 < self._encoded_waiting < self._limits.min_part_bytes:
-            start = self._limits.min_part_bytes - self._encoded_waiting
-            self._take(Encoded().add(self._parts.store.read_range(source, 0, start)))
-        if self._encoded_waiting:
-            self._send_part(self._encoded_waiting)
-        for at, length in copy_ranges(start, source.size, self._limits):
-            self._parts.copy_slice(source, at, length)
-        self.size += source.size - start
-
     def finish(self) -> tuple[str, tuple[StoredPart, ...]]:
-        """Store what is left; return the upload id and its parts in order.
-
-        Raises:
-            CopyRefused: S3's checksums of the copied parts do not match what was read, or S3
-                refused a copy.
-        """
+        """Store what is left; return the upload id and its parts in order."""
         self._drain()
         self._take(self._encoding.end(self._plain_crc32, self.plain_bytes))
         if self._encoded_waiting or not self._parts.count:
             self._send_part(self._encoded_waiting)
         self._stop()
-        upload_id, parts = self._parts.finish()
-        expected = parts_crc32(parts) if self._parts.copied else None
-        if None not in (expected, self.crc32) and expected != self.crc32:
-            raise CopyRefused(f"{self.key}: its copied parts have another CRC32 than their sources")
-        return upload_id, parts
+        return self._parts.finish()
 
     def abort(self) -> None:
         """Drop everything stored so far."""
@@ -311,8 +240,7 @@ class OutputWriter:
         self._plain_crc32 = isal_zlib.crc32_combine(
             self._plain_crc32, one.plain_crc32, one.plain_bytes
         )
-        if self.crc32 is not None:
-            self.crc32 = isal_zlib.crc32_combine(self.crc32, one.crc32, one.size)
+        self.crc32 = isal_zlib.crc32_combine(self.crc32, one.crc32, one.size)
         self.size += one.size
         for data in one.data:
             self._encoded.append(data)

@@ -78,7 +78,7 @@ def _differences(
         if content is None:
             continue
         counted = _count(content, row.source.key, declared, names)
-        written = row.facts.records or 0
+        written = row.facts.records
         if written not in counted:
             yield f"{row.source.key!r}: {counted[-1]:,} records in, {written:,} rows and rejects"
 

@@ -103,7 +103,7 @@ def is_unproven(row: ManifestRow, commit: Commit) -> bool:
 
 def is_as_stored(row: ManifestRow) -> bool:
     """Return True for a source that S3 copied: it is restored as stored, still compressed."""
-    return row.facts is None or row.facts.records is None
+    return row.facts is None
 
 
 def require_equal(what: str, found: int | None, expected: int | None) -> None:

@@ -50,12 +50,11 @@ def check_pending(pending: PendingOutput) -> None:
     owned = sum(row.length for row in pending.rows)
     require_equal("plain bytes", pending.tally.plain_bytes, owned + pending.tally.frame_bytes)
     require_equal("plain bytes of the output", output.plain_bytes, pending.tally.plain_bytes)
-    records = [row.facts.records for row in pending.rows if row.facts is not None]
-    if None not in records:
-        require_equal("records", sum(filter(None, records)), output.records)
-        if output.format is not None and spec_of(output.format).newlines:
-            newlines = pending.tally.newlines - pending.tally.frame_newlines
-            require_equal("records", newlines, output.records)
+    records = sum(row.facts.records for row in pending.rows if row.facts is not None)
+    require_equal("records", records, output.records)
+    if output.format is not None and spec_of(output.format).newlines:
+        newlines = pending.tally.newlines - pending.tally.frame_newlines
+        require_equal("records", newlines, output.records)
 
 
 def _check_sources(pending: PendingOutput) -> None:
@@ -92,7 +91,7 @@ def _check_rows(output: Output, rows: Sequence[ManifestRow]) -> None:
     if columnar is None or columnar.fault:
         raise IntegrityError(f"{output.key}: {columnar.fault if columnar else 'no account'}")
     require_equal("rows of the output", output.records, columnar.rows_out)
-    counted = sum(row.facts.records or 0 for row in rows if row.facts is not None)
+    counted = sum(row.facts.records for row in rows if row.facts is not None)
     require_equal("rows of all sources", counted, columnar.rows_in)
 
 
@@ -101,7 +100,7 @@ def _expected_length(plain_bytes: int, facts: SliceFacts) -> int:
     changed = 0
     if facts.edits:
         changed = sum(edit.inserted - len(edit.original) for edit in facts.edits)
-    if facts.newlines_stand_for is not None and facts.records is not None:
+    if facts.newlines_stand_for is not None:
         # Every newline except the appended one separates two records.
         changed += (facts.records - 1) * (1 - len(facts.newlines_stand_for))
     dropped = len(facts.dropped_prefix) + len(facts.dropped_suffix)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 
 from compactor.encoding.output_encoding import output_form
 from compactor.errors import (
@@ -104,11 +103,8 @@ def group_of(commit: Commit, settings: Settings) -> ObjectGroup:
     """Return the group of a commit's output, to be rebuilt with the same bytes."""
     output = commit.output
     copied = output is not None and output.copied
-    # A known CRC32 means that no part was copied server-side.
-    copies = output is None or output.crc32 is None
     sources = tuple(row.source for row in commit.rows)
-    form = replace(output_form(settings), copies=copies)
-    return ObjectGroup(commit.group_id, sources, copied, form)
+    return ObjectGroup(commit.group_id, sources, copied, output_form(settings))
 
 
 def is_given(commit: Commit, run: PartitionRun) -> bool:

@@ -97,10 +97,6 @@ class Sample:
         else:
             self._choose(one, identity)
 
-    def pass_over(self) -> None:
-        """Count a source whose bytes are not available, such as one that S3 copied."""
-        self._count += 1
-
     def differences(self) -> Sequence[Difference]:
         """Return what is wrong, after every source was placed; waits until all are read."""
         try:

@@ -146,7 +146,7 @@ def _at_record(commit: Commit, number: int) -> tuple[ManifestRow, int]:
     """
     before = 0
     for row in _in_order(commit):
-        if row.facts is None or row.facts.records is None:
+        if row.facts is None:
             accepted = "use --offset instead"
             why = f"S3 copied {row.source.key}, so its records were not counted"
             message = f"--record: {why}: {accepted}"
