@@ -116,7 +116,8 @@ def new_sink(
     keyed = bool(settings.upsert_key)
     schema = with_origin_columns(columns) if keyed else columns
     output = RowsOutput(schema, codec_for(settings.compression))
-    return output, RowSink(columns, output, rejects, origins=keyed)
+    inferred = settings.parquet_schema is None
+    return output, RowSink(columns, output, rejects, origins=keyed, exact=inferred)
 
 
 class _Pass:

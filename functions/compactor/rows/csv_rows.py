@@ -23,9 +23,10 @@ class CsvRows:
     Args:
         kind: of the records.
         schema: columns of the output.
+        exact: whether the columns were inferred (see :mod:`compactor.rows.values`).
     """
 
-    def __init__(self, kind: Kind, schema: pa.Schema) -> None:
+    def __init__(self, kind: Kind, schema: pa.Schema, *, exact: bool = False) -> None:
         self._kind = kind
         self._schema = schema
         self._delimiter = delimiter_of(kind.kind)
@@ -33,7 +34,9 @@ class CsvRows:
         self._fault, self._unknown = _header_fault(kind.header, named)
         self._converts: list[tuple[str, Convert]] = []
         if not self._fault:
-            self._converts = [(name, csv_value(named[name], name)) for name in kind.header]
+            self._converts = [
+                (name, csv_value(named[name], name, exact=exact)) for name in kind.header
+            ]
         self._texts = {name for name, one in named.items() if pa.types.is_string(one)}
 
     def convert(self, records: Sequence[bytes]) -> Converted:

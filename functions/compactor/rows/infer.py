@@ -1,13 +1,12 @@
 """Infers the columns of records without a schema.
 
-JSON has types. CSV has no types: a column becomes a number only if every value in it is written
-exactly as that number would be, so that 007 remains text. Nothing becomes a date. The rules for
-JSON are those of Spark's reader.
+JSON has types, which are those of Spark's reader, but that numbers which no type holds exactly are
+text. CSV has no types: a column becomes a number only if every value in it is written exactly as
+that number would be, so that 007 remains text. Nothing becomes a date.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,7 @@ from compactor.rows.csv_rows import split
 from compactor.rows.json_rows import decoded
 from compactor.rows.records import JSON, Block, Kind
 from compactor.rows.schema import SchemaClash, near, widened
-from compactor.rows.values import Misfit, Number
+from compactor.rows.values import Convert, Misfit, Number, csv_value, is_equal
 
 _LONG = 1 << 63
 _MOST_DIGITS = 38
@@ -26,11 +25,9 @@ _MOST_DIGITS = 38
 _DEEPEST = 50
 # A long has up to 19 digits.
 _DIGITS_OF_LONG = 20
-# Any 18 digits fit a bigint, and any 15 a double.
-_SHAPES: tuple[tuple[re.Pattern[str], pa.DataType], ...] = (
-    (re.compile(r"0|-?[1-9][0-9]{0,17}"), pa.int64()),
-    (re.compile(r"-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?"), pa.float64()),
-    (re.compile(r"true|false"), pa.bool_()),
+# Types of CSV columns other than text.
+_CSV_TYPES = tuple(
+    (type_, csv_value(type_, "", exact=True)) for type_ in (pa.int64(), pa.float64(), pa.bool_())
 )
 
 
@@ -41,6 +38,7 @@ class _Seen:
     Attributes:
         count: values that are not null.
         kinds: ``bool``, ``long``, ``decimal``, ``double`` and ``string``.
+        fits_double: whether a double holds all of its whole numbers.
         digits: of the longest whole number that is no long.
         members: of the objects, by name.
         element: of the arrays.
@@ -48,6 +46,7 @@ class _Seen:
 
     count: int = 0
     kinds: set[str] = field(default_factory=set)
+    fits_double: bool = True
     digits: int = 0
     members: dict[str, _Seen] | None = None
     element: _Seen | None = None
@@ -83,9 +82,11 @@ class _Seen:
         elif isinstance(value, int):
             self._add_whole(value)
         else:
-            self.kinds.add("double" if isinstance(value, Number) else "string")
+            is_double = isinstance(value, Number) and is_equal(value, float(value))
+            self.kinds.add("double" if is_double else "string")
 
     def _add_whole(self, value: int) -> None:
+        self.fits_double = self.fits_double and _fits_double(value)
         if -_LONG <= value < _LONG:
             self.kinds.add("long")
             return
@@ -112,11 +113,18 @@ class _Seen:
         if self.kinds & {"bool", "string"}:
             return pa.string()
         if "double" in self.kinds:
-            return pa.float64()
+            return pa.float64() if self.fits_double else pa.string()
         if "decimal" not in self.kinds:
             return pa.int64()
         digits = max(self.digits, _DIGITS_OF_LONG if "long" in self.kinds else 0)
         return pa.decimal128(digits, 0)
+
+
+def _fits_double(value: int) -> bool:
+    try:
+        return int(float(value)) == value
+    except OverflowError:
+        return False
 
 
 def usual(members: dict[str, _Seen]) -> list[pa.Field]:
@@ -154,8 +162,8 @@ class Inferred:
         for number, text in enumerate(fields):
             if text is None:
                 continue
-            left = range(len(_SHAPES)) if (known := shapes[number]) is None else known
-            shapes[number] = {one for one in left if _SHAPES[one][0].fullmatch(text)}
+            possible = range(len(_CSV_TYPES)) if (known := shapes[number]) is None else known
+            shapes[number] = {one for one in possible if _takes(_CSV_TYPES[one][1], text)}
 
     def columns(self, known: pa.Schema) -> pa.Schema:
         """Return the known columns, followed by other columns of the records.
@@ -170,7 +178,7 @@ class Inferred:
         found = {one.name: one.type for one in usual(self._json.members or {})}
         for kind, shapes in self._csv.items():
             for name, left in zip(kind.header, shapes, strict=True):
-                type_ = _SHAPES[min(left)][1] if left else pa.string()
+                type_ = _CSV_TYPES[min(left)][0] if left else pa.string()
                 if near(name, found) == name:
                     found[name] = _common(found[name], type_, name) if name in found else type_
         if len(known):
@@ -182,6 +190,14 @@ class Inferred:
             }
         added = [pa.field(name, _settled(kind)) for name, kind in found.items()]
         return pa.schema([*known, *added])
+
+
+def _takes(convert: Convert, text: str) -> bool:
+    try:
+        convert(text)
+    except Misfit:
+        return False
+    return True
 
 
 def _common(known: pa.DataType, other: pa.DataType, name: str) -> pa.DataType:

@@ -7,6 +7,7 @@ by the rules of :mod:`compactor.rows.values`. Both ways give the same rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ from compactor.rows.values import (
     JSON_VALUES,
     TOO_DEEP,
     Misfit,
+    is_equal,
     json_start,
     json_value,
     members,
@@ -41,6 +43,12 @@ _FEW = 64
 # Some room for pyarrow, which refuses a block that is as long as its limit.
 _MORE_BYTES = 64
 _MOST_CONTAINERS = 1_000_000
+# In texts in which each digit and point is a 0: fractions that a double may not hold.
+_DIGITS = bytes.maketrans(b".123456789E", b"0000000000e")
+_SIXTEEN_DIGITS, _SMALL = b"0" * 16, b"0e-000"
+_SMALL_FRACTION = re.compile(rb"[:,\[ \t\r\n]-?0+e-000")
+# Matches in strings, too, which only costs time.
+_FRACTIONS = re.compile(rb"[:,\[ \t\r\n](-?[0-9]+(?:\.[0-9]+(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+))")
 
 
 class _Object(msgspec.Struct, gc=False):
@@ -70,13 +78,18 @@ class JsonRows:
 
     Args:
         schema: columns of the output.
+        exact: whether the columns were inferred (see :mod:`compactor.rows.values`).
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, *, exact: bool = False) -> None:
         self._schema = schema
-        self._members = members(schema, "")
+        self._exact = exact
+        self._members = members(schema, "", exact=exact)
         self._columns = {one.name: one.type for one in schema}
         self._keeps_names = any(_keeps_names(one.type) for one in schema)
+        self._rounds = exact and any(
+            True for one in schema for _ in _doubles(pa.nulls(0, one.type))
+        )
         quick = [_quick(one.type) for one in schema]
         self._options = None
         if None not in quick:
@@ -107,6 +120,8 @@ class JsonRows:
         try:
             if not data.isascii():
                 data.decode()
+            if self._rounds and not _has_only_doubles(data):
+                return None
             for record in records:
                 _require_few(record)
                 _objects.decode(record)
@@ -151,7 +166,7 @@ class JsonRows:
 
     def _row(self, record: bytes) -> dict[str, Any]:
         value = decoded(record)
-        if self._keeps_names and record.count(b"{") > 1:
+        if self._exact or (self._keeps_names and record.count(b"{") > 1):
             value = with_repeated(record)
         try:
             return self._members(value)
@@ -167,7 +182,7 @@ class JsonRows:
             if one is None or kind is None:
                 continue
             try:
-                json_value(kind, f"{name}.")(one)
+                json_value(kind, f"{name}.", exact=self._exact)(one)
             except Misfit:
                 shown = json_start(one, _SHOWN_CHARACTERS)
                 return f"column {name} is {simple(kind)}, and does not take {shown}"
@@ -181,6 +196,19 @@ def _joined(pieces: Sequence[tuple[int, Converted]]) -> Converted:
         whole.misfits.update({at + index: reason for index, reason in one.misfits.items()})
         whole.unknown += [at + index for index in one.unknown]
     return whole
+
+
+def _has_only_doubles(data: bytes) -> bool:
+    """Return whether doubles certainly hold all fractions in JSON texts without rounding them.
+
+    A double holds every fraction of up to 15 digits, unless it is extremely small.
+    """
+    digits = data.translate(_DIGITS)
+    is_long = _SIXTEEN_DIGITS in digits
+    if not is_long and (_SMALL not in digits or _SMALL_FRACTION.search(digits) is None):
+        return True
+    numbers = map(bytes.decode, _FRACTIONS.findall(data))
+    return all(is_equal(text, float(text)) for text in numbers)
 
 
 def _require_few(record: bytes) -> None:

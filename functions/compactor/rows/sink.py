@@ -66,6 +66,7 @@ class RowSink:
         output: takes the rows.
         rejects: takes the records that do not fit.
         origins: add the columns of :func:`with_origin_columns`.
+        exact: whether the columns were inferred (see :mod:`compactor.rows.values`).
 
     Attributes:
         counted: number of records added.
@@ -73,7 +74,13 @@ class RowSink:
     """
 
     def __init__(
-        self, schema: pa.Schema, output: RowsOutput, rejects: RejectedRecords, *, origins: bool
+        self,
+        schema: pa.Schema,
+        output: RowsOutput,
+        rejects: RejectedRecords,
+        *,
+        origins: bool,
+        exact: bool,
     ) -> None:
         self.counted = 0
         self.unknown = Inferred()
@@ -82,7 +89,8 @@ class RowSink:
         self._output = output
         self._rejects = rejects
         self._with_origins = origins
-        self._json = JsonRows(schema)
+        self._exact = exact
+        self._json = JsonRows(schema, exact=exact)
         self._most_rows = max(1, _MOST_VALUES // max(1, len(schema)))
         self._csv: dict[Kind, CsvRows] = {}
         self._held: list[tuple[Origin, Block]] = []
@@ -142,7 +150,7 @@ class RowSink:
             return self._json
         found = self._csv.get(kind)
         if found is None:
-            found = self._csv[kind] = CsvRows(kind, self._schema)
+            found = self._csv[kind] = CsvRows(kind, self._schema, exact=self._exact)
         return found
 
     def _located(

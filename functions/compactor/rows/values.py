@@ -1,8 +1,11 @@
 """The value that a field of JSON or CSV has in a column: one rule for each type of column.
 
-A value that its column does not hold exactly is a misfit, and its record becomes a reject. Only a
-DECIMAL rounds, half up, as SQL does, and a TIMESTAMP keeps microseconds. docs/parquet.md has the
-table of all answers.
+A value that its column does not hold exactly is a misfit, and its record becomes a dead letter.
+Only in declared columns does a DECIMAL round, half up, as SQL does, and a TIMESTAMP keeps
+microseconds. docs/parquet.md has the table of all answers.
+
+Columns that were inferred are ``exact``: a number of JSON has to be equal to the value in its
+column, and a field of CSV has to be the very text that this value is written as.
 """
 
 from __future__ import annotations
@@ -155,22 +158,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _require_names_once(value: Any) -> None:
     if type(value) is Repeated:
-        raise Misfit(
-            "it has an object with two values of one name, of which text or a map keeps one"
-        )
+        raise Misfit("it has an object with two values of one name, of which its column keeps one")
 
 
-def json_value(kind: pa.DataType, path: str = "") -> Convert:
+def json_value(kind: pa.DataType, path: str = "", *, exact: bool = False) -> Convert:
     """Return the conversion of decoded JSON values to what pyarrow takes for a type.
 
     Args:
         kind: the type of the column.
         path: of the value, for reasons.
+        exact: reject numbers that the column rounds, and text in columns of numbers.
     """
     if pa.types.is_struct(kind):
-        return _struct(kind, path)
+        return _struct(kind, path, exact=exact)
     if pa.types.is_list(kind):
-        element = or_null(json_value(kind.value_type, path))
+        element = or_null(json_value(kind.value_type, path, exact=exact))
 
         def array(value: Any) -> list[Any]:
             if type(value) is not list:
@@ -179,9 +181,11 @@ def json_value(kind: pa.DataType, path: str = "") -> Convert:
 
         return array
     if pa.types.is_map(kind):
-        return _map(kind, path)
+        return _map(kind, path, exact=exact)
     if pa.types.is_floating(kind):
-        return _floating(kind, path)
+        return _floating(kind, path, exact=exact)
+    if pa.types.is_decimal(kind):
+        return lambda value: _decimal(value, kind, exact=exact)
     return _json_scalar(kind)
 
 
@@ -190,11 +194,15 @@ def or_null(convert: Convert) -> Convert:
     return lambda value: None if value is None else convert(value)
 
 
-def members(fields: Iterable[pa.Field], path: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+def members(
+    fields: Iterable[pa.Field], path: str, *, exact: bool = False
+) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """Return the conversion of an object to a dictionary of the fields that have a value."""
-    known = {one.name: json_value(one.type, f"{path}{one.name}.") for one in fields}
+    known = {one.name: json_value(one.type, f"{path}{one.name}.", exact=exact) for one in fields}
 
     def convert(value: dict[str, Any]) -> dict[str, Any]:
+        if exact:
+            _require_names_once(value)
         found = {}
         for name, one in value.items():
             if one is None:
@@ -209,8 +217,8 @@ def members(fields: Iterable[pa.Field], path: str) -> Callable[[dict[str, Any]],
     return convert
 
 
-def _struct(kind: pa.StructType, path: str) -> Convert:
-    take = members([kind.field(number) for number in range(kind.num_fields)], path)
+def _struct(kind: pa.StructType, path: str, *, exact: bool) -> Convert:
+    take = members([kind.field(number) for number in range(kind.num_fields)], path, exact=exact)
 
     def convert(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -220,8 +228,8 @@ def _struct(kind: pa.StructType, path: str) -> Convert:
     return convert
 
 
-def _map(kind: pa.MapType, path: str) -> Convert:
-    item = or_null(json_value(kind.item_type, path))
+def _map(kind: pa.MapType, path: str, *, exact: bool) -> Convert:
+    item = or_null(json_value(kind.item_type, path, exact=exact))
     takes_text = pa.types.is_string(kind.key_type)
 
     def convert(value: Any) -> list[tuple[str, Any]]:
@@ -233,7 +241,7 @@ def _map(kind: pa.MapType, path: str) -> Convert:
     return convert
 
 
-def _floating(kind: pa.DataType, path: str) -> Convert:
+def _floating(kind: pa.DataType, path: str, *, exact: bool) -> Convert:
     column = path.removesuffix(".")
     rounded = f"column {column} is a floating-point number, which does not hold its whole number"
     held = _as_single if pa.types.is_float32(kind) else float
@@ -247,12 +255,25 @@ def _floating(kind: pa.DataType, path: str) -> Convert:
                 pass
             raise Misfit(rounded)
         if type(value) is Number:
-            return _finite(_nearest_single if held is _as_single else float, value)
-        if type(value) is str and value in _NOT_FINITE:
+            nearest = _finite(_nearest_single if held is _as_single else float, value)
+            if exact and not is_equal(value, nearest):
+                raise Misfit
+            return nearest
+        if type(value) is str and value in _NOT_FINITE and not exact:
             return _NOT_FINITE[value]
         raise Misfit
 
     return convert
+
+
+def is_equal(text: str, number: float) -> bool:
+    """Return whether a number in JSON is the same number as the shortest text of a double."""
+    shortest = repr(number)
+    try:
+        return text == shortest or Decimal(text) == Decimal(shortest)
+    except InvalidOperation:
+        # An exponent beyond those of decimals.
+        return False
 
 
 def _finite(nearest: Callable[[str], float], text: str) -> float:
@@ -290,8 +311,6 @@ def _json_scalar(kind: pa.DataType) -> Convert:
         return lambda value: _within(value, limit)
     if pa.types.is_timestamp(kind):
         return _at if kind.tz is not None else lambda value: _timestamp(_text(value), zoned=False)
-    if pa.types.is_decimal(kind):
-        return lambda value: _decimal(value, kind)
     return _OTHERS.get(str(kind), _nothing)
 
 
@@ -329,14 +348,18 @@ def _at(value: Any) -> int:
     return value * 1_000_000
 
 
-def _decimal(value: Any, kind: pa.Decimal128Type) -> Decimal:
+def _decimal(value: Any, kind: pa.Decimal128Type, *, exact: bool) -> Decimal:
     if type(value) is not int and not (isinstance(value, str) and _NUMBER.fullmatch(value)):
+        raise Misfit
+    if exact and type(value) is str:
         raise Misfit
     try:
         found = Decimal(value).quantize(Decimal(1).scaleb(-kind.scale), context=_DECIMALS)
     except InvalidOperation:
         raise Misfit from None
     if found and found.adjusted() >= kind.precision - kind.scale:
+        raise Misfit
+    if exact and found != Decimal(value):
         raise Misfit
     return found
 
@@ -397,13 +420,36 @@ _OTHERS: Mapping[str, Convert] = MappingProxyType(
 )
 
 
-def csv_value(kind: pa.DataType, name: str) -> Convert:
+def csv_value(kind: pa.DataType, name: str, *, exact: bool = False) -> Convert:
     """Return the conversion of CSV fields, which are not empty, to what pyarrow takes for a type.
 
     Args:
         kind: the type of the column; not a nested one.
         name: of the column, for reasons.
+        exact: reject numbers and booleans that are written otherwise than the column's value is.
     """
+    if not exact:
+        return _csv_scalar(kind, name)
+    if pa.types.is_decimal(kind):
+        return _as_written(_csv_scalar(kind, name), "{:f}".format)
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return _as_written(_csv_scalar(kind, name), repr)
+    if pa.types.is_boolean(kind):
+        return lambda text: _one_of(_BOOLEANS, text)
+    return _csv_scalar(kind, name)
+
+
+def _as_written(convert: Convert, write: Callable[[Any], str]) -> Convert:
+    def written_alike(text: str) -> Any:
+        value = convert(text)
+        if write(value) != text:
+            raise Misfit
+        return value
+
+    return written_alike
+
+
+def _csv_scalar(kind: pa.DataType, name: str) -> Convert:
     if pa.types.is_string(kind):
         return str
     if pa.types.is_integer(kind):
