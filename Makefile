@@ -38,7 +38,7 @@ image: set-up ## Build the container image; ARGS="--architecture arm64 --tag NAM
 demo: set-up ## Run the workflow on generated logs; SOURCE=dir takes the logs of a directory
 	@.venv/bin/compactor demo $(if $(SOURCE),--source "$(SOURCE)") $(ARGS)
 
-bench: set-up ## Measure: ARGS="worker|queries|entrance|exit ..."; ARGS="worker --against COMMIT" compares two versions
+bench: set-up ## Measure: ARGS="worker|queries ..."; ARGS="worker --against COMMIT" compares two versions
 	@.venv/bin/python -m compactor_dev.bench $(ARGS)
 
 spark-bundle: set-up ## Build what a cluster needs for the Spark job; ARGS="--architecture x86_64"

@@ -16,7 +16,7 @@ from compactor.s3.routes import Route
 from compactor.s3.store import S3Store, make_client
 from compactor.s3.transfers import Transfers
 from compactor.s3.translate import Again
-from compactor_dev.bench import certificate
+from tests.support import certificate
 from tests.support.raw_s3 import Piece, RawS3, raw_s3
 from tests.support.s3_requests import NoTime
 

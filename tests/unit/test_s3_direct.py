@@ -29,7 +29,7 @@ from compactor.pieces import Pieces
 from compactor.s3.retries import Patience
 from compactor.s3.routes import Routes
 from compactor.s3.store import S3Store, make_client
-from compactor_dev.bench import certificate
+from tests.support import certificate
 from tests.support.s3_requests import NoTime, store_on
 from tests.support.scripted_s3 import Answer, Asked, ScriptedS3, refusal
 

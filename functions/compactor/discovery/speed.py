@@ -5,7 +5,7 @@ It determines the split between Lambda and Spark, and the price of a plan.
 The table has the seconds that a worker with 2 processors takes for a million objects, whatever
 their size, and for a GB of stored source bytes, at 25 ms to the first byte of every answer. Both
 were solved from two data sets per format, one of small objects and one of larger ones. `make bench
-ARGS="worker --write"` rewrites the table; it rounds up. A Lambda function with less than 3,538 MB
+ARGS=worker` prints these figures, rounded up. A Lambda function with less than 3,538 MB
 of memory has fewer processors: see :meth:`WorkerSpeed.on`.
 """
 
@@ -60,14 +60,12 @@ LINES, LINES_GZIP, CLOUDTRAIL_GZIP = "lines", "lines, gzip", "CloudTrail, gzip"
 # Outputs that hold rows.
 ROWS, ROWS_GZIP, ROWS_PARQUET = "JSON to rows", "JSON to rows, gzip", "Parquet"
 SPEEDS: Mapping[str, WorkerSpeed] = {
-    # measured: begin
     LINES: WorkerSpeed(per_million_objects=141, per_gb=7),
     LINES_GZIP: WorkerSpeed(per_million_objects=153, per_gb=45),
     CLOUDTRAIL_GZIP: WorkerSpeed(per_million_objects=245, per_gb=46),
     ROWS: WorkerSpeed(per_million_objects=167, per_gb=28),
     ROWS_GZIP: WorkerSpeed(per_million_objects=71, per_gb=163),
     ROWS_PARQUET: WorkerSpeed(per_million_objects=1137, per_gb=37),
-    # measured: end
 }
 
 _WHOLE = frozenset(spec.hint for spec in SPECS if spec.whole)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,25 +17,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from compactor_cli.generator.access import BucketAccessRenderer
-from compactor_cli.generator.drawing import Draw, Renderer, Site
-from compactor_cli.generator.events import EventRenderer
-from compactor_cli.generator.orders import COLUMNS, OrderRenderer
-from compactor_cli.generator.trail import TrailRenderer
-
 _GZIP_CONTAINER = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
 _GZIP_LEVEL = 6
-_SEED = 1
-# 2026-01-31T12:00:00Z, so that a set has the same bytes on any day.
-_EVENT_TIME = 1_769_860_800
-_DAY = "2026-01-31"
-_SITE = Site("123456789012", "us-east-1")
 _MODULUS = 1 << 128
-_GZIP_MAGIC = b"\x1f\x8b"
-_PARQUET_MAGIC = b"PAR1"
-# Loops that do not parse CloudTrail concatenate whole documents. This sequence cannot occur within
-# a record, where the quote would be escaped.
-_BETWEEN_DOCUMENTS = b']}{"Records":['
+_GZIP_MAGIC, _PARQUET_MAGIC = b"\x1f\x8b", b"PAR1"
+_POOL = 1_024
+_CSV_HEADER = "order_id,ordered_at,customer,amount,comment\n"
 
 
 class Kind(StrEnum):
@@ -43,45 +31,24 @@ class Kind(StrEnum):
     LINES = "lines"
     CLOUDTRAIL = "cloudtrail"
     CSV = "csv"
-    ACCESS = "access"
     PARQUET = "parquet"
 
-    @property
-    def header(self) -> bytes | None:
-        """Prefix of its header lines; None without a header."""
-        return f"{COLUMNS[0]},{COLUMNS[1]},".encode() if self is Kind.CSV else None
 
-    @property
-    def extension(self) -> str:
-        """Suffix of its keys, without compression."""
-        others = {Kind.CSV: ".csv", Kind.ACCESS: ".log", Kind.PARQUET: ".parquet"}
-        return others.get(self, ".json")
-
-
-_RENDERERS: Mapping[Kind, Callable[[], Renderer]] = {
-    Kind.LINES: lambda: EventRenderer(_SEED, delimited=True),
-    Kind.CLOUDTRAIL: lambda: TrailRenderer(_SEED),
-    Kind.CSV: lambda: OrderRenderer(_SEED),
-    Kind.ACCESS: lambda: BucketAccessRenderer(_SEED),
-    Kind.PARQUET: lambda: EventRenderer(_SEED, delimited=True),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
+class Records(NamedTuple):
     """A digest of a multiset of records.
 
     Attributes:
-        count: number of records.
+        number: of records.
         digest: sum of their 128-bit hashes modulo 2**128. It does not depend on the order;
-            different multisets of one count have the same sum with probability 2**-128.
+            different multisets of one number have the same sum with probability 2**-128.
     """
 
-    count: int = 0
+    number: int = 0
     digest: int = 0
 
-    def __add__(self, other: Records) -> Records:
-        return Records(self.count + other.count, (self.digest + other.digest) % _MODULUS)
+    def plus(self, other: Records) -> Records:
+        """Return the digest of both together."""
+        return Records(self.number + other.number, (self.digest + other.digest) % _MODULUS)
 
 
 class _Trail(msgspec.Struct, forbid_unknown_fields=True):
@@ -101,14 +68,8 @@ def records_of(records: Iterable[bytes | memoryview]) -> Records:
 
 
 def of_values(rows: Iterable[Any]) -> Records:
-    """Return the digest of rows, or of the JSON records that they were; null is no value."""
-    return records_of(msgspec.json.encode(_present(row), order="sorted") for row in rows)
-
-
-def _present(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _present(one) for name, one in value.items() if one is not None}
-    return [_present(one) for one in value] if isinstance(value, list) else value
+    """Return the digest of rows, or of the JSON records that they were."""
+    return records_of(msgspec.json.encode(row, order="sorted") for row in rows)
 
 
 def of_output(body: bytes, kind: Kind) -> Records:
@@ -118,13 +79,14 @@ def of_output(body: bytes, kind: Kind) -> Records:
     try:
         plain = gzip.decompress(body) if body.startswith(_GZIP_MAGIC) else body
         if kind is Kind.CLOUDTRAIL:
-            joined = plain.replace(_BETWEEN_DOCUMENTS, b",")
+            # The bare loop concatenates whole documents. Within a record the quote is escaped.
+            joined = plain.replace(b']}{"Records":[', b",")
             return records_of(memoryview(record) for record in _trails.decode(joined).Records)
     except (OSError, EOFError, ValueError):
         return Records()
+    header = _CSV_HEADER.encode().rstrip() if kind is Kind.CSV else None
     lines = (line.removesuffix(b"\n") for line in io.BytesIO(plain))
-    header = kind.header
-    return records_of(line for line in lines if header is None or not line.startswith(header))
+    return records_of(line for line in lines if line != header)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +98,7 @@ class DataSet:
         title: description.
         objects: number of objects.
         rows: records per object.
-        gzip: whether objects are gzip, of one member each.
+        is_gzip: whether objects are gzip, of one member each.
         to_rows: whether their records become the rows of Parquet.
     """
 
@@ -145,26 +107,21 @@ class DataSet:
     objects: int
     rows: int
     kind: Kind = Kind.LINES
-    gzip: bool = False
+    is_gzip: bool = False
     to_rows: bool = False
 
     @property
     def extension(self) -> str:
         """Suffix of its keys."""
-        return self.kind.extension + (".gz" if self.gzip else "")
+        extensions = {Kind.CSV: ".csv", Kind.PARQUET: ".parquet"}
+        return extensions.get(self.kind, ".json") + (".gz" if self.is_gzip else "")
 
     @property
     def settings(self) -> dict[str, str]:
         """Settings of the runs over it."""
         if self.to_rows:
             return {"format" if self.kind is Kind.PARQUET else "output_format": "parquet"}
-        # A column is added at 70 % of the objects, and the evidence comes from the first thousand.
         return {"csv_header": "present"} if self.kind is Kind.CSV else {}
-
-    @property
-    def is_json(self) -> bool:
-        """Whether the proving loop can read it."""
-        return self.kind in (Kind.LINES, Kind.CLOUDTRAIL)
 
     def reduced(self, objects: int) -> DataSet:
         """Return the set with at most ``objects`` objects."""
@@ -181,62 +138,64 @@ class SetObject(NamedTuple):
     records: Records
 
 
-SETS: Mapping[str, DataSet] = {
-    one.name: one
-    for one in (
-        DataSet("json-4k", "20,000 x 4 KB JSON lines", 20_000, 12),
-        DataSet("json-4k-gzip", "20,000 x 4 KB JSON lines, gzip", 20_000, 12, gzip=True),
-        DataSet("json-4k-many", "100,000 x 4 KB JSON lines", 100_000, 12),
-        DataSet("json-100k", "2,000 x 100 KB JSON lines", 2_000, 294),
-        DataSet("json-100k-gzip", "2,000 x 100 KB JSON lines, gzip", 2_000, 294, gzip=True),
-        DataSet("cloudtrail", "3,000 CloudTrail, gzip", 3_000, 25, Kind.CLOUDTRAIL, gzip=True),
-        DataSet(
-            "cloudtrail-long", "600 long CloudTrail, gzip", 600, 500, Kind.CLOUDTRAIL, gzip=True
-        ),
-        DataSet("rows-4k", "20,000 x 4 KB JSON lines to rows", 20_000, 12, to_rows=True),
-        DataSet(
-            "rows-4k-gzip",
-            "20,000 x 4 KB JSON lines to rows, gzip",
-            20_000,
-            12,
-            gzip=True,
-            to_rows=True,
-        ),
-        DataSet("rows-100k", "2,000 x 100 KB JSON lines to rows", 2_000, 294, to_rows=True),
-        DataSet(
-            "rows-100k-gzip",
-            "2,000 x 100 KB JSON lines to rows, gzip",
-            2_000,
-            294,
-            gzip=True,
-            to_rows=True,
-        ),
-        DataSet("parquet-12", "5,000 Parquet of 12 rows", 5_000, 12, Kind.PARQUET, to_rows=True),
-        DataSet("parquet-500", "2,000 Parquet of 500 rows", 2_000, 500, Kind.PARQUET, to_rows=True),
-        DataSet("csv-4k", "20,000 x 4 KB CSV", 20_000, 38, Kind.CSV),
-        DataSet("access-4k", "20,000 x 4 KB S3 access log", 20_000, 8, Kind.ACCESS),
+def _sets() -> Iterator[DataSet]:
+    for gzipped in (False, True):
+        end, words = ("-gzip", ", gzip") if gzipped else ("", "")
+        for to_rows in (False, True):
+            start, into = ("rows", " to rows") if to_rows else ("json", "")
+            yield DataSet(
+                f"{start}-4k{end}", f"20,000 x 4 KB JSON lines{into}{words}", 20_000, 12,
+                is_gzip=gzipped, to_rows=to_rows,
+            )  # fmt: skip
+            yield DataSet(
+                f"{start}-100k{end}", f"2,000 x 100 KB JSON lines{into}{words}", 2_000, 294,
+                is_gzip=gzipped, to_rows=to_rows,
+            )  # fmt: skip
+    trail = Kind.CLOUDTRAIL
+    yield DataSet("json-4k-many", "100,000 x 4 KB JSON lines", 100_000, 12)
+    yield DataSet("cloudtrail", "3,000 CloudTrail, gzip", 3_000, 25, trail, is_gzip=True)
+    yield DataSet("cloudtrail-long", "600 long CloudTrail, gzip", 600, 500, trail, is_gzip=True)
+    yield DataSet("parquet-12", "5,000 Parquet of 12 rows", 5_000, 12, Kind.PARQUET, to_rows=True)
+    yield DataSet(
+        "parquet-500", "2,000 Parquet of 500 rows", 2_000, 500, Kind.PARQUET, to_rows=True
     )
-}
+    yield DataSet("csv-4k", "20,000 x 4 KB CSV", 20_000, 60, Kind.CSV)
+
+
+SETS: Mapping[str, DataSet] = {data_set.name: data_set for data_set in _sets()}
 
 
 def objects(data_set: DataSet) -> Iterator[SetObject]:
     """Yield the objects of a set in key order; deterministic."""
-    renderer = _RENDERERS[data_set.kind]()
+    kind = data_set.kind
+    record = _RECORDS[kind](Random(kind))
     for index in range(data_set.objects):
         # Sets that differ only in compression or number share their records.
-        rng = Random(f"{data_set.kind}:{data_set.rows}:{index}")
-        draw = Draw(rng, index, index / data_set.objects, _EVENT_TIME, _DAY, _SITE)
-        texts = renderer.records(draw, data_set.rows)
-        content = renderer.prologue(draw) + renderer.separator.join(texts) + renderer.epilogue
-        body = content.encode()
-        if data_set.gzip:
-            body = zlib.compress(body, _GZIP_LEVEL, _GZIP_CONTAINER)
+        rng = Random(f"{kind}:{data_set.rows}:{index}")
+        texts = [record(rng) for _ in range(data_set.rows)]
         records = records_of(text.encode() for text in texts)
+        if kind is Kind.CLOUDTRAIL:
+            body = f'{{"Records":[{",".join(texts)}]}}'.encode()
+        else:
+            head = _CSV_HEADER if kind is Kind.CSV else ""
+            body = (head + "\n".join(texts) + "\n").encode()
+        if data_set.is_gzip:
+            body = zlib.compress(body, _GZIP_LEVEL, _GZIP_CONTAINER)
         if data_set.to_rows:
             values = [msgspec.json.decode(text) for text in texts]
             records = of_values(values)
-            body = _parquet(values) if data_set.kind is Kind.PARQUET else body
-        yield SetObject(_object_name(data_set, index), body, records)
+            body = _parquet(values) if kind is Kind.PARQUET else body
+        yield SetObject(_name(kind, index, data_set.extension), body, records)
+
+
+def _name(kind: Kind, index: int, extension: str) -> str:
+    """Return the key of an object below its prefix; for CloudTrail in AWS's form.
+
+    https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
+    """
+    if kind is Kind.CLOUDTRAIL:
+        return f"123456789012_CloudTrail_us-east-1_20260131T1200Z_{index:016d}{extension}"
+    return f"2026-01-31-{index:06d}{extension}"
 
 
 def _parquet(rows: Sequence[Any]) -> bytes:
@@ -245,12 +204,99 @@ def _parquet(rows: Sequence[Any]) -> bytes:
     return sink.getvalue()
 
 
-def _object_name(data_set: DataSet, index: int) -> str:
-    """Return the key of an object below its prefix; for CloudTrail in AWS's form.
+def _id(rng: Random) -> str:
+    return f"{rng.getrandbits(128):032x}"
 
-    https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
-    """
-    if data_set.kind is Kind.CLOUDTRAIL:
-        trail = f"{_SITE.account}_CloudTrail_{_SITE.region}_20260131T1200Z"
-        return f"{trail}_{index:016d}{data_set.extension}"
-    return f"2026-01-31-{index:06d}{data_set.extension}"
+
+def _time(rng: Random) -> str:
+    second = rng.randrange(300)
+    return f"2026-01-31T12:{second // 60:02d}:{second % 60:02d}Z"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _events(rng: Random) -> Callable[[Random], str]:
+    """Return a source of application events, about 340 bytes each."""
+    tails = [
+        _json(
+            {
+                "level": rng.choice(("DEBUG", "INFO", "INFO", "INFO", "WARN", "ERROR")),
+                "service": rng.choice(("checkout", "cart", "search", "payment", "session")),
+                "host": f"ip-10-0-{rng.randrange(256)}-{rng.randrange(256)}",
+                "duration_ms": round(rng.lognormvariate(3.0, 1.0), 3),
+                "user": {"id": rng.randrange(10**8), "name": rng.choice(("Zoë O'Neil", "李雷"))},
+                "http": {
+                    "method": rng.choice(("GET", "GET", "POST")),
+                    "path": rng.choice(("/", "/cart", "/api/v2/search?q=red%20shoes")),
+                    "status": rng.choice((200, 201, 304, 503)),
+                    "bytes": int(rng.lognormvariate(7.0, 1.5)),
+                },
+                "message": rng.choice(
+                    (
+                        "cache miss, fetched from origin",
+                        'template "{{name}}" rendered }{ twice',
+                        'retrying after 503: {"code":"SlowDown"}{"attempt":2}',
+                    )
+                ),
+            }
+        )[1:]
+        for _ in range(_POOL)
+    ]
+    return lambda rng: f'{{"event_id":"{_id(rng)}","timestamp":"{_time(rng)}",{rng.choice(tails)}'
+
+
+def _trail_records(rng: Random) -> Callable[[Random], str]:
+    """Return a source of CloudTrail records, some 1,000 bytes each."""
+    calls = (("ec2", "DescribeInstances"), ("s3", "GetBucketAcl"), ("kms", "Decrypt"))
+    tails = []
+    for _ in range(_POOL):
+        service, name = rng.choice(calls)
+        arn = f"arn:aws:sts::123456789012:assumed-role/deploy-{rng.randrange(50)}/session"
+        issuer = {"type": "Role", "arn": arn, "accountId": "123456789012", "userName": "deploy"}
+        record = {
+            "eventSource": f"{service}.amazonaws.com",
+            "eventName": name,
+            "awsRegion": "us-east-1",
+            "sourceIPAddress": f"10.1.{rng.randrange(256)}.{rng.randrange(256)}",
+            "userAgent": "aws-cli/2.17.5 md/awscrt#0.20.11 ua/2.0 os/linux#6.1 lang/python#3.11.8",
+            "userIdentity": {
+                "type": "AssumedRole",
+                "principalId": f"AROA{rng.getrandbits(64):016X}:session",
+                "arn": arn,
+                "accountId": "123456789012",
+                "sessionContext": {
+                    "sessionIssuer": issuer,
+                    "attributes": {"mfaAuthenticated": "false"},
+                },
+            },
+            "requestParameters": {"bucketName": "shop-assets", "filterSet": {}, "maxItems": 100},
+            "responseElements": None,
+            "readOnly": True,
+            "eventType": "AwsApiCall",
+            "managementEvent": True,
+            "recipientAccountId": "123456789012",
+            "eventCategory": "Management",
+        }
+        tails.append(_json(record)[1:])
+    return lambda rng: (
+        f'{{"eventVersion":"1.09","eventTime":"{_time(rng)}","eventID":"{_id(rng)}",'
+        f'"requestID":"{_id(rng)}",{rng.choice(tails)}'
+    )
+
+
+def _orders(_: Random) -> Callable[[Random], str]:
+    """Return a source of CSV records, about 65 bytes each, with commas in quotes."""
+    return lambda rng: (
+        f"{rng.getrandbits(48):012x},{_time(rng)},c{rng.randrange(10**6)},"
+        f'{rng.randrange(10**5) / 100:.2f},"gift, ""red"""'
+    )
+
+
+_RECORDS: Mapping[Kind, Callable[[Random], Callable[[Random], str]]] = {
+    Kind.LINES: _events,
+    Kind.CLOUDTRAIL: _trail_records,
+    Kind.CSV: _orders,
+    Kind.PARQUET: _events,
+}

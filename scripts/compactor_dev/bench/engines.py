@@ -1,7 +1,7 @@
 """The process of a query engine: ``engines.py ENGINE THREADS ORDER`` (0 threads: its default).
 
-Run by the Python that has the engine installed; imports nothing of this project. The order has the
-query, one URL per day that ends in ``/*.<extension>``, and the file for the answer.
+Run by the Python that has the engine installed; imports nothing of this project. The order has
+one URL per day that ends in ``/*.<extension>``, and the file for the answer.
 """
 
 # ruff: noqa: S608 - statements are built from constants of this benchmark
@@ -16,15 +16,11 @@ from pathlib import Path
 from typing import Any
 
 REGION = "us-east-1"
-QUERIES = {
-    "count": "SELECT count(*) FROM events",
-    "group": (
-        "SELECT service, count(*) AS n, CAST(sum(CASE WHEN level = 'ERROR' THEN 1 ELSE 0 END)"
-        " AS BIGINT) AS errors, CAST(sum(size) AS BIGINT) AS total FROM events GROUP BY service"
-        " ORDER BY service"
-    ),
-    "needle": "SELECT event_id, service, level FROM events WHERE event_id = '{needle}'",
-}
+QUERY = (
+    "SELECT service, count(*) AS n, CAST(sum(CASE WHEN level = 'ERROR' THEN 1 ELSE 0 END)"
+    " AS BIGINT) AS errors, CAST(sum(size) AS BIGINT) AS total FROM events GROUP BY service"
+    " ORDER BY service"
+)
 
 
 class DuckDb:
@@ -47,18 +43,15 @@ class DuckDb:
         ):
             self._connection.execute(one)
 
-    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """Return the rows of a query."""
+    def rows(self, order: dict[str, Any]) -> list[list[Any]]:
+        """Return the rows of the query."""
         places = ", ".join(f"'s3://{one}'" for one in order["places"])
-        kinds = (
-            "{event_id: 'VARCHAR', level: 'VARCHAR', service: 'VARCHAR',"
-            " http: 'STRUCT(bytes BIGINT)'}"
-        )
+        kinds = "{level: 'VARCHAR', service: 'VARCHAR', http: 'STRUCT(bytes BIGINT)'}"
         read = f"read_json([{places}], format='newline_delimited', columns={kinds})"
         if order["parquet"]:
             read = f"read_parquet([{places}])"
         events = f"WITH events AS (SELECT *, http.bytes AS size FROM {read})"
-        found = self._connection.execute(f"{events} {query}").fetchall()
+        found = self._connection.execute(f"{events} {QUERY}").fetchall()
         return [list(row) for row in found]
 
 
@@ -74,16 +67,16 @@ class ChDb:
             f" input_format_json_ignore_unknown_keys_in_named_tuple=1, s3_max_get_rps=0{more}"
         )
 
-    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """Return the rows of a query."""
+    def rows(self, order: dict[str, Any]) -> list[list[Any]]:
+        """Return the rows of the query."""
         kind = "Parquet" if order["parquet"] else "JSONEachRow"
-        columns = "event_id String, level String, service String, http Tuple(bytes Int64)"
+        columns = "level String, service String, http Tuple(bytes Int64)"
         tables = " UNION ALL ".join(
             f"SELECT *, tupleElement(http, 'bytes') AS size FROM s3('{self._endpoint}/{one}',"
             f" 'embedded', 'embedded', '{kind}', '{columns}')"
             for one in order["places"]
         )
-        text = f"WITH events AS ({tables}) {query}{self._settings}"
+        text = f"WITH events AS ({tables}) {QUERY}{self._settings}"
         answer = str(self._query(text, "JSONCompactEachRow"))
         return [[_number(one) for one in json.loads(line)] for line in answer.splitlines()]
 
@@ -111,63 +104,25 @@ class Polars:
             "aws_allow_http": "true",
         }
 
-    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """Return the rows of a query."""
+    def rows(self, order: dict[str, Any]) -> list[list[Any]]:
+        """Return the rows of the query."""
         polars = self._polars
         places = [f"s3://{one}" for one in order["places"]]
-        given: dict[str, Any] = {"storage_options": self._options}
         if order["parquet"]:
-            frame = polars.scan_parquet(places, **given)
+            frame = polars.scan_parquet(places, storage_options=self._options)
         else:
-            kinds = dict.fromkeys(("event_id", "level", "service"), polars.String)
+            kinds = dict.fromkeys(("level", "service"), polars.String)
             http = polars.Struct({"bytes": polars.Int64})
-            frame = polars.scan_ndjson(places, schema={**kinds, "http": http}, **given)
+            frame = polars.scan_ndjson(
+                places, schema={**kinds, "http": http}, storage_options=self._options
+            )
         size = polars.col("http").struct.field("bytes").alias("size")
-        events = frame.select("event_id", "level", "service", size)
-        found = polars.SQLContext(events=events).execute(query)
+        events = frame.select("level", "service", size)
+        found = polars.SQLContext(events=events).execute(QUERY)
         return [list(row) for row in found.collect(engine="streaming").rows()]
 
 
-class Spark:
-    """Spark in this process, with its own readers over S3A."""
-
-    def __init__(self, endpoint: str, threads: int) -> None:
-        s3a = "spark.hadoop.fs.s3a"
-        builder = import_module("pyspark.sql").SparkSession.Builder()
-        for name, value in {
-            "spark.master": f"local[{threads or '*'}]",
-            "spark.jars": os.environ["BENCH_JARS"],
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "2g",
-            "spark.ui.enabled": "false",
-            "spark.sql.shuffle.partitions": "2",
-            f"{s3a}.endpoint": endpoint,
-            f"{s3a}.endpoint.region": REGION,
-            f"{s3a}.path.style.access": "true",
-            f"{s3a}.connection.ssl.enabled": "false",
-            f"{s3a}.access.key": "embedded",
-            f"{s3a}.secret.key": "embedded",
-            f"{s3a}.aws.credentials.provider": (
-                "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
-            ),
-        }.items():
-            builder = builder.config(name, value)
-        self._session = builder.getOrCreate()
-        self._session.sql("SELECT 1").collect()
-
-    def rows(self, query: str, order: dict[str, Any]) -> list[list[Any]]:
-        """Return the rows of a query."""
-        # Prefixes, which Spark lists; with a glob it would send a request per object.
-        places = [f"s3a://{one.rpartition('/')[0]}/" for one in order["places"]]
-        kinds = "event_id string, level string, service string, http struct<bytes: bigint>"
-        reader = self._session.read.schema(kinds)
-        frame = reader.parquet(*places) if order["parquet"] else reader.json(places)
-        frame.selectExpr("*", "http.bytes AS size").createOrReplaceTempView("events")
-        return [list(row) for row in self._session.sql(query).collect()]
-
-
-ENGINES: dict[str, Any] = {"duckdb": DuckDb, "chdb": ChDb, "polars": Polars, "spark": Spark}
+ENGINES: dict[str, Any] = {"duckdb": DuckDb, "chdb": ChDb, "polars": Polars}
 
 
 def main() -> None:
@@ -175,9 +130,8 @@ def main() -> None:
     name, threads, text = sys.argv[1:]
     order = json.loads(text)
     engine = ENGINES[name](order["endpoint_url"], int(threads))
-    query = QUERIES[order["query"]].format(needle=order["needle"])
     started = time.perf_counter()
-    rows = engine.rows(query, order)
+    rows = engine.rows(order)
     result = {"rows": rows, "seconds": time.perf_counter() - started}
     Path(order["answer"]).write_text(json.dumps(result), encoding="utf-8")
 

@@ -1,276 +1,276 @@
-"""An S3 with latency: ``bench.front UPSTREAM LATENCY_MS LOG CERTIFICATE BUCKET …``.
+"""An S3 with latency, which runs within this process for the length of a ``with`` block.
 
-The objects of the named buckets, which must not change, are read into memory once and served from
-there, so that the clients are measured and not the embedded S3 upstream. All other requests are
-passed upstream. Each response is delayed by the latency. With the certificate in the directory, TLS
-is served too. Prints its ports and serves until standard input closes; each GET, HEAD and LIST of
-these buckets is a line in the log (see :func:`requests_of`).
+Objects that were put here are served from memory, so that the clients are measured and not a
+server. Everything else is passed to moto's server. Each response is delayed by the latency.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import ssl
-import sys
-import time
-from collections.abc import Callable
+import base64
+import bisect
+import functools
+import hashlib
+import http.client
+import logging
+import os
+import threading
+from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import unquote
+from datetime import UTC, datetime
+from email.utils import formatdate
+from typing import Any, NamedTuple, Self
+from urllib.parse import parse_qsl, quote, unquote
 
 import boto3
-import urllib3
+from moto.server import ThreadedMotoServer
 
-from compactor_dev.bench import certificate
-
-_END = b"\r\n\r\n"
-_LAST_CHUNK = b"\r\n0\r\n\r\n"
+REGION = "us-east-1"
+_HEAD_END = b"\r\n\r\n"
+_PAGE = 1_000
 _THREADS = 16
-# Response headers that are kept, besides the length.
-_KEPT = ("etag", "last-modified", "content-type", "accept-ranges")
+_DROPPED_HEADERS = frozenset({"connection", "expect", "keep-alive", "transfer-encoding"})
+_LAST = "\U0010ffff"
 
 
-class Requests(NamedTuple):
-    """Counts of requests, bytes of responses to GETs, and the maximum of GETs in flight."""
+class _Stored(NamedTuple):
+    """An object in memory, with its response headers and its entry of a listing."""
 
-    gets: int = 0
-    heads: int = 0
-    lists: int = 0
-    bytes: int = 0
-    most_gets: int = 0
-
-
-def requests_of(lines: list[str]) -> Requests:
-    """Count the lines of the log: ``kind, begun, ended, bytes``, separated by tabs."""
-    counts = {"GET": 0, "HEAD": 0, "LIST": 0}
-    size = in_flight = most = 0
-    moments: list[tuple[float, int]] = []
-    for line in lines:
-        kind, begun, ended, sent = line.split("\t")
-        counts[kind] += 1
-        size += int(sent)
-        if kind == "GET":
-            moments += [(float(begun), 1), (float(ended), -1)]
-    for _, step in sorted(moments):
-        in_flight += step
-        most = max(most, in_flight)
-    return Requests(counts["GET"], counts["HEAD"], counts["LIST"], size, most)
-
-
-class Kept(NamedTuple):
-    """An object in memory: the headers of its response, and its body."""
-
-    head: bytes
     body: bytes
+    head: bytes
+    entry: str
 
 
-class _Front:
-    """State shared by all connections."""
+class Front:
+    """A running S3.
 
-    def __init__(self, upstream: str, latency_ms: float, log: Path) -> None:
-        self.host, _, port = upstream.partition("://")[2].partition(":")
-        self.port = int(port)
-        self.upstream = upstream
-        self.latency = latency_ms / 1000
-        self.objects: dict[str, Kept] = {}
-        self.buckets: tuple[str, ...] = ()
-        self._log = log.open("w", encoding="utf-8", buffering=1)
+    Args:
+        latency_ms: delay before each response.
 
-    def load(self, buckets: list[str]) -> None:
-        """Read all objects of these buckets."""
-        self.buckets = tuple(buckets)
-        client: Any = boto3.client("s3", endpoint_url=self.upstream)
-        pages = client.get_paginator("list_objects_v2")
-        with (
-            urllib3.PoolManager(maxsize=_THREADS) as http,
-            ThreadPoolExecutor(_THREADS) as pool,
-        ):
+    Attributes:
+        url: its endpoint.
+        requests: GET, HEAD and LIST of objects in memory so far, and bytes of the GETs.
+    """
 
-            def read(bucket: str, key: str) -> None:
-                answer = http.request("GET", f"{self.upstream}/{bucket}/{key}")
-                headers, body = answer.headers, answer.data
-                if answer.status != 200:
-                    # Only objects with a checksum need signed requests; boto3 is slow.
-                    found = client.get_object(Bucket=bucket, Key=key)
-                    headers = found["ResponseMetadata"]["HTTPHeaders"]
-                    body = found["Body"].read()
-                kept = [(name, headers[name]) for name in _KEPT if name in headers]
-                self.objects[f"/{bucket}/{key}"] = _kept(kept, body)
+    def __init__(self, latency_ms: float) -> None:
+        self.latency = latency_ms / 1_000
+        self.requests: Counter[str] = Counter()
+        self.url = ""
+        self.pool = ThreadPoolExecutor(_THREADS)
+        self._objects: dict[str, _Stored] = {}
+        self._keys: dict[str, list[str]] = {}
+        self._moto = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+        self._loop = asyncio.new_event_loop()
 
-            for bucket in buckets:
-                for page in pages.paginate(Bucket=bucket):
-                    keys = [one["Key"] for one in page.get("Contents", ())]
-                    list(pool.map(read, [bucket] * len(keys), keys))
+    def __enter__(self) -> Self:
+        # One line per request otherwise.
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)
+        self._moto.start()
+        started = threading.Event()
+        threading.Thread(target=self._serve, args=(started,), daemon=True).start()
+        started.wait()
+        return self
 
-    def answer(self, method: str, target: str, headers: bytes) -> tuple[str, bytes] | None:
-        """Return kind and bytes of a response from memory; None to pass the request upstream."""
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._moto.stop()
+        self.pool.shutdown()
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """Variables by which AWS clients find it."""
+        return {
+            "AWS_ENDPOINT_URL_S3": self.url,
+            "AWS_ACCESS_KEY_ID": "bench",
+            "AWS_SECRET_ACCESS_KEY": "bench",
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
+        }
+
+    def client(self) -> Any:
+        """Return a client of it."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.url,
+            region_name=REGION,
+            aws_access_key_id="bench",
+            aws_secret_access_key="bench",  # noqa: S106 - any will do
+        )
+
+    def put(self, bucket: str, key: str, body: bytes, modified: float) -> None:
+        """Keep an object in memory; a bucket in memory is only read."""
+        etag = f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+        head = (
+            f"ETag: {etag}\r\nLast-Modified: {formatdate(modified, usegmt=True)}\r\n"
+            "Content-Type: binary/octet-stream\r\nAccept-Ranges: bytes\r\n"
+        )
+        listed_time = datetime.fromtimestamp(modified, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        entry = (
+            f"<Contents><Key>{quote(key)}</Key><LastModified>{listed_time}</LastModified>"
+            f"<ETag>{etag}</ETag><Size>{len(body)}</Size>"
+            "<StorageClass>STANDARD</StorageClass></Contents>"
+        )
+        self._objects[f"/{bucket}/{key}"] = _Stored(body, head.encode(), entry)
+        bisect.insort(self._keys.setdefault(bucket, []), key)
+
+    def answer(self, method: str, target: str, head: bytes) -> bytes | None:
+        """Return the response from memory; None for a request that moto answers."""
         path, _, query = target.partition("?")
         path = unquote(path)
-        kept = self.objects.get(path)
-        if kept is None or (query and query != "x-id=GetObject"):
+        bucket, _, key = path[1:].partition("/")
+        if method == "GET" and bucket in self._keys and not key:
+            self.requests["LIST"] += 1
+            return self._listing(bucket, dict(parse_qsl(query)))
+        stored = self._objects.get(path)
+        if stored is None or method not in ("GET", "HEAD"):
             return None
-        if method == "HEAD":
-            return "HEAD", b"HTTP/1.1 200 OK\r\n" + kept.head
-        place = headers.lower().find(b"\r\nrange: bytes=")
-        if place < 0:
-            return "GET", b"HTTP/1.1 200 OK\r\n" + kept.head + kept.body
-        return "GET", _ranged(kept, headers[place + 15 :].partition(b"\r\n")[0].decode())
+        if query == "tagging":
+            return _document("<Tagging><TagSet></TagSet></Tagging>")
+        self.requests[method] += 1
+        place = head.lower().find(b"\r\nrange: bytes=")
+        if place < 0 or method == "HEAD":
+            length = b"Content-Length: %d\r\n\r\n" % len(stored.body)
+            body = b"" if method == "HEAD" else stored.body
+            self.requests["bytes"] += len(body)
+            return b"HTTP/1.1 200 OK\r\n" + stored.head + length + body
+        answer = _range_answer(stored, head[place + 15 :].partition(b"\r\n")[0].decode())
+        self.requests["bytes"] += len(answer)
+        return answer
 
-    def note(self, kind: str, begun: float, sent: int) -> None:
-        """Log a response that was just sent."""
-        self._log.write(f"{kind}\t{begun:.6f}\t{time.monotonic():.6f}\t{sent}\n")
+    def forward(self, method: str, target: str, head: bytes, body: bytes) -> bytes:
+        """Return moto's response to a request."""
+        host, port = self._moto.get_host_and_port()
+        connection = http.client.HTTPConnection(host, port)
+        connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+        for line in head.decode("latin-1").split("\r\n")[1:-1]:
+            name, _, value = line.partition(": ")
+            if name.lower() not in _DROPPED_HEADERS:
+                connection.putheader(name, value)
+        connection.endheaders(body or None)
+        answer = connection.getresponse()
+        content = answer.read()
+        lines = [f"HTTP/1.1 {answer.status} {answer.reason}"]
+        lines += [
+            f"{name}: {value}"
+            for name, value in answer.getheaders()
+            if name.lower() not in {*_DROPPED_HEADERS, "content-length"}
+        ]
+        length = answer.getheader("Content-Length") if method == "HEAD" else str(len(content))
+        lines.append(f"Content-Length: {length or 0}")
+        connection.close()
+        return "\r\n".join(lines).encode("latin-1") + _HEAD_END + content
+
+    def _listing(self, bucket: str, query: Mapping[str, str]) -> bytes:
+        """Return a page of ListObjectsV2."""
+        keys, prefix = self._keys[bucket], query.get("prefix", "")
+        delimiter, limit = query.get("delimiter", ""), int(query.get("max-keys", _PAGE))
+        token = query.get("continuation-token", "")
+        after = base64.b64decode(token).decode() if token else query.get("start-after", "")
+        place = bisect.bisect_right(keys, after) if after else 0
+        place = max(place, bisect.bisect_left(keys, prefix))
+        entries: list[str] = []
+        last = ""
+        while place < len(keys) and keys[place].startswith(prefix) and len(entries) < limit:
+            key = keys[place]
+            cut = key.find(delimiter, len(prefix)) if delimiter else -1
+            if cut >= 0:
+                common = key[: cut + len(delimiter)]
+                entries.append(f"<CommonPrefixes><Prefix>{quote(common)}</Prefix></CommonPrefixes>")
+                last = common + _LAST
+                place = bisect.bisect_right(keys, last)
+            else:
+                entries.append(self._objects[f"/{bucket}/{key}"].entry)
+                last = key
+                place += 1
+        is_truncated = place < len(keys) and keys[place].startswith(prefix)
+        following = ""
+        if is_truncated:
+            token = base64.b64encode(last.encode()).decode()
+            following = f"<NextContinuationToken>{token}</NextContinuationToken>"
+        return _document(
+            '<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<Name>{bucket}</Name><Prefix>{quote(prefix)}</Prefix><MaxKeys>{limit}</MaxKeys>"
+            f"<KeyCount>{len(entries)}</KeyCount><EncodingType>url</EncodingType>"
+            f"<IsTruncated>{str(is_truncated).lower()}</IsTruncated>"
+            f"{following}{''.join(entries)}</ListBucketResult>"
+        )
+
+    def _serve(self, started: threading.Event) -> None:
+        asyncio.set_event_loop(self._loop)
+        listening = self._loop.create_server(
+            functools.partial(_Connection, self), "127.0.0.1", 0, backlog=4_096
+        )
+        server = self._loop.run_until_complete(listening)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        started.set()
+        self._loop.run_forever()
 
 
-def _kept(headers: list[tuple[str, str]], body: bytes) -> Kept:
-    lines = [*headers, ("Content-Length", str(len(body)))]
-    head = "".join(f"{name}: {value}\r\n" for name, value in lines) + "\r\n"
-    return Kept(head.encode("latin-1"), body)
+def _document(xml: str) -> bytes:
+    body = f'<?xml version="1.0" encoding="UTF-8"?>{xml}'.encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\nContent-Length: {len(body)}"
+    return head.encode() + _HEAD_END + body
 
 
-def _ranged(kept: Kept, wanted: str) -> bytes:
+def _range_answer(stored: _Stored, wanted: str) -> bytes:
     first, _, last = wanted.partition("-")
-    size = len(kept.body)
+    size = len(stored.body)
     begin = int(first) if first else max(0, size - int(last))
     end = min(size, int(last) + 1) if first and last else size
-    part = kept.body[begin:end]
-    head = kept.head.rpartition(b"Content-Length:")[0]
-    range_lines = (
-        f"Content-Range: bytes {begin}-{end - 1}/{size}\r\nContent-Length: {len(part)}\r\n\r\n"
+    lines = (
+        f"Content-Range: bytes {begin}-{end - 1}/{size}\r\nContent-Length: {end - begin}\r\n\r\n"
     )
-    return b"HTTP/1.1 206 Partial Content\r\n" + head + range_lines.encode() + part
+    head = b"HTTP/1.1 206 Partial Content\r\n" + stored.head + lines.encode()
+    return head + stored.body[begin:end]
 
 
 class _Connection(asyncio.Protocol):
-    """A client's connection: answers from memory, or passes requests to its own upstream one."""
+    """A client's connection; requests on it are answered in turn."""
 
-    def __init__(self, front: _Front) -> None:
+    def __init__(self, front: Front) -> None:
         self._front = front
         self._loop = asyncio.get_running_loop()
-        self._buffer = b""
-        # Remaining bytes of a request that is passed upstream; -1 for a chunked one.
-        self._missing = 0
-        self._upstream: asyncio.Transport | None = None
-        self._opening: asyncio.Task[None] | None = None
-        self._unsent: list[bytes] = []
+        self._buffer = bytearray()
+        self._is_continued = False
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport of a new client."""
         self._transport = transport
 
-    def connection_lost(self, _: Exception | None) -> None:
-        """Close the upstream connection when the client disconnects."""
-        if self._upstream is not None:
-            self._upstream.close()
-
     def data_received(self, data: bytes) -> None:
-        """Handle requests, or the rest of one."""
-        if self._missing:
-            self._pass(data)
-            return
         self._buffer += data
-        while (end := self._buffer.find(_END)) >= 0 and not self._missing:
-            head, rest = self._buffer[: end + 2], self._buffer[end + 4 :]
-            method, target, _ = head[: head.find(b"\r\n")].decode("latin-1").split(" ")
-            answer = self._front.answer(method, target, head)
-            if answer is None:
-                self._buffer = b""
-                self._begin_passing(method, target, head + b"\r\n", rest)
-                return
-            self._buffer = rest
-            self._later(self._sent, answer[0], time.monotonic(), answer[1])
-
-    def _sent(self, kind: str, begun: float, answer: bytes) -> None:
-        self._transport.write(answer)
-        self._front.note(kind, begun, len(answer) if kind == "GET" else 0)
-
-    def _later(self, call: Callable[..., object], *given: Any) -> None:
-        if self._front.latency:
-            self._loop.call_later(self._front.latency, call, *given)
-        else:
-            call(*given)
-
-    def _begin_passing(self, method: str, target: str, head: bytes, body: bytes) -> None:
+        end = self._buffer.find(_HEAD_END)
+        if end < 0:
+            return
+        head = bytes(self._buffer[: end + 2])
         lower = head.lower()
         place = lower.find(b"\r\ncontent-length:")
-        if b"\r\ntransfer-encoding: chunked" in lower:
-            self._missing = -1
-        elif place >= 0:
-            self._missing = int(lower[place + 17 :].partition(b"\r\n")[0])
-        path = unquote(target.partition("?")[0]).strip("/")
-        if method == "GET" and path in self._front.buckets:
-            self._front.note("LIST", time.monotonic(), 0)
-        self._send_upstream(head)
-        if body:
-            self._pass(body)
-
-    def _pass(self, data: bytes) -> None:
-        if self._missing > 0:
-            self._missing -= len(data)
-        elif data.endswith(_LAST_CHUNK) or data == _LAST_CHUNK[2:]:
-            self._missing = 0
-        self._send_upstream(data)
-
-    def _send_upstream(self, data: bytes) -> None:
-        if self._upstream is not None and not self._upstream.is_closing():
-            self._upstream.write(data)
+        length = int(lower[place + 17 :].partition(b"\r\n")[0]) if place >= 0 else 0
+        if b"\r\nexpect: 100-continue" in lower and not self._is_continued:
+            self._is_continued = True
+            self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if len(self._buffer) < end + 4 + length:
             return
-        self._unsent.append(data)
-        if self._opening is None:
-            self._opening = self._loop.create_task(self._open())
+        body = bytes(self._buffer[end + 4 : end + 4 + length])
+        del self._buffer[: end + 4 + length]
+        self._is_continued = False
+        method, target, _ = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
+        answer = self._front.answer(method, target, head)
+        if answer is not None:
+            self._loop.call_later(self._front.latency, self._transport.write, answer)
+        else:
+            self._loop.create_task(self._pass(method, target, head, body))
 
-    async def _open(self) -> None:
+    async def _pass(self, method: str, target: str, head: bytes, body: bytes) -> None:
         front = self._front
-        self._upstream, _ = await self._loop.create_connection(
-            lambda: _Upstream(self), front.host, front.port
+        forwarded = self._loop.run_in_executor(
+            front.pool, front.forward, method, target, head, body
         )
-        self._upstream.write(b"".join(self._unsent))
-        self._unsent, self._opening = [], None
-
-    def answered(self, data: bytes) -> None:
-        """Forward bytes of a response from upstream."""
-        self._later(self._transport.write, data)
-
-    def ended(self) -> None:
-        """Close the client's connection after upstream closed, which may end its response."""
-        self._later(self._transport.close)
-
-
-class _Upstream(asyncio.Protocol):
-    def __init__(self, client: _Connection) -> None:
-        self._client = client
-
-    def data_received(self, data: bytes) -> None:
-        self._client.answered(data)
-
-    def connection_lost(self, _: Exception | None) -> None:
-        self._client.ended()
-
-
-async def _serve(front: _Front, trusted: str) -> None:
-    loop = asyncio.get_running_loop()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    files = certificate.files(Path(trusted))
-    context.load_cert_chain(files.chain, files.key)
-    ports = []
-    for one in (None, context):
-        server = await loop.create_server(
-            lambda: _Connection(front), "127.0.0.1", 0, ssl=one, backlog=4_096
-        )
-        ports.append(server.sockets[0].getsockname()[1])
-    print(json.dumps(ports), flush=True)
-    await loop.run_in_executor(None, sys.stdin.read)
-
-
-def main() -> None:
-    """Serve until standard input closes."""
-    upstream, latency_ms, log, trusted, *buckets = sys.argv[1:]
-    front = _Front(upstream, float(latency_ms), Path(log))
-    front.load(buckets)
-    asyncio.run(_serve(front, trusted))
-
-
-if __name__ == "__main__":
-    main()
+        answer, _ = await asyncio.gather(forwarded, asyncio.sleep(front.latency))
+        self._transport.write(answer)

@@ -1,4 +1,4 @@
-"""Shared by all scenarios: measured processes, rounds, ratios and tables."""
+"""Shared by both scenarios: measured processes, rounds, ratios and tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statistics import median
 from typing import TypeVar
 
 from compactor.errors import InvalidInput, TransientStoreError
-from compactor_cli.markers import replace_between
+from compactor_dev import IMPORT_ROOTS
 
 _LIMIT_SECONDS = 1_800.0
 _Candidate = TypeVar("_Candidate")
@@ -36,6 +36,17 @@ class Taken:
     user_seconds: float
     kernel_seconds: float
     load: float
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time in user space and in the kernel."""
+        return self.user_seconds + self.kernel_seconds
+
+
+def environment(more: Mapping[str, str], paths: Sequence[str] = IMPORT_ROOTS) -> dict[str, str]:
+    """Return the environment of a candidate: this process's, extended, with these import roots."""
+    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "", **more}
+    return {**variables, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def run(
@@ -149,38 +160,12 @@ def ratios(ones: Mapping[int, float], others: Mapping[int, float]) -> Spread | N
 
 def figure(value: float) -> str:
     """Format with three significant digits: 5,230, 34.1, 0.169."""
-    return _rounded(value, 2 - _magnitude(value))
-
-
-def parts(one: float, other: float) -> str:
-    """``0.255 + 0.096``: as precise as :func:`figure` of their sum."""
-    places = 2 - _magnitude(one + other)
-    return f"{_rounded(one, places)} + {_rounded(other, places)}"
-
-
-def _rounded(value: float, places: int) -> str:
+    magnitude = int(f"{value:e}".partition("e")[2]) if value else 0
+    places = 2 - magnitude
     return f"{round(value, places):,.{max(0, places)}f}"
 
 
-def _magnitude(value: float) -> int:
-    return int(f"{value:e}".partition("e")[2]) if value else 0
-
-
-def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
-    """Return a Markdown table; the first ``texts`` columns are text, the others numbers."""
-    rule = [":---" if place < texts else "---:" for place in range(len(heads))]
+def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; its first column is text, the others numbers."""
+    rule = [":---", *["---:"] * (len(heads) - 1)]
     return "\n".join(f"| {' | '.join(line)} |" for line in (heads, rule, *rows))
-
-
-def write_between(file: Path, begin: str, end: str, made: str) -> bool:
-    """Replace the text between the markers of a file; returns False if it is unchanged.
-
-    Raises:
-        OSError: there is no such file.
-        ValueError: it has no markers.
-    """
-    text = file.read_text(encoding="utf-8")
-    changed = replace_between(text, begin, end, made)
-    if changed != text:
-        file.write_text(changed, encoding="utf-8")
-    return changed != text

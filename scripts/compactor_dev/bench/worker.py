@@ -1,10 +1,15 @@
-"""A worker compared with plain loops, or with another version: ``make bench ARGS="worker …"``."""
+"""A worker compared with a bare loop, or with the worker of another commit.
+
+Prints a table for each set, and the speeds by which plans estimate (discovery/speed.py) of each
+kind whose small and large set were both measured.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -12,47 +17,68 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compactor.errors import IntegrityError, InvalidInput
-from compactor_cli.console import print_error, print_line, print_table
-from compactor_dev import REPOSITORY
-from compactor_dev.bench import either
-from compactor_dev.bench.datasets import SETS, DataSet, Records, objects, of_output
-from compactor_dev.bench.measure import chosen, in_turn, run, write_between
-from compactor_dev.bench.server import AGE_SECONDS, Front, Lane, clear, environment, front, listed
-from compactor_dev.bench.speeds import PAIRS, solve, write_speeds
-from compactor_dev.bench.worker_results import (
-    HEADS,
-    LOOP,
-    PROVING,
-    TITLES,
-    WORKER,
-    Measurement,
-    Results,
-    notes,
-    page,
-    rows,
+from compactor.discovery.speed import (
+    CLOUDTRAIL_GZIP,
+    GB,
+    LINES,
+    LINES_GZIP,
+    ROWS,
+    ROWS_GZIP,
+    ROWS_PARQUET,
+    WorkerSpeed,
 )
-from compactor_local.embedded import SeedObject, embedded_s3
+from compactor.errors import IntegrityError, InvalidInput
+from compactor_cli.console import print_error
+from compactor_dev import REPOSITORY
+from compactor_dev.bench import handler
+from compactor_dev.bench.datasets import SETS, DataSet, Records, objects, of_output
+from compactor_dev.bench.front import Front
+from compactor_dev.bench.measure import (
+    Spread,
+    Taken,
+    chosen,
+    environment,
+    figure,
+    in_turn,
+    markdown,
+    ratios,
+    run,
+)
 
 SOURCES, OUTPUTS = "bench-source", "bench-output"
-# So slow that it gets only the first objects; figures are scaled.
-_SAMPLES = {"naive": 300}
-_QUICK_OBJECTS = 2_000
-_PAGE = REPOSITORY / "docs" / "performance.md"
-_SPEEDS = REPOSITORY / "functions" / "compactor" / "discovery" / "speed.py"
+WORKER, LOOP = "worker", "bare loop"
+#: Age of sources that have settled, in a closed partition.
+AGE_SECONDS = 30 * 86_400
+#: Kind -> a set of small objects and one of larger ones, otherwise alike.
+PAIRS: Mapping[str, tuple[str, str]] = {
+    LINES: ("json-4k-many", "json-100k"),
+    LINES_GZIP: ("json-4k-gzip", "json-100k-gzip"),
+    CLOUDTRAIL_GZIP: ("cloudtrail", "cloudtrail-long"),
+    ROWS: ("rows-4k", "rows-100k"),
+    ROWS_GZIP: ("rows-4k-gzip", "rows-100k-gzip"),
+    ROWS_PARQUET: ("parquet-12", "parquet-500"),
+}
+_HEADS = (
+    "Candidate",
+    "CPU ms/object (min to max)",
+    "Objects/s (min to max)",
+    "CPU / {}",
+    "Objects/s / {}",
+    "Peak MB",
+    "Bytes out/in",
+    "Records",
+)
 
 
-def options(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add this scenario's options."""
     parser.add_argument("--sets", default=",".join(SETS), help="comma-separated (%(default)s)")
-    parser.add_argument("--candidates", default=",".join(TITLES), help="(%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(%(default)s)")
     parser.add_argument("--latency-ms", type=float, default=25.0, help="(%(default)s)")
-    parser.add_argument("--tls", action="store_true", help="over TLS as well")
     parser.add_argument("--settings", type=json.loads, default={}, help="of the runs, as JSON")
     parser.add_argument(
         "--against", metavar="COMMIT", help="compare the worker of this commit with the present one"
@@ -60,60 +86,68 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--objects", type=int, default=sys.maxsize, help="maximum number of objects per set"
     )
-    parser.add_argument(
-        "--write",
-        action="store_true",
-        help="rewrite the tables in docs/performance.md and of speeds",
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One run of a candidate.
+
+    Attributes:
+        objects, bytes_in: sources read, and their stored bytes.
+        start_seconds: until the end of imports.
+        is_equal: whether the outputs contain exactly the records of the sources.
+        second_run: requests of a second run of the worker over the unchanged set.
+    """
+
+    candidate: str
+    round: int
+    objects: int
+    bytes_in: int
+    bytes_out: int
+    taken: Taken
+    start_seconds: float
+    peak_bytes: int
+    is_equal: bool
+    second_run: Mapping[str, int]
+
+    @property
+    def objects_per_second(self) -> float:
+        """Sources a second of wall time."""
+        return self.objects / self.taken.seconds
+
+    @property
+    def cpu_ms(self) -> float:
+        """CPU milliseconds per source."""
+        return 1_000 * self.taken.cpu_seconds / self.objects
 
 
 def main(args: argparse.Namespace, directory: Path) -> int:
     """Measure; returns 1 if an output does not contain exactly the records of its sources.
 
     Raises:
-        CompactorError: an option is wrong, or a server or a candidate failed.
+        CompactorError: an option is wrong, or a candidate failed.
     """
-    sets = [one.reduced(args.objects) for one in chosen("--sets", args.sets, SETS)]
-    chosen("--candidates", args.candidates, TITLES)
-    if args.write and (args.against or args.settings or args.objects < sys.maxsize):
-        raise InvalidInput("--write", "it", "whole sets, without --against and --settings")
-    kept = directory.parent / "bench.json"
-    known = _load(kept)
+    sets = [data_set.reduced(args.objects) for data_set in chosen("--sets", args.sets, SETS)]
+    measured = {}
     with _trees(args.against) as trees:
-        names = [*trees] if args.against else args.candidates.split(",")
-        measured = {}
-        for one in sets:
-            able = [name for name in names if _is_able(name, one)]
-            measured[one.name] = _measured(one, able, trees, args, directory)
-            _show(one, measured[one.name], base=names[0] if args.against else LOOP)
-            if args.write:
-                known[one.name] = measured[one.name]
-                kept.write_text(json.dumps(known, default=asdict), encoding="utf-8")
-    if args.write:
-        _write(known)
+        names = [*trees] if args.against else [WORKER, LOOP]
+        for data_set in sets:
+            # No loop makes rows.
+            able = [name for name in names if name != LOOP or not data_set.to_rows]
+            found = _measure(data_set, able, trees, args, directory)
+            print(f"\n{data_set.title}\n\n{_table(found, names[0 if args.against else -1])}")
+            measured[data_set.name] = found
+    for kind, speed in solve(measured, names[-1] if args.against else WORKER).items():
+        print(f"{kind}: {speed}")
     differing = {
-        f"{one.candidate} on {name}"
+        f"{measurement.candidate} on {name}"
         for name, found in measured.items()
-        for one in found
-        if not one.equal
+        for measurement in found
+        if not measurement.is_equal
     }
     for text in sorted(differing):
         print_error(f"bench: the records in the output differ: {text}")
     return int(bool(differing))
-
-
-def _is_able(candidate: str, data_set: DataSet) -> bool:
-    """Return whether a candidate can process a set: no loop makes rows, and one proves JSON."""
-    if candidate not in TITLES or candidate == WORKER:
-        return True
-    return not data_set.to_rows and (candidate != PROVING or data_set.is_json)
-
-
-def _load(file: Path) -> Results:
-    if not file.is_file():
-        return {}
-    document = json.loads(file.read_text(encoding="utf-8"))
-    return {name: [Measurement(**one) for one in found] for name, found in document.items()}
 
 
 @contextlib.contextmanager
@@ -144,140 +178,161 @@ def _git(*words: str) -> str:
         start_new_session=True,
     )
     if done.returncode:
-        said = " ".join(done.stderr.split())[-200:]
-        raise InvalidInput("--against", words[-1], f"a commit of this repository ({said})")
+        message = " ".join(done.stderr.split())[-200:]
+        raise InvalidInput("--against", words[-1], f"a commit of this repository ({message})")
     return done.stdout.strip()
 
 
-def _measured(
+def _measure(
     data_set: DataSet,
     names: Sequence[str],
     trees: Mapping[str, Path],
     args: argparse.Namespace,
     directory: Path,
 ) -> list[Measurement]:
-    directory.mkdir(parents=True, exist_ok=True)
-    found = []
-    with (directory / "embedded.log").open("wb") as log, embedded_s3(log) as embedded:
-        samples = {_SAMPLES.get(name, sys.maxsize) for name in names}
-        stored = {
-            size: _Stored(f"{data_set.name}/{min(size, data_set.objects)}/") for size in samples
-        }
-        embedded.seed(SOURCES, _seeded(data_set, stored))
-        embedded.create_bucket(OUTPUTS)
-        with front(embedded, directory, [SOURCES], args.latency_ms) as running:
-            bench = _Bench(running, embedded, data_set, trees, args.settings, directory)
-            lanes = [running.plain, *([running.over_tls] if args.tls else [])]
-            for number in range(1, args.rounds + 1):
-                for lane in lanes:
-                    for name in in_turn(names, number):
-                        print_error(f"{data_set.title}: {name}, {lane.name}, round {number}")
-                        sources = stored[_SAMPLES.get(name, sys.maxsize)]
-                        found.append(bench.measurement(name, lane, number, sources))
-    return found
-
-
-@dataclass(slots=True)
-class _Stored:
-    """The first objects of a set, below a prefix."""
-
-    prefix: str
-    objects: int = 0
-    bytes: int = 0
-    records: Records = field(default_factory=Records)
-
-
-def _seeded(data_set: DataSet, stored: Mapping[int, _Stored]) -> Iterator[SeedObject]:
-    modified = time.time() - AGE_SECONDS
-    for index, one in enumerate(objects(data_set)):
-        for size, sources in stored.items():
-            if index < size:
-                sources.objects += 1
-                sources.bytes += len(one.body)
-                sources.records += one.records
-                yield SeedObject(sources.prefix + one.name, one.body, modified)
+    """Run every round of the candidates on one set."""
+    measurements = []
+    with Front(args.latency_ms) as front:
+        size, records = 0, Records()
+        modified = time.time() - AGE_SECONDS
+        for stored in objects(data_set):
+            front.put(SOURCES, f"{data_set.name}/{stored.name}", stored.body, modified)
+            size, records = size + len(stored.body), records.plus(stored.records)
+        front.client().create_bucket(Bucket=OUTPUTS)
+        bench = _Bench(front, data_set, size, records, trees, args.settings, directory)
+        for number in range(1, args.rounds + 1):
+            for name in in_turn(names, number):
+                print_error(f"{data_set.title}: {name}, round {number}")
+                measurements.append(bench.measurement(name, number))
+    return measurements
 
 
 @dataclass(frozen=True, slots=True)
 class _Bench:
-    """Runs candidates sequentially against a seeded server."""
+    """Runs candidates sequentially on one set."""
 
-    running: Front
-    embedded: Any
+    front: Front
     data_set: DataSet
+    bytes_in: int
+    records: Records
     trees: Mapping[str, Path]
     settings: Mapping[str, Any]
     directory: Path
 
-    def measurement(self, name: str, lane: Lane, number: int, sources: _Stored) -> Measurement:
+    def measurement(self, name: str, number: int) -> Measurement:
         """Run a candidate once, check its outputs, and delete them."""
         scratch, answer = self.directory / "scratch", self.directory / "answer.json"
         shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
-        task = {
-            "endpoint_url": self.running.endpoints[lane],
-            "source_bucket": SOURCES,
-            "source_prefix": sources.prefix,
-            "bucket": OUTPUTS,
-            "prefix": "out/",
-            "extension": self.data_set.extension,
-            "scratch": str(scratch),
-            "settings": {**self.data_set.settings, **self.settings},
-            "answer": str(answer),
-        }
-        lead = self.running.environment(self.embedded, lane)
-        command = [sys.executable, "-m", "compactor_dev.bench.loops", name, json.dumps(task)]
+        scratch.mkdir(parents=True)
+        task = json.dumps(
+            {
+                "source_bucket": SOURCES,
+                "source_prefix": f"{self.data_set.name}/",
+                "bucket": OUTPUTS,
+                "prefix": "out/",
+                "extension": self.data_set.extension,
+                "scratch": str(scratch),
+                "settings": {**self.data_set.settings, **self.settings},
+                "answer": str(answer),
+            }
+        )
+        log = self.directory / "candidate.log"
         second_run: Mapping[str, int] = {}
-        log = self.directory / f"{name}.log"
-        if name in self.trees:
+        if name == LOOP:
+            loop = [sys.executable, "-m", "compactor_dev.bench.loop", task]
+            taken = run(loop, environment(self.front.environment), log)
+            result = json.loads(answer.read_bytes())
+        else:
             # -P: modules in the script's directory could shadow others.
-            command = [sys.executable, "-P", either.__file__, json.dumps(task)]
-            run([*command, either.ASK], lead, log)
-            lead = environment(lead, [str(self.trees[name])])
-        taken = run(command, lead, log)
-        result = json.loads(answer.read_bytes())
-        if name in self.trees:
-            self._require_own(name, result.pop("handler"))
-            del result["requests"]
+            command = [sys.executable, "-P", handler.__file__, task]
+            variables = environment(self.front.environment, [str(self.trees[name])])
+            run([*command, handler.ASK], variables, log)
+            taken = run(command, variables, log)
+            result = json.loads(answer.read_bytes())
+            self._require_own(name, result["handler"])
             # Over unchanged data: it must find nothing to do.
-            run(command, lead, log)
+            run(command, variables, log)
             second_run = json.loads(answer.read_bytes())["requests"]
-        client = self.embedded.client("s3")
-        left, bytes_out = Records(), 0
-        for key, size in listed(client, OUTPUTS, "out/"):
-            body = client.get_object(Bucket=OUTPUTS, Key=key)["Body"].read()
-            left, bytes_out = left + of_output(body, self.data_set.kind), bytes_out + size
-        clear(client, OUTPUTS)
+        records, bytes_out = self._take_outputs()
         return Measurement(
             candidate=name,
-            lane=lane.name,
             round=number,
-            objects=sources.objects,
-            of_objects=self.data_set.objects,
-            bytes_in=sources.bytes,
+            objects=self.data_set.objects,
+            bytes_in=self.bytes_in,
             bytes_out=bytes_out,
-            equal=left == sources.records,
+            taken=taken,
+            start_seconds=result["start_seconds"],
+            peak_bytes=result["peak_bytes"],
+            is_equal=records == self.records,
             second_run=second_run,
-            **asdict(taken),
-            **result,
         )
 
-    def _require_own(self, name: str, handler: str) -> None:
+    def _require_own(self, name: str, module: str) -> None:
         # If the commit lacks the module, an installed version would be imported instead.
-        if not handler.startswith(os.path.realpath(self.trees[name]) + os.sep):
-            raise IntegrityError(f"the worker of {name} was imported from {handler}")
+        if not module.startswith(os.path.realpath(self.trees[name]) + os.sep):
+            raise IntegrityError(f"the worker of {name} was imported from {module}")
+
+    def _take_outputs(self) -> tuple[Records, int]:
+        """Return what the outputs contain and their bytes; deletes everything in the bucket."""
+        client = self.front.client()
+        records, size = Records(), 0
+        pages = client.get_paginator("list_objects_v2").paginate(Bucket=OUTPUTS)
+        keys = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+        for key in keys:
+            if key.startswith("out/"):
+                body = client.get_object(Bucket=OUTPUTS, Key=key)["Body"].read()
+                records = records.plus(of_output(body, self.data_set.kind))
+                size += len(body)
+            client.delete_object(Bucket=OUTPUTS, Key=key)
+        return records, size
 
 
-def _show(data_set: DataSet, found: Sequence[Measurement], base: str) -> None:
-    heads = [head.replace("loop", base) for head in HEADS]
-    plain = [[cell.replace("**", "") for cell in row] for row in rows(found, base)]
-    print_table(data_set.title, heads, plain, texts=(0, 1))
-    print_line(notes(found))
+def _table(measurements: Sequence[Measurement], base: str) -> str:
+    """Return a row per candidate with ratios to the base, and figures that have no column."""
+    groups: dict[str, list[Measurement]] = {}
+    for measurement in measurements:
+        groups.setdefault(measurement.candidate, []).append(measurement)
+    rows = [_row(group, groups.get(base, [])) for group in groups.values()]
+    loads = [measurement.taken.load for measurement in measurements]
+    notes = f"Load average {min(loads):.1f} to {max(loads):.1f}."
+    requests = next((m.second_run for m in reversed(measurements) if m.second_run), {})
+    if requests:
+        counts = ", ".join(f"{count} {name}" for name, count in sorted(requests.items()))
+        notes += f" A second run over the unchanged set: {counts}."
+    return f"{markdown([head.format(base) for head in _HEADS], rows)}\n\n{notes}"
 
 
-def _write(known: Results) -> None:
-    if write_between(_PAGE, "<!-- bench -->", "<!-- /bench -->", f"\n{page(known)}\n"):
-        print_line("docs/performance.md: rewrote the table between its markers")
-    speeds = solve(known)
-    if set(speeds) == set(PAIRS) and write_speeds(_SPEEDS, speeds):
-        print_line("discovery/speed.py: rewrote its measured table")
+def _row(group: Sequence[Measurement], base: Sequence[Measurement]) -> list[str]:
+    first = group[0]
+    is_base = bool(base) and first.candidate == base[0].candidate
+    compared = [
+        ratios({m.round: value(m) for m in group}, {m.round: value(m) for m in base})
+        for value in (lambda m: m.cpu_ms, lambda m: m.objects_per_second)
+    ]
+    return [
+        first.candidate,
+        str(Spread.of(m.cpu_ms for m in group)),
+        str(Spread.of(m.objects_per_second for m in group)),
+        *("" if is_base else str(ratio or "") for ratio in compared),
+        figure(max(m.peak_bytes for m in group) / 1e6),
+        f"{first.bytes_out / first.bytes_in:.3f}",
+        "equal" if all(m.is_equal for m in group) else "**differ**",
+    ]
+
+
+def solve(measured: Mapping[str, Sequence[Measurement]], candidate: str) -> dict[str, WorkerSpeed]:
+    """Return the speed of each kind whose two sets were measured."""
+    speeds = {}
+    for kind, names in PAIRS.items():
+        points = []
+        for name in names:
+            rounds = [m for m in measured.get(name, ()) if m.candidate == candidate]
+            if rounds:
+                seconds = Spread.of((m.taken.seconds - m.start_seconds) / m.objects for m in rounds)
+                points.append((rounds[0].bytes_in / rounds[0].objects, seconds.median))
+        if len(points) == len(names):
+            (small_bytes, small), (large_bytes, large) = points
+            per_byte = max(0.0, (large - small) / (large_bytes - small_bytes))
+            per_object = max(0.0, small - per_byte * small_bytes)
+            speeds[kind] = WorkerSpeed(math.ceil(per_object * 1e6), math.ceil(per_byte * GB))
+    return speeds

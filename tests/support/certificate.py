@@ -1,4 +1,4 @@
-"""A generated certificate for the front, and settings that make clients trust it.
+"""A generated certificate for servers on this machine, and settings that make clients trust it.
 
 It is signed by a separate authority, because rustls, which obstore uses for TLS, does not accept an
 authority as a server. So no client has to disable verification.

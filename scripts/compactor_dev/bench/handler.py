@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-HANDLER, HANDLER_RUNTIME = "compactor_handlers.compact_partition", "compactor_handlers.runtime"
+HANDLER, RUNTIME = "compactor_handlers.compact_partition", "compactor_handlers.runtime"
 ASK = "ask"
 _LIMIT_SECONDS = 900
 
@@ -41,7 +41,7 @@ def event_of(task: dict[str, Any]) -> dict[str, Any]:
     """Return the event that the state machine would pass for the task's objects."""
     source = f"s3://{task['source_bucket']}/{task['source_prefix']}"
     destination = f"s3://{task['bucket']}/{task['prefix']}"
-    given = {"s3_source_uri": source, "s3_destination_uri": destination, **task["settings"]}
+    settings = {"s3_source_uri": source, "s3_destination_uri": destination, **task["settings"]}
     partition = {
         "path": "",
         "bucket": task["source_bucket"],
@@ -49,7 +49,7 @@ def event_of(task: dict[str, Any]) -> dict[str, Any]:
         "objects": 0,
         "bytes": 0,
     }
-    return {"run_id": "bench", "settings": given, "partition": partition}
+    return {"run_id": "bench", "settings": settings, "partition": partition}
 
 
 def since_the_start() -> dict[str, float]:
@@ -75,10 +75,10 @@ def ask(event: dict[str, Any]) -> None:
     """Probe the store, as discovery does once a day before the workers of a run."""
     probe, settings, runtime = (
         importlib.import_module(name)
-        for name in ("compactor.probe.probe", "compactor.settings.settings", HANDLER_RUNTIME)
+        for name in ("compactor.probe.probe", "compactor.settings.settings", RUNTIME)
     )
-    given = settings.Settings.from_input(event["settings"])
-    probe.ensure_asked(given.state, runtime.store_for(given, Context()), time.time())
+    run_settings = settings.Settings.from_input(event["settings"])
+    probe.ensure_asked(run_settings.state, runtime.store_for(run_settings, Context()), time.time())
 
 
 def main() -> None:
