@@ -110,7 +110,6 @@ class Alarms(Construct):
         register_errors: cloudwatch.IMetric,
         waiting: cloudwatch.IMetric,
         dead_letters: cloudwatch.IMetric,
-        sweep_errors: cloudwatch.IMetric,
     ) -> None:
         """Add alarms for events that are not registered, or not compacted in time.
 
@@ -118,7 +117,6 @@ class Alarms(Construct):
             register_errors: errors of the function ``register``.
             waiting: age in seconds of the oldest message in the queue.
             dead_letters: the number of dead letters.
-            sweep_errors: errors of the function ``sweep``; only used if it reads an inventory.
         """
         self._add(
             "RegisterErrors",
@@ -145,14 +143,6 @@ class Alarms(Construct):
             "A reconcile found objects that no event named; they are registered now. Once: S3"
             " lost one. Again and again: are the bucket's notifications to EventBridge on?",
         )
-        if self._config.reconcile_inventory is not None:
-            self._add(
-                "SweepErrors",
-                sweep_errors,
-                "The function sweep failed, mostly because there is no inventory to reconcile by:"
-                " its log says why. Until it can be had, nothing looks for"
-                " objects that no event named.",
-            )
         self._add_oldest()
 
     def _add_oldest(self) -> None:

@@ -59,7 +59,6 @@ ONLY_COMPACTION = tuple(
         "cleaning",
         "discovery",
         "formats",
-        "inventory",
         "log",
         "money",
         "outputs",

@@ -15,7 +15,7 @@ from cdk.readers import BUNDLED, RELEASE, EmrCluster, Vpc, class_after, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
-from compactor.settings.tables import KEYS_SUFFIX, TableAddress, parse_inventory_table
+from compactor.settings.tables import KEYS_SUFFIX
 from compactor.settings.uris import S3Uri
 from compactor_tables.measures import DELTA, ICEBERG
 from compactor_tables.request import MaintenanceRequest
@@ -68,7 +68,6 @@ class Config:
     ingest: str
     events_seconds: int
     reconcile_hours: int
-    reconcile_inventory: str | None
     switch_on_notifications: bool
     table_location_uri: str | None
     maintenance: Mapping[str, Any] | None
@@ -123,20 +122,6 @@ class Config:
     def sweep_minutes(self) -> int:
         """Minutes between checks of the registry for objects that are due, from 1 to 5."""
         return max(1, min(5, self.events_seconds // 180))
-
-    @property
-    def inventory_uri(self) -> str | None:
-        """Where S3 delivers the inventory that runs or reconciles use, or None."""
-        uri = self.run.listing_source.manifest_uri or self.reconcile_inventory
-        return uri if uri is not None and uri.startswith("s3://") else None
-
-    @property
-    def inventory_table(self) -> TableAddress | None:
-        """The live inventory table that runs or reconciles use, or None."""
-        if self.run.listing_source.table is not None:
-            return self.run.listing_source.table
-        given = self.reconcile_inventory
-        return None if given is None or self.inventory_uri else parse_inventory_table(given)
 
     @property
     def table_locations(self) -> tuple[S3Uri, ...]:

@@ -12,7 +12,6 @@ from cdk.readers import (
     CLASSES,
     EMR_CLUSTER,
     EXPIRE,
-    INVENTORY,
     MAINTAINED,
     RESTORED_FIRST,
     SOURCE,
@@ -20,7 +19,6 @@ from cdk.readers import (
     class_after,
 )
 from compactor.errors import InvalidInput
-from compactor.settings.tables import S3TABLES
 from compactor_dev.emr_serverless import missing_in
 
 if TYPE_CHECKING:
@@ -50,7 +48,6 @@ def require_sense(config: Config, given: Mapping[str, Any]) -> None:
     _check_lifecycle(config, given)
     _check_buckets(config, given)
     _check_keys(config)
-    _check_inventory(config)
     _check_spark(config, given)
     _check_worker(config)
     _check_table(config)
@@ -125,7 +122,6 @@ def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:
 def _check_keys(config: Config) -> None:
     there = {
         SOURCE: not config.maintenance_alone,
-        INVENTORY: config.run.listing_kind == "inventory" or config.reconcile_inventory is not None,
         TABLE: config.run.table_address is not None,
         MAINTAINED: config.maintenance is not None,
     }
@@ -133,19 +129,6 @@ def _check_keys(config: Config) -> None:
         if not there.get(what, True):
             accepted = f"keys without {what}, which this deployment does not have"
             raise InvalidInput("kms_keys", config.kms_keys, accepted)
-
-
-def _check_inventory(config: Config) -> None:
-    given = config.reconcile_inventory
-    if given is not None and not config.events:
-        raise InvalidInput("reconcile_inventory", given, 'null unless ingest is "events"')
-    address = config.run.listing_source.table
-    if address is not None and address.kind != S3TABLES:
-        accepted = (
-            "inventory:s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE in a deployment, which gives"
-            " rights to such tables alone; others are for compactor run"
-        )
-        raise InvalidInput("listing", config.run.listing, accepted)
 
 
 def _check_spark(config: Config, given: Mapping[str, Any]) -> None:

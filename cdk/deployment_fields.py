@@ -21,7 +21,6 @@ from cdk.readers import (
     LIFECYCLE,
     LOCATION,
     LOG_DAYS,
-    RECONCILED_BY,
     SCHEDULE,
     TIME_ZONE,
     VPC,
@@ -72,9 +71,9 @@ _DEPLOYMENT = (
         KMS_KEYS,
         "KMS keys by what they encrypt; only the roles that need a key may use it. destination:"
         " everything that runs write, and the default of its bucket if the stack creates it."
-        " source: also of a created bucket. inventory: of listing or reconcile_inventory, if it"
-        " differs from its bucket's. table: its metadata, if in a bucket of its own. maintenance:"
-        " the maintained tables. An ARN alone is the destination's key. Default: S3's own keys.",
+        " source: also of a created bucket. table: its metadata, if in a bucket of its own."
+        " maintenance: the maintained tables. An ARN alone is the destination's key. Default: S3's"
+        " own keys.",
     ),
     FieldSpec(
         "encryption",
@@ -130,9 +129,9 @@ _DEPLOYMENT = (
         _EVENTS,
         "schedule",
         one_of("schedule", "events"),
-        "What starts runs, and how they find objects. schedule: the schedule, with LIST or an"
-        " inventory. events: S3 notifies of each object, and a run starts when enough are pending;"
-        " a schedule may be added.",
+        "What starts runs, and how they find objects. schedule: the schedule, with LIST. events: S3"
+        " notifies of each object, and a run starts when enough are pending; a schedule may be"
+        " added.",
     ),
     FieldSpec(
         "events_seconds",
@@ -149,14 +148,6 @@ _DEPLOYMENT = (
         24,
         whole(1, 168),
         "How often the source is listed for objects that no event announced.",
-    ),
-    FieldSpec(
-        "reconcile_inventory",
-        _EVENTS,
-        None,
-        RECONCILED_BY,
-        "An inventory that replaces LIST for this: the prefix to which S3 delivers inventories"
-        " (the newest is used), or a live inventory table of S3 Metadata.",
     ),
     FieldSpec(
         "switch_on_notifications",

@@ -23,7 +23,6 @@ from cdk.grants import (
     may_mark,
     may_note_discovery,
     may_read,
-    may_read_inventory_table,
     may_read_tags,
     may_register,
     may_see_owners,
@@ -33,7 +32,7 @@ from cdk.reader_table import may_ask_readers, may_switch, reader_table_of
 from cdk.storage import Storage
 from cdk.tables import Table, may_ask_table, may_publish, table_of
 from compactor.encoding.output_encoding import ASSUMED_RATIO, target_bytes
-from compactor.layout import RECONCILE, ROUND, RUNS
+from compactor.layout import RECONCILE
 from compactor.log.identity import marker_keys, states_around, states_of_source
 from compactor.model import Compression
 from compactor.settings.settings import Settings
@@ -85,7 +84,7 @@ class Functions(FunctionSet):
             self._add_sweep()
 
     def _add_discover(self) -> None:
-        role = self.add("discover", _DISCOVER_MB, knows_table=self._takes_table("discover"))
+        role = self.add("discover", _DISCOVER_MB, knows_table=self._table is not None)
         engine = self._config.run.spark_engine
         self.by_name["discover"].add_environment("COMPACTOR_SPARK", engine)
         reserved = self._config.worker_reserved_concurrency is not None
@@ -103,30 +102,10 @@ class Functions(FunctionSet):
         may_read(role, self._storage.state)
         may_write(role, self._storage.state)
         may_look_around(role, self._storage)
-        self._may_take_inventory("discover", role)
         if self._table is not None:
             # Discovery checks that the table can take the outputs before any are written.
             may_ask_table(role, self._table)
         may_note_discovery(role, self._storage.registry)
-
-    def _takes_inventory(self, name: str) -> bool:
-        """Return whether this function reads the inventory; at most one does."""
-        if self._config.events:
-            return name == "sweep" and self._config.reconcile_inventory is not None
-        return name in {"discover", "standalone"} and self._config.run.listing_kind == "inventory"
-
-    def _takes_table(self, name: str) -> bool:
-        asks = name == "discover" and self._table is not None
-        return asks or (self._takes_inventory(name) and self._config.inventory_table is not None)
-
-    def _may_take_inventory(self, name: str, role: iam.Role) -> None:
-        if not self._takes_inventory(name):
-            return
-        if self._storage.inventory is not None:
-            may_read(role, self._storage.inventory)
-        if self._config.inventory_table is not None:
-            table, key = self._config.inventory_table, self._storage.inventory_key
-            may_read_inventory_table(role, table, key)
 
     def _add_compact_partition(self) -> None:
         role = self.add(
@@ -180,7 +159,6 @@ class Functions(FunctionSet):
             "standalone",
             self._config.worker_memory_mb,
             reserved=self._config.worker_reserved_concurrency,
-            knows_table=self._takes_table("standalone"),
             scratch_mb=_scratch_mb(self._config.run),
         )
         may_compact(role, self._storage)
@@ -188,7 +166,6 @@ class Functions(FunctionSet):
         may_look_around(role, self._storage)
         self._may_clean_up(role)
         self._may_drop_old_state(role)
-        self._may_take_inventory("standalone", role)
         self._may_switch(role)
 
     def _may_switch(self, role: iam.Role) -> None:
@@ -217,20 +194,13 @@ class Functions(FunctionSet):
         may_register(role, self._storage.registry)
 
     def _add_sweep(self) -> None:
-        takes = self._takes_inventory("sweep")
-        memory_mb = _DISCOVER_MB if takes else _SWEEP_MB
-        role = self.add("sweep", memory_mb, knows_table=self._takes_table("sweep"))
+        role = self.add("sweep", _SWEEP_MB)
         may_register(role, self._storage.registry)
         # It looks for objects that no event announced, and in the log for those compacted already.
         may_read(role, self._storage.state)
         # Progress of the reconcile.
         may_write(role, self._storage.state, f"{RECONCILE}*.json")
-        if takes:
-            self._may_take_inventory("sweep", role)
-            # The listing that it takes from the inventory; the stream has the deployment's name.
-            may_write(role, self._storage.state, f"{RUNS}{ROUND}{self._config.name}-*/listing/*")
-        else:
-            may_list(role, self._storage.source)
+        may_list(role, self._storage.source)
 
 
 def _scratch_mb(run: Settings) -> int:

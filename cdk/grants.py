@@ -7,14 +7,12 @@ from typing import Any
 
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_kms as kms
 from constructs import Construct
 
 from cdk.checks import acknowledge_wildcard
 from cdk.registry import Registry
 from cdk.storage import Place
 from compactor.planning.surroundings import places_above
-from compactor.settings.tables import TableAddress
 
 _UNKNOWN_KEYS = "Which keys there will be is known when a run lists them; the prefix bounds them."
 Role = iam.Role | iam.Policy | iam.ManagedPolicy
@@ -95,34 +93,6 @@ def may_read(role: Role, place: Place) -> None:
 def may_read_tags(role: Role, place: Place) -> None:
     """Allow reading the tags of objects."""
     _may_use(role, ["s3:GetObjectTagging"], place)
-
-
-def may_read_inventory_table(role: Role, table: TableAddress, key: kms.IKey | None) -> None:
-    """Allow reading one table of S3 Tables: the location of its metadata, and its files.
-
-    These are two of the three rights in "Permissions for querying metadata tables" of the Amazon S3
-    User Guide; the third is for GetTable, which is not called. Both support these conditions
-    (Service Authorization Reference).
-
-    Args:
-        role: the role that reads it.
-        table: a table in a table bucket.
-        key: the KMS key that encrypts it; None for S3's own.
-    """
-    allow(
-        role,
-        ["s3tables:GetTableMetadataLocation", "s3tables:GetTableData"],
-        [f"{table.uri}/table/*"],
-        conditions={
-            "StringEquals": {
-                "s3tables:namespace": ".".join(table.name[:-1]),
-                "s3tables:tableName": table.name[-1],
-            }
-        },
-        wildcard="A table's ARN has an id that S3 draws; the conditions name the one table.",
-    )
-    if key is not None:
-        allow(role, ["kms:Decrypt"], [key.key_arn])
 
 
 def may_look_for(role: Role, place: Place, keys: Sequence[str]) -> None:

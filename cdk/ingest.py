@@ -102,8 +102,6 @@ class Ingest(Construct):
             "input": given,
             "seconds": config.events_seconds,
         }
-        if config.reconcile_inventory is not None:
-            stream["inventory"] = config.reconcile_inventory
         length = len(json.dumps([stream]))
         if length > _STREAMS_CHARACTERS:
             accepted = (

@@ -130,7 +130,7 @@ class Monitoring(Construct):
 
     def watch_ingest(self, ingest: Ingest, functions: FunctionSet) -> None:
         """Add widgets and alarms for events and pending objects."""
-        register, sweep = (functions.by_name[name] for name in ("register", "sweep"))
+        register = functions.by_name["register"]
         self._alarms.add_ingest(
             register_errors=register.metric_errors(period=_SOON),
             waiting=ingest.queue.metric_approximate_age_of_oldest_message(
@@ -139,7 +139,6 @@ class Monitoring(Construct):
             dead_letters=ingest.dead_letters.metric_approximate_number_of_messages_visible(
                 period=_SOON, statistic="Maximum"
             ),
-            sweep_errors=sweep.metric_errors(period=_SOON),
         )
         count, of_stream = self._metrics.count, self._metrics.of_stream
         self._show(

@@ -12,7 +12,7 @@ from zoneinfo import available_timezones
 from compactor.errors import InvalidInput
 from compactor.settings.specs import FieldSpec, Reader, matching, names, whole
 from compactor.settings.storage_classes import STANDARD
-from compactor.settings.tables import S3TABLES, parse_inventory_table, parse_table
+from compactor.settings.tables import parse_table
 from compactor.settings.uris import URI_ACCEPTED, parse_location
 from compactor_tables.request import read_request
 
@@ -35,9 +35,9 @@ _KMS_KEY = matching(
     "the ARN of a KMS key, such as arn:aws:kms:us-east-1:123456789012:key/1234abcd-…",
 )
 #: What may have its own KMS key.
-DESTINATION, SOURCE, INVENTORY = "destination", "source", "inventory"
+DESTINATION, SOURCE = "destination", "source"
 TABLE, MAINTAINED = "table", "maintenance"
-_ENCRYPTED = (DESTINATION, SOURCE, INVENTORY, TABLE, MAINTAINED)
+_ENCRYPTED = (DESTINATION, SOURCE, TABLE, MAINTAINED)
 _INSTANCE = matching(r"[a-z][a-z0-9-]*\.[a-z0-9]+", "an EC2 instance type, such as m6g.xlarge")
 _SUBNET = matching(r"subnet-[0-9a-z]{1,32}", "the id of a subnet, such as subnet-0123456789abcdef0")
 _SECURITY_GROUP = matching(r"sg-([0-9a-f]{8}|[0-9a-f]{17})", "the id of a security group")
@@ -119,18 +119,6 @@ def _log_days(value: object) -> int:
     if type(value) is int and value in _LOG_DAYS:
         return value
     raise ValueError
-
-
-def _reconciled_by(value: object) -> str:
-    if isinstance(value, str) and value.startswith("s3://"):
-        if not value.endswith("/"):
-            # A manifest.json would be the inventory of a single day.
-            raise ValueError
-        return parse_location(value).uri
-    found = parse_inventory_table(value)
-    if found.kind != S3TABLES:
-        raise ValueError
-    return found.text
 
 
 def _jars(value: object) -> str | tuple[str, ...]:
@@ -281,11 +269,6 @@ LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 SCHEDULE = Reader(_SCHEDULE_ACCEPTED, _schedule)
 TIME_ZONE = Reader("a name of the IANA time zone database, such as Europe/Berlin", _time_zone)
 E_MAIL = Reader("an e-mail address", _e_mail)
-RECONCILED_BY = Reader(
-    "the prefix of an S3 Inventory, ending in the name of its configuration and /, or"
-    " s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE",
-    _reconciled_by,
-)
 JARS = Reader(
     f'"{BUNDLED}", "{RELEASE}", or a list of jars, each s3://bucket/key.jar or, on the machines'
     " themselves, /path/name.jar",

@@ -12,10 +12,9 @@ from constructs import Construct
 
 from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
-from cdk.readers import DESTINATION, EXPIRE, INVENTORY, SOURCE, TABLE
+from cdk.readers import DESTINATION, EXPIRE, SOURCE, TABLE
 from cdk.registry import Registry
 from compactor.encoding.output_encoding import target_bytes
-from compactor.inventory.inventory_manifest import configuration_of
 from compactor.layout import RUNS
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.model import Compression
@@ -36,7 +35,7 @@ _CLASSES = {
     "glacier": s3.StorageClass.GLACIER,
     "deep_archive": s3.StorageClass.DEEP_ARCHIVE,
 }
-_KEYS = {DESTINATION: "Key", SOURCE: "SourceKey", INVENTORY: "InventoryKey", TABLE: "TableKey"}
+_KEYS = {DESTINATION: "Key", SOURCE: "SourceKey", TABLE: "TableKey"}
 #: Below the state: the logs of Spark jobs, and what Athena returned to maintenance.
 SPARK_LOGS, ATHENA_RESULTS = "spark-logs/", "athena-results/"
 # Leaves time to notice a mistake and undo it.
@@ -77,8 +76,6 @@ class Storage(Construct):
         config: says which buckets are created; the others must exist.
 
     Attributes:
-        inventory: where S3 delivers inventories of the source; None if no inventory is used.
-        inventory_key: the KMS key of the inventory, if it has its own; else None.
         registry: the table of pending objects; None without events.
         tables: location of the table that outputs are published to, then that of its key table if
             rows have a key; empty without a table.
@@ -105,24 +102,10 @@ class Storage(Construct):
         state = self._place(run.state, "State", source_key if in_source else key)
         # A state machine can only use a state in its own account.
         self.state = state if config.standalone else replace(state, is_ours=True)
-        self.inventory = self._inventory()
-        self.inventory_key = self._keys.get(INVENTORY)
         self.tables = self._tables()
         self.registry = Registry(self, key) if config.events else None
         if config.events and config.made_source:
             _notify_event_bridge(self.source.bucket)
-
-    def _inventory(self) -> Place | None:
-        """Return where S3 delivers inventories of the source; None if no inventory is used."""
-        uri = self._config.inventory_uri
-        if uri is None:
-            return None
-        delivered = S3Uri.parse("listing", configuration_of(uri))
-        known = (self.destination, self.source, self.state)
-        keys = [one.key for one in known if one.bucket is self._buckets.get(delivered.bucket)]
-        # An inventory may be encrypted with another key than its bucket's default.
-        own = self._keys.get(INVENTORY)
-        return self._place(delivered, "Inventory", own or next(iter(keys), None))
 
     def _tables(self) -> tuple[Place, ...]:
         known = (self.destination, self.source, self.state)

@@ -20,7 +20,6 @@ RECONCILE = "reconcile/"
 READERS = "readers/"
 SCHEMES = "schemes/"
 #: Prefix of the ids that :func:`round_id` returns.
-ROUND = "reconcile-"
 IDENTITY_NAME = "identity.json"
 _MAX_KEY_BYTES = 1024
 # The longest suffix of a partition's path is the name of an output: at most 100 bytes of stem, 33
@@ -253,16 +252,6 @@ def switches_below(state: S3Uri, partition: Partition) -> tuple[str, str]:
 def reconcile_key(settings: Settings, stream: str) -> tuple[str, str]:
     """Return the key of the progress of reconciling a stream."""
     return _state(settings, f"{RECONCILE}{stream}.json")
-
-
-def round_id(stream: str, begun_at: float) -> str:
-    """Return the id under which a round of reconciling stores its inventory files, like a run's.
-
-    Args:
-        stream: the stream's name.
-        begun_at: when the round began, UNIX seconds.
-    """
-    return f"{ROUND}{stream}-{int(begun_at)}"
 
 
 def output_prefix(settings: Settings, partition: Partition) -> tuple[str, str]:

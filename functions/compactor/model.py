@@ -67,8 +67,7 @@ class SkipReason(StrEnum):
     UNPARTITIONED = "above_the_partitions"
     DEEPER_LEVEL = "in_a_named_level_below_its_partition"
     AGAIN = "delivered_again"
-    GONE = "gone_since_the_inventory"
-    GONE_EVENT = "gone_since_its_event"
+    GONE = "gone_since_its_event"
 
 
 class QuarantineReason(StrEnum):

@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from compactor.cleaning.clean_partition import Decision
@@ -27,7 +26,7 @@ from compactor.settings.uris import S3Uri
 from compactor.sizes import human_bytes, plural
 from compactor_cli.chosen import Wish, search
 from compactor_cli.cleaning import Cleaning, Done
-from compactor_cli.commands.plan import Forecast, find, forecast, listing_of, skips
+from compactor_cli.commands.plan import Forecast, find, forecast, skips
 from compactor_cli.commands.store import open_store
 from compactor_cli.commands.verify import Checked, check
 from compactor_cli.console import OnStep, Step, heard_by
@@ -212,10 +211,9 @@ def plan(
     """
     settings = _settings(source, destination, fields)
     store = open_store(endpoint_url, settings.state.bucket)
-    with heard_by(on_progress or _ignore), TemporaryDirectory() as directory:
-        listing = listing_of(settings, store, Path(directory))
-        found = find(settings, store, listing)
-        return Plan(found, forecast(found.items, settings, store, listing))
+    with heard_by(on_progress or _ignore):
+        found = find(settings, store)
+        return Plan(found, forecast(found.items, settings, store))
 
 
 def run(

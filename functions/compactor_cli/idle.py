@@ -24,12 +24,12 @@ def require_source(settings: Settings, store: ObjectStore) -> None:
     """Check that there is, or was, an object below the source.
 
     Takes one LIST, and a few requests more if that finds nothing. Sources that clean-up deleted are
-    known from the commit log. With an inventory or events, the bucket is not listed.
+    known from the commit log. With events, the bucket is not listed.
 
     Raises:
         InvalidInput: there is no object and no commit of one; or the source cannot be listed.
     """
-    if settings.listing_kind != "list":
+    if settings.takes_events:
         return
     root = settings.source.root
     with blaming("s3_source_uri", settings):
@@ -86,7 +86,7 @@ def window_warning(settings: Settings, store: ObjectStore, now: float) -> str:
         InvalidInput: the source cannot be listed.
     """
     window, form = settings.window(now), settings.date_format
-    if window is None or form is None or settings.listing_kind != "list":
+    if window is None or form is None or settings.takes_events:
         return ""
     with Parallel(1) as parallel:
         parents = Search(settings, store, parallel).parents()

@@ -11,11 +11,10 @@ from compactor.clock import SystemClock
 from compactor.discovery.work_items import WorkItem
 from compactor.invocation import Event, LambdaContext, logger, metrics, traced
 from compactor.log.process_cache import SeenState
-from compactor.registry.pending_listing import EventListing
 from compactor.runs.batches import Batch, State
+from compactor.runs.event_listing import event_listing
 from compactor.runs.partition_receipts import counts_from
 from compactor.runs.partition_run import Paid
-from compactor.runs.prior_listing import open_earlier
 from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from compactor_handlers.runtime import (
@@ -77,7 +76,7 @@ class _Invocation:
             partition=WorkItem.from_dict(event["partition"]).partition,
             settings=settings,
             store=store,
-            listing=open_earlier(settings, event["run_id"], store, clock.now()),
+            listing=event_listing(settings, clock.now()),
             clock=clock,
             deadline=self.deadline(event),
             run_id=event["run_id"],
@@ -86,7 +85,7 @@ class _Invocation:
         )
         receipt = record_partition(run, counts_from(event.get("counts")))
         add_partition_metrics(receipt.counts, counts_from(event.get("counts")))
-        if isinstance(run.listing, EventListing):
+        if run.listing is not None:
             add_marked_metrics(run.listing.marked)
         logger.info("compacted", path=receipt.path, status=receipt.status)
         return {

@@ -14,7 +14,7 @@ from compactor.invocation import logger, metrics
 from compactor.registry.registry_ports import Executions, Registry
 from compactor.registry.starting import Looked, start_due
 from compactor.registry.streams import Stream, parse_streams
-from compactor.runs.prior_listing import registry_at
+from compactor.runs.event_listing import registry_at
 
 # Environment variables: JSON list of streams; DynamoDB table; ARN of the compaction workflow.
 STREAMS, TABLE, MACHINE = "STREAMS", "REGISTRY_TABLE", "STATE_MACHINE_ARN"

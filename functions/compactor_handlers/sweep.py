@@ -8,11 +8,7 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
-from compactor.catalogs.opening import open_inventory
 from compactor.clock import SystemClock
-from compactor.inventory.inventory_listing import InventoryListing
-from compactor.inventory.pages import RunShelf
-from compactor.inventory.taking import take_on
 from compactor.invocation import (
     SERVICE,
     Event,
@@ -23,8 +19,7 @@ from compactor.invocation import (
     traced,
 )
 from compactor.orchestration.reconcile import Reconciliation
-from compactor.orchestration.reconcile_rounds import Take, go_on
-from compactor.ports import ObjectStore
+from compactor.orchestration.reconcile_rounds import go_on
 from compactor.registry.starting import Looked
 from compactor.registry.streams import Stream
 from compactor_handlers.events import Office, office
@@ -79,35 +74,20 @@ def _reconciled(
     """Resume the stream's reconciliation; return what was registered, and what is pending now."""
     deadline = LambdaDeadline(context)
     now = SystemClock().now()
-    store = store_for(stream.settings, context)
     work = Reconciliation(
         stream.settings,
-        store,
+        store_for(stream.settings, context),
         now,
         stop=lambda: deadline.remaining_seconds() < _RESERVE_SECONDS,
     )
     busy_seconds = deadline.remaining_seconds() + _LATER_SECONDS
-    take = _taking(stream, store, deadline)
-    found = go_on(work, busy_seconds, begin=begin, take=take)
+    found = go_on(work, busy_seconds, begin=begin)
     if found is None:
         return {}
     _count(stream, "ReconciledObjects", MetricUnit.Count, found.registered)
     logger.info("reconciled", stream=stream.name, **asdict(found))
     waits = _swept(stream, here, SystemClock().now()) if found.registered else {}
     return {**waits, "reconciled": asdict(found)}
-
-
-def _taking(stream: Stream, store: ObjectStore, deadline: LambdaDeadline) -> Take | None:
-    """Return the function that reads the stream's inventory; None if it is reconciled by LIST."""
-    settings = stream.inventoried
-    if settings is None:
-        return None
-
-    def take(run_id: str) -> InventoryListing | None:
-        shelf = RunShelf(settings, run_id, store)
-        return take_on(settings, store, shelf, deadline, opens=open_inventory)
-
-    return take
 
 
 def _swept(stream: Stream, here: Office, now: float) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 from compactor.clock import NoDeadline, SystemClock
 from compactor.conditions import StoreTraits
 from compactor.discovery.work_items import WorkItem
+from compactor.runs.event_listing import event_listing
 from compactor.runs.partition_receipts import Receipt
 from compactor.runs.partition_run import PartitionRun
-from compactor.runs.prior_listing import open_earlier
 from compactor.s3.store import S3Store
 from compactor_spark.answers import Answer, GroupTask
 from compactor_spark.console import Console
@@ -99,7 +99,7 @@ class Driver:
             clock,
             NoDeadline(),
             run_id,
-            listing=open_earlier(settings, run_id, store, clock.now()),
+            listing=event_listing(settings, clock.now()),
         )
         return OversizedPartition(run)
 

@@ -79,7 +79,7 @@ MISTAKES: list[tuple[tuple[str, ...], int, str]] = [
     ((*RUN, "--format", "xml"), 2, "format"),
     ((*RUN, "--clean-up", "yes"), 2, "delete"),
     ((*RUN, "--csv-header", "true"), 2, "csv_header"),
-    ((*RUN, "--listing", "inventory"), 2, "listing"),
+    ((*RUN, "--listing", "objects"), 2, "listing"),
     ((*RUN, "--reader-table", "lake.logs"), 2, "glue:"),
     # Endpoint, files.
     ((*RUN, "--endpoint-url", "localhost:9000"), 2, "http://localhost:9000"),

@@ -7,12 +7,7 @@ from typing import Any
 
 _KEY = "arn:aws:kms:us-east-1:123456789012:key/11111111-2222-3333-4444-555555555555"
 _SOURCE_KEY = "arn:aws:kms:us-east-1:123456789012:key/66666666-7777-8888-9999-000000000000"
-_INVENTORY_KEY = "arn:aws:kms:us-east-1:123456789012:key/aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"
 _TABLE_KEY = "arn:aws:kms:us-east-1:123456789012:key/33333333-2222-3333-4444-555555555555"
-#: A table of S3 Metadata, as a run or a stream names it.
-LIVE_INVENTORY = (
-    "s3tables:arn:aws:s3tables:us-east-1:123456789012:bucket/aws-s3#b_app-logs.inventory"
-)
 _IMPORTED = {"s3_source_uri": "s3://app-logs/raw/", "s3_destination_uri": "s3://lake/compacted/"}
 
 VPC: Mapping[str, Any] = {
@@ -66,26 +61,6 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "events_seconds": 60,
         "reconcile_hours": 168,
         "spark_engine": "j-2AXXXXXXGAPLF",
-    },
-    "events, reconciled by an inventory": {
-        **_IMPORTED,
-        "ingest": "events",
-        "switch_on_notifications": False,
-        "kms_keys": {"inventory": _INVENTORY_KEY},
-        "reconcile_inventory": "s3://inventories/daily/app-logs/all/",
-    },
-    "events, reconciled by a live inventory": {
-        **_IMPORTED,
-        "ingest": "events",
-        "switch_on_notifications": False,
-        "spark_engine": "none",
-        "reconcile_inventory": LIVE_INVENTORY,
-    },
-    "live inventory, KMS": {
-        **_IMPORTED,
-        "listing": f"inventory:{LIVE_INVENTORY}",
-        "kms_keys": {"inventory": _INVENTORY_KEY},
-        "spark_engine": "none",
     },
     "table in Glue": {"table": "glue:lake.events", "format": "json_lines"},
     "table in Glue, KMS, imported buckets": {
@@ -183,9 +158,7 @@ CONFIGURATIONS: Mapping[str, Mapping[str, Any]] = {
         "access_logs_uri": "s3://access-logs/compactor/",
         "alarm_email": "operator@example.com",
         "encryption": "AES256",
-        "kms_keys": {"inventory": _INVENTORY_KEY},
         "lifecycle": {"standard_ia": 45, "deep_archive": 120, "expire": 3_650},
-        "listing": "inventory:s3://inventories/daily/app-logs/all/",
         "log_retention_days": 90,
         "name": "compactor-two",
         "schedule": "rate(6 hours)",
@@ -239,7 +212,6 @@ EVERY: Mapping[str, Mapping[str, Any]] = {**CONFIGURATIONS, **MAINTENANCE_ALONE}
 KMS_KEYS = {
     "app-logs": _SOURCE_KEY,
     "lake": _KEY,
-    "inventories": _INVENTORY_KEY,
     "tables": _TABLE_KEY,
 }
 """Imported bucket -> the key that encrypts it, in the configurations with imported buckets."""
@@ -252,15 +224,12 @@ def expected_buckets(context: Mapping[str, Any]) -> set[str]:
         "s3_destination_uri": "create_destination_bucket",
         "s3_state_uri": "",
         "access_logs_uri": "",
-        "listing": "",
-        "reconcile_inventory": "",
         "table_location_uri": "",
     }
     found = [
         uri
         for name, created in names.items()
-        if (uri := context.get(name, "").removeprefix("inventory:")).startswith("s3://")
-        and not context.get(created)
+        if (uri := context.get(name, "")).startswith("s3://") and not context.get(created)
     ]
     return {uri.split("/")[2] for uri in (*found, *context.get("maintenance_locations", ()))}
 

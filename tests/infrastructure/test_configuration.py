@@ -72,26 +72,9 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"vpc": {**VPC, "security_group_ids": ["sg-01234567"] * 6}}, "vpc", "at most 16 and 5"),
     ({"kms_keys": "alias/lake"}, "kms_keys", "ARN of a KMS key"),
     ({"kms_keys": {"source": "alias/lake"}}, "kms_keys", "ARN of a KMS key"),
-    ({"kms_keys": {"target": _KEY}}, "kms_keys", "destination, source, inventory, table"),
-    ({"kms_keys": {"inventory": _KEY}}, "kms_keys", "without inventory"),
+    ({"kms_keys": {"target": _KEY}}, "kms_keys", "destination, source, table"),
     ({"kms_keys": {"table": _KEY}}, "kms_keys", "without table"),
     ({"kms_keys": {"maintenance": _KEY}}, "kms_keys", "without maintenance"),
-    ({"reconcile_inventory": "s3://inv/all/"}, "reconcile_inventory", 'unless ingest is "events"'),
-    (
-        {"ingest": "events", "reconcile_inventory": "s3://inv/all/2027-01-15T01-00Z/manifest.json"},
-        "reconcile_inventory",
-        "the prefix of an S3 Inventory",
-    ),
-    (
-        {"ingest": "events", "reconcile_inventory": "sql:sqlite:////c.db#a.inventory"},
-        "reconcile_inventory",
-        "s3tables:TABLE_BUCKET_ARN",
-    ),
-    (
-        {"listing": "inventory:rest:https://catalog#a.inventory"},
-        "listing",
-        "others are for compactor run",
-    ),
     ({**_URIS, "versioned": True}, "versioned", "makes no bucket"),
     ({**_URIS, "access_logs_uri": "s3://logs/x/"}, "access_logs_uri", "makes no bucket"),
     # Names.

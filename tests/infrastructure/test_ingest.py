@@ -318,19 +318,11 @@ def test_the_sweep_may_look_for_what_no_event_named(with_events: str, deployed: 
     bucket, _, prefix = given["s3_source_uri"].removeprefix("s3://").partition("/")
     state, _, below = found.outputs["StateUri"].removeprefix("s3://").partition("/")
 
-    by_inventory = "reconcile_inventory" in CONFIGURATIONS[with_events]
-    for where, place, may in ((bucket, prefix, not by_inventory), (state, below, True)):
+    for where, place in ((bucket, prefix), (state, below)):
         listing = Call("s3:ListBucket", f"arn:aws:s3:::{where}", (("s3:prefix", place),))
-        assert policies.allow(listing) is may
+        assert policies.allow(listing)
     assert policies.allow(Call("s3:GetObject", f"arn:aws:s3:::{state}/{below}partitions/a"))
-    # It reads no source, and writes nothing but how far it is, and what it took of an inventory.
-    name = f"runs/reconcile-{found.assembly.name}-1800000000"
-    for one in (f"{name}/listing/index.json", f"{name}/listing/pages/a/00000000.json.gz"):
-        put = Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}{one}")
-        assert policies.allow(put) is by_inventory
-    assert not policies.allow(
-        Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}{name}/report.json")
-    )
+    # It reads no source, and writes nothing but how far it is.
     assert policies.allow(Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}reconcile/logs.json"))
     assert not policies.allow(Call("s3:PutObject", f"arn:aws:s3:::{state}/{below}runs/a.json"))
     assert not policies.allow(Call("s3:GetObject", f"arn:aws:s3:::{bucket}/{prefix}a"))
@@ -386,9 +378,6 @@ def test_the_functions_get_the_stream_whose_runs_are_those_of_the_schedule(
         # A clean-up goes through all commit logs: the schedule's runs do it.
         scheduled = json.loads(found.outputs["DefaultInput"])
         assert stream.settings == Settings.from_input({**scheduled, "clean_up": "keep"})
-        given = stream.inventoried
-        taken = "" if given is None else given.listing.removeprefix("inventory:")
-        assert taken == context.get("reconcile_inventory", "")
         assert (stream.objects, stream.bytes, stream.seconds) == (
             10_000,
             1024**3,
@@ -439,9 +428,7 @@ def test_an_object_that_waits_too_long_is_reported_and_so_is_a_sweep_that_is_gon
 def test_dead_letters_lost_events_and_errors_are_reported_immediately(
     with_events: str, synthesized: Synthesized
 ) -> None:
-    takes = "reconcile_inventory" in CONFIGURATIONS[with_events]
-    names = ("DeadLetters", "LostEvents", "RegisterErrors", *(["SweepErrors"] if takes else []))
-    for name in names:
+    for name in ("DeadLetters", "LostEvents", "RegisterErrors"):
         alarm = _alarm(name, synthesized, with_events)
 
         assert state_of(alarm, "OK", [1.0]) == "ALARM", name

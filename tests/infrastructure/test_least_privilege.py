@@ -11,7 +11,7 @@ import pytest
 from tests.infrastructure.cloud import expected
 from tests.infrastructure.cloud.deployment import Deployment, account_arn
 from tests.infrastructure.cloud.iam import Call, Policies, Statement
-from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, KMS_KEYS, engine_of, key_of
+from tests.infrastructure.configurations import CONFIGURATIONS, EVERY, engine_of, key_of
 from tests.infrastructure.conftest import Deployed
 
 # Actions without resources, or with such as nobody knows beforehand; and why they are in a policy.
@@ -248,10 +248,7 @@ def test_wildcards_stand_only_after_a_name_of_ours(configuration: str, deployed:
     given = _given(found)
     named = (given[name] for name in ("s3_source_uri", "s3_destination_uri"))
     table = CONFIGURATIONS[configuration].get("table_location_uri")
-    reconciled = CONFIGURATIONS[configuration].get("reconcile_inventory", "")
-    taken = (reconciled, given.get("listing", "").removeprefix("inventory:"))
-    delivered = [one for one in taken if one.startswith("s3://")]
-    others = (found.outputs["StateUri"], *delivered, table)
+    others = (found.outputs["StateUri"], table)
     tables = CONFIGURATIONS[configuration].get("maintenance_locations", ())
     buckets = {uri.split("/")[2] for uri in (*named, *others, *tables) if uri}
 
@@ -264,23 +261,15 @@ def test_wildcards_stand_only_after_a_name_of_ours(configuration: str, deployed:
                 # Any key, but only for what encrypts the CDK's assets.
                 assets = service == "kms" and _of_the_assets(one)
                 known = {"ec2", "elasticmapreduce", "emr-serverless", "lambda", "logs", "states"}
-                # A table whose id nobody knows, by its name.
-                by_name = service == "s3tables" and _of_one_table(one)
                 # Patterns say which tables are maintained; which there are, a run sees.
                 patterns = service == "glue" and bool(tables)
-                rest = assets or by_name or patterns or service in known
+                rest = assets or patterns or service in known
                 assert ours or rest, (name, resource)
                 # Below whole buckets nothing is allowed.
                 assert not (service == "s3" and owner.split("/")[1].startswith("*")), (
                     name,
                     resource,
                 )
-
-
-def _of_one_table(statement: Statement) -> bool:
-    bounds = {key: values for operator, key, values in statement.conditions}
-    keys = {"s3tables:namespace", "s3tables:tableName"}
-    return keys == bounds.keys() and all(len(one) == 1 for one in bounds.values())
 
 
 def _of_the_assets(statement: Statement) -> bool:
@@ -492,38 +481,6 @@ def test_taking_any_one_statement_from_the_state_machine_shows(deployed: Deploye
 
     assert len(shown) >= 8
     assert _refused(policies, calls) == []
-
-
-def test_only_who_takes_an_inventory_may_read_it(configuration: str, deployed: Deployed) -> None:
-    found = deployed(configuration)
-    context = CONFIGURATIONS[configuration]
-    names = ("sweep",) if context.get("ingest") == "events" else ("discover", "standalone")
-    (taker,) = [one for one in (_role_of(found, name) for name in names) if one is not None]
-    own = [taker.role.rpartition("/")[2]]
-    listed = context.get("listing", "").removeprefix("inventory:")
-    taken = context.get("reconcile_inventory", listed)
-    place = "arn:aws:s3:::inventories/daily/app-logs/all"
-    for name in ("2027-01-15T01-00Z/manifest.json", "data/1.csv.gz"):
-        read = Call("s3:GetObject", f"{place}/{name}")
-        assert _who_may(found, read) == (own if taken.startswith("s3://") else []), name
-    table = "arn:aws:s3tables:us-east-1:123456789012:bucket/aws-s3/table/0f01234c-fe7a"
-    told = {"s3tables:namespace": "b_app-logs", "s3tables:tableName": "inventory"}
-    for action in ("s3tables:GetTableMetadataLocation", "s3tables:GetTableData"):
-        read = Call(action, table, tuple(told.items()))
-        assert _who_may(found, read) == (own if taken.startswith("s3tables:") else []), action
-        for name in told:
-            another = Call(action, table, tuple({**told, name: "other"}.items()))
-            assert _who_may(found, another) == [], (action, name)
-    decrypt = Call("kms:Decrypt", KMS_KEYS["inventories"])
-    # The key's own policy, which leaves it to IAM, is not of this stack.
-    may = [
-        role
-        for role, policies in _roles(found)
-        if any(one.covers(decrypt) for one in policies.identity)
-    ]
-    assert may == (own if key_of(context, "inventory") else []), "its key"
-    other = Call("s3:GetObject", "arn:aws:s3:::inventories/daily/other/all/manifest.json")
-    assert _who_may(found, other) == []
 
 
 def _who_may(found: Deployment, call: Call) -> list[str]:

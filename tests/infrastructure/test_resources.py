@@ -163,11 +163,6 @@ def test_functions_run_one_bundle_with_room_and_time(
     # What knows a table has more libraries than all others.
     knowing = {"publish_table", "clean_up", "discover"} if "publish_table" in codes else set()
     context = CONFIGURATIONS[configuration]
-    knowing |= (
-        {"discover"} if context.get("listing", "").startswith("inventory:s3tables:") else set()
-    )
-    by_table = context.get("reconcile_inventory", "").startswith("s3tables:")
-    knowing |= {"sweep"} if by_table else set()
     if "maintenance" in context:
         knowing |= {"plan_table", "athena_step"}
         rules = context["maintenance"].get("policies", [])

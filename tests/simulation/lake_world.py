@@ -27,8 +27,8 @@ from compactor.registry.items import OPEN_STATES
 from compactor.registry.registering import register
 from compactor.registry.starting import start_due
 from compactor.registry.streams import Stream, parse_streams
+from compactor.runs.event_listing import event_listing
 from compactor.runs.partition_receipts import Counts
-from compactor.runs.prior_listing import open_earlier
 from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.sinks.table_publisher import record_publish
 from tests.simulation.choices import Choices
@@ -235,7 +235,7 @@ class LakeWorld(TableWorld):
                 self.clock,
                 NoDeadline(),
                 run_id,
-                listing=open_earlier(self.settings, run_id, client, now, at),
+                listing=event_listing(self.settings, now, at),
             )
             return record_partition(run, Counts())
 

@@ -40,7 +40,7 @@ def test_what_is_gone_is_skipped_by_the_driver_too() -> None:
     world.sweep()
     (receipt,) = world.run_started()
     assert (receipt.status, receipt.counts.objects_in) == ("done", 3)
-    assert receipt.skipped[SkipReason.GONE_EVENT.value].objects == 1
+    assert receipt.skipped[SkipReason.GONE.value].objects == 1
     assert world.states()["logs/a/2.json"] == "GONE"
     world.must_be_finished()
 

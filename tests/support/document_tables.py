@@ -22,8 +22,6 @@ from compactor.discovery.discovery_pieces import Partitions, Piece
 from compactor.discovery.location_checks import NamedLevels
 from compactor.discovery.work_items import WorkItem
 from compactor.fingerprint import Seen
-from compactor.inventory.inventory_pieces import SortedPart, TakenPiece
-from compactor.inventory.pages import InventoryIndex, ListedPage, PageLine
 from compactor.log import encoding
 from compactor.log.columnar import Columnar, Rejects
 from compactor.log.entries import Output
@@ -119,11 +117,6 @@ OBJECTS: dict[str, Any] = {
     "Tally": Tally,
     "NamedLevels": NamedLevels,
     "Piece": Piece,
-    "InventoryIndex": InventoryIndex,
-    "PageLine": PageLine,
-    "ListedPage": ListedPage,
-    "TakenPiece": TakenPiece,
-    "SortedPart": SortedPart,
     "WorkItem": WorkItem,
     "DueWork": DueWork,
     "Receipt": Receipt,
@@ -176,8 +169,6 @@ NUMBERED: tuple[str, ...] = (
     "Discovery",
     "Partitions",
     "Piece",
-    "InventoryIndex",
-    "TakenPiece",
     "Receipt",
     "CleanUpReceipt",
     "TableReceipt",

@@ -20,8 +20,8 @@ from compactor.registry.items import OPEN_STATES, Item
 from compactor.registry.registering import Registration, register
 from compactor.registry.starting import Looked, start_due
 from compactor.registry.streams import Stream, parse_streams
+from compactor.runs.event_listing import event_listing
 from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.prior_listing import open_earlier
 from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 from tests.support.examples import NOW
@@ -138,7 +138,7 @@ class EventWorld:
             self.clock,
             NoDeadline(),
             run_id,
-            listing=open_earlier(self.settings, run_id, self.store, at, self.table),
+            listing=event_listing(self.settings, at, self.table),
         )
 
     def table(self, name: str) -> MemoryRegistry:

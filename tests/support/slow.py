@@ -14,7 +14,7 @@ SLOW = frozenset(
         "cli_scan", "cli_table", "cli_typed", "copied_slices", "crashes", "deep_json",
         "delivered_again", "discover_partitioning", "event_handlers", "every_order",
         "generator_objects", "generator_output", "gets_surroundings", "handlers",
-        "live_inventory", "log_identity", "maintenance_killed", "make", "many_gets",
+        "log_identity", "maintenance_killed", "make", "many_gets",
         "odd_answers", "past_columns", "place", "properties", "readahead", "resumed_discovery",
         "runner", "s3_answers", "s3_bodies", "s3_deletes", "s3_direct", "s3_retries",
         "scan_commands", "sessions", "set_aside", "standalone", "superseded", "table_accept",

@@ -10,7 +10,7 @@ import pytest
 
 from compactor.errors import InvalidInput
 from compactor.model import Partition
-from compactor.settings.tables import parse_inventory_table, parse_table
+from compactor.settings.tables import parse_table
 from compactor.table_formats.file_io import properties_of
 from compactor_tables.metadata.measuring import measure_table
 from tests.support.examples import NOW
@@ -22,9 +22,8 @@ pytest.importorskip("pyiceberg")
 from pyiceberg.catalog.sql import SqlCatalog
 
 
-@pytest.mark.parametrize("parse", [parse_table, parse_inventory_table])
-def test_an_address_names_its_catalog_where_it_is_not_ours(parse):
-    found = parse("sql:sqlite:////c.db#prod:lake.events")
+def test_an_address_names_its_catalog_where_it_is_not_ours():
+    found = parse_table("sql:sqlite:////c.db#prod:lake.events")
     assert (found.uri, found.catalog, found.name) == (
         "sqlite:////c.db",
         "prod",
@@ -32,9 +31,9 @@ def test_an_address_names_its_catalog_where_it_is_not_ours(parse):
     )
     assert found.text == "sql:sqlite:////c.db#prod:lake.events"
     assert found.keys.text == "sql:sqlite:////c.db#prod:lake.events__keys"
-    ours = parse("sql:sqlite:////c.db#lake.events")
+    ours = parse_table("sql:sqlite:////c.db#lake.events")
     assert (ours.catalog, ours.text) == ("compactor", "sql:sqlite:////c.db#lake.events")
-    assert parse("sql:sqlite:////c.db#compactor:lake.events") == ours
+    assert parse_table("sql:sqlite:////c.db#compactor:lake.events") == ours
 
 
 @pytest.mark.parametrize(

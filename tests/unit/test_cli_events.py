@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -11,11 +10,9 @@ from typing import Any
 import pytest
 
 from compactor.invocation import kept_store
-from compactor.model import SourceObject
 from compactor.orchestration.reconcile import Reconciliation
 from compactor_cli.commands import main
 from compactor_handlers import events
-from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 from tests.unit.test_event_handlers import Deployed
 
@@ -113,35 +110,3 @@ def test_reconcile_stops_at_its_limit_and_says_where_to_go_on(
     assert len(deployed.items()) == 3
     assert main(words(deployed, "reconcile", "--time-limit", "0")) == 2
     assert "seconds above 0" in capsys.readouterr().err
-
-
-def test_reconcile_takes_an_inventory_instead_of_list(
-    deployed: Deployed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in "ab":
-        deployed.put(f"{name}/1.json")
-    listed = deployed.s3.list_objects_v2(Bucket=deployed.source)["Contents"]
-    sources = [
-        SourceObject(
-            deployed.source,
-            one["Key"],
-            one["ETag"].strip('"'),
-            one["Size"],
-            one["LastModified"].timestamp(),
-        )
-        for one in listed
-    ]
-    deployed.put("c/newer.json")
-    told = {"sourceBucket": deployed.source, "destinationBucket": f"arn:aws:s3:::{deployed.lake}"}
-    for key, body in inventory_of(sources, time.time(), told=told).objects():
-        deployed.s3.put_object(Bucket=deployed.lake, Key=key, Body=body)
-    aged = partial(Reconciliation, grace_seconds=-60.0)
-    monkeypatch.setattr("compactor_cli.commands.reconcile.Reconciliation", aged)
-    capsys.readouterr()
-    place = f"s3://{deployed.lake}/{PLACE}"
-    assert main(words(deployed, "reconcile", "--inventory", place)) == 0
-    found = answer(capsys)
-    assert (found["objects"], found["registered"]) == (2, 2)
-    nothing = f"s3://{deployed.lake}/nothing/"
-    assert main(words(deployed, "reconcile", "--inventory", nothing)) == 2
-    assert "below which S3 has delivered an inventory" in capsys.readouterr().err

@@ -18,7 +18,6 @@ from compactor.scanning.sample import MOST_SAMPLED, RANGE_BYTES, look, shares
 from compactor.settings.settings import Settings
 from compactor_cli import commands as cli
 from compactor_cli.console import Step, heard_by
-from tests.support.inventory import BUCKET, PLACE, inventory_of
 from tests.support.memory_store import ManualClock, MemoryStore
 from tests.zoo.families import KINDS
 from tests.zoo.kinds import Verdict
@@ -267,8 +266,6 @@ def test_where_no_object_is_one_of_a_source_no_command_is_proposed(store, capsys
         ([URI, "lake"], "s3_destination_uri"),
         ([URI, "--max-objects", "0"], "--max-objects"),
         ([URI, "--max-objects", "many"], "--max-objects"),
-        ([URI, "--listing", "inventory:x"], "listing"),
-        ([URI, "--listing", "events:table/stream"], "listing"),
         ([URI, "--scans-per-month", "often"], "scans_per_month"),
         ([URI, "--scans-per-month", "nan"], "scans_per_month"),
         ([URI, "--target-class", "COLD"], "target_class"),
@@ -280,25 +277,6 @@ def test_a_wrong_word_is_reported_in_one_line(store, capsys, words, field):
     err = capsys.readouterr().err
     assert (err.count("\n"), field in err) == (1, True)
     assert store.snapshot().get("LIST", 0) == 0
-
-
-def test_an_inventory_has_the_same_as_a_listing_and_goes_into_the_commands(store, capsys):
-    seeded(store, 2_500)
-    listed = scanned(capsys)
-    sources = [one for page in store.list_objects("source", "logs/") for one in page]
-    store.add_bucket(BUCKET)
-    inventory_of(sources, NOW.timestamp()).deliver(store)
-    place = f"s3://{BUCKET}/{PLACE}"
-    lists = store.snapshot()["LIST"]
-    found = scanned(capsys, "--listing", f"inventory:{place}")
-    # Those that find the newest inventory.
-    assert store.snapshot()["LIST"] - lists <= 2
-    for name in ("objects", "bytes", "sizes", "sample", "layout", "skipped", "arrivals"):
-        assert found[name] == listed[name], name
-    (one,) = found["inputs"]
-    assert f"--listing inventory:{place}" in one["plan"]
-    stopped = scanned(capsys, "--listing", f"inventory:{place}", "--max-objects", "1000")
-    assert (stopped["listed"], stopped["objects"]) == (1_000, 2_500)
 
 
 def test_the_destination_that_is_given_is_that_of_the_commands(store, capsys):

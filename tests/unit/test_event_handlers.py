@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -17,12 +16,10 @@ from compactor.aws.registry import DynamoRegistry
 from compactor.aws.registry_rows import create_table
 from compactor.errors import InvalidInput
 from compactor.invocation import kept_store
-from compactor.model import SourceObject
 from compactor.orchestration.reconcile import Reconciliation
 from compactor.registry.registry_ports import ExecutionState
 from compactor_handlers import compact_partition, discover, events, register, sweep
 from tests.support.dynamodb import client_at
-from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 from tests.support.s3_events import TEST_EVENT, bridged, notification, queued
 from tests.unit.test_handlers import Context
@@ -195,29 +192,6 @@ def test_sweeps_continue_a_round_that_the_daily_one_began(
     assert deployed.swept()["reconciled"] is None
     again = deployed.swept(reconcile=True)["reconciled"]
     assert (again["known"], again["complete"]) == (3, True)
-
-
-def test_a_daily_sweep_compares_what_the_newest_inventory_lists(
-    deployed: Deployed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in "abc":
-        deployed.put(f"{name}/1.json")
-    there = [
-        SourceObject(deployed.source, f"logs/{name}/1.json", "0" * 32, 10, 1.0) for name in "ab"
-    ]
-    told = {"sourceBucket": deployed.source}
-    bucket = f"inventories-{deployed.table}"
-    deployed.s3.create_bucket(Bucket=bucket)
-    told["destinationBucket"] = f"arn:aws:s3:::{bucket}"
-    for key, body in replace(inventory_of(there, 1_800_000_000.0), told=told).objects():
-        deployed.s3.put_object(Bucket=bucket, Key=key, Body=body)
-    stream = {"name": "logs", "input": deployed.document, "inventory": f"s3://{bucket}/{PLACE}"}
-    monkeypatch.setenv("STREAMS", json.dumps([stream]))
-    found = deployed.swept(reconcile=True)["reconciled"]
-    # The third is not in it.
-    assert (found["objects"], found["registered"], found["complete"]) == (2, 2, True)
-    assert sorted(one["sk"] for one in deployed.items()) == ["/1.json", "/1.json"]
-    assert deployed.swept()["reconciled"] is None
 
 
 @pytest.mark.parametrize("missing", ["REGISTRY_TABLE", "STREAMS", "STATE_MACHINE_ARN"])

@@ -9,8 +9,8 @@ from compactor.log.log import CommitLog
 from compactor.model import Partition, SkipReason
 from compactor.registry.items import ItemState
 from compactor.registry.starting import HELD_SECONDS, is_busy
+from compactor.runs.event_listing import open_pending
 from compactor.runs.partition_receipts import Counts
-from compactor.runs.prior_listing import open_pending
 from compactor.runs.run_partition import record_partition
 from tests.support.event_world import EventWorld
 from tests.support.memory_store import Crashed
@@ -161,7 +161,7 @@ def test_what_is_gone_is_skipped_counted_and_noted() -> None:
     world.sweep()
     (receipt,) = world.run_started()
     assert (receipt.counts.objects_in, receipt.counts.changed) == (2, 1)
-    assert receipt.skipped[SkipReason.GONE_EVENT.value].objects == 2
+    assert receipt.skipped[SkipReason.GONE.value].objects == 2
     assert world.lists_of_the_source() == 0
     assert world.states()["logs/a/1.json"] == "GONE"
     # Its late event finds what is there now.

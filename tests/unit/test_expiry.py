@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactor.cleaning.expiry import Expiry, expire, find_expired
+from compactor.cleaning.expiry import Expiry, expire
 from compactor.clock import NoDeadline
 from compactor.discovery.discover import discover
 from compactor.log.log import CommitLog
@@ -123,10 +123,6 @@ KINDS = {
     "runs/<run id>/results/<rest>": True,
     "runs/<run id>/discovery/partitions.json": True,
     "runs/<run id>/discovery/pieces/<piece>.json": True,
-    "runs/<run id>/listing/index.json": True,
-    "runs/<run id>/listing/pages/<md5>/<number>.json.gz": True,
-    "runs/<run id>/listing/sorted/<md5>/<part>/<number>.json.gz": True,
-    "runs/<run id>/listing/taken/<number>.json": True,
 }
 
 
@@ -195,25 +191,6 @@ def test_of_a_run_whose_discovery_failed_the_report_goes() -> None:
     names = {"runs/a/report.json": 400.0, "runs/a/report.html": 400.0}
 
     assert dropped(state_of(names, report=b'{"run_id": "a"}')) == set(names)
-
-
-@pytest.mark.parametrize("name", ["listing/index.json", "listing/taken/000000.json"])
-def test_what_a_round_of_reconciling_took_goes_and_its_marker_last(name: str) -> None:
-    run = "runs/reconcile-logs-1800000000/"
-    others = ("listing/sorted/abc/0/0.json.gz", "listing/pages/abc/0.json.gz")
-    names = {run + one: 91.0 for one in (*others, name)}
-    told = b'{"version": 1, "manifest_md5": "abc"}'
-    store = state_of(names, **{Path(name).stem: told})
-    *_, (last,) = find_expired(old_settings(), store, NOW, run_id="this")
-    assert last.key == STATE + run + name
-    assert dropped(store) == set(names)
-
-
-@pytest.mark.parametrize("told", [b"{}", b'{"version": 2, "manifest_md5": "abc"}'])
-def test_what_is_only_called_like_a_round_or_of_a_later_version_stays(told: bytes) -> None:
-    names = ("listing/pages/abc/0.json.gz", "listing/index.json")
-    store = state_of({f"runs/reconcile-x/{one}": 91.0 for one in names}, index=told)
-    assert dropped(store) == set()
 
 
 def test_a_checkpoint_goes_once_a_newer_one_has_been_there_for_the_time() -> None:

@@ -181,11 +181,9 @@ def test_what_a_run_writes_has_the_fields_that_are_documented() -> None:
     for name, key in written.items():
         assert keys_of(state[key]) == set(table_of(name)), name
     require_ways(stored.store)
-    # The others are compared where there is an inventory, in test_inventory and _in_pieces.
-    listed = {"InventoryIndex", "TakenPiece"}
     # That of a table where there is one, below; of a round in test_rounds, of maintenance further
     # below.
-    others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded", *listed}
+    others = {"ProbeRecord", "TableReceipt", "Round", "Looks", "Superseded"}
     # Compared in test_leases and test_optimizers.
     others |= {"Lease", "OptimizerLooks", *MAINTENANCE_RUN}
     assert {*others, *RESUMED, *written} >= set(NUMBERED)

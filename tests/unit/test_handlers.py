@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
@@ -19,11 +18,9 @@ from compactor.clock import SystemClock
 from compactor.errors import InvalidInput
 from compactor.invocation import kept_store
 from compactor.limits import WorkerLimits
-from compactor.model import SourceObject
 from compactor.settings.settings import Settings
 from compactor_handlers import compact_partition, discover, report, runtime
 from tests.support.examples import seconds_of
-from tests.support.inventory import PLACE, inventory_of
 from tests.support.moto_server import moto_server
 
 if TYPE_CHECKING:
@@ -507,37 +504,6 @@ def test_a_discovery_that_is_short_of_time_is_called_again_until_the_lists_are_w
     assert found["status"] == "done"
     assert logs.items(found) == logs.items(plenty)
     assert (found["item_count"], found["work"]) == (2, True)
-
-
-def test_a_run_takes_what_an_inventory_lists(logs: Place) -> None:
-    number = logs.source.rpartition("-")[2]
-    bucket = f"inventories-{number}"
-    logs.s3.create_bucket(Bucket=bucket)
-    listed = logs.s3.list_objects_v2(Bucket=logs.source)["Contents"]
-    sources = [
-        SourceObject(
-            logs.source,
-            one["Key"],
-            one["ETag"].strip('"'),
-            one["Size"],
-            one["LastModified"].timestamp(),
-        )
-        for one in listed
-        if one["Key"] != "logs/a/3.json"
-    ]
-    told = {"sourceBucket": logs.source, "destinationBucket": f"arn:aws:s3:::{bucket}"}
-    made = inventory_of(sources, time.time() + 60, told=told)
-    for key, body in made.objects():
-        logs.s3.put_object(Bucket=bucket, Key=key, Body=body)
-
-    uri = f"s3://{bucket}/{PLACE}"
-    found = logs.discover(listing=f"inventory:{uri}")
-    receipts = [logs.compact(found, item) for item in logs.items(found)]
-
-    assert [item["objects"] for item in logs.items(found)] == [4, 2]
-    assert [one["counts"]["objects_in"] for one in receipts] == [4, 1]
-    # What no inventory has yet is for a run that has another.
-    assert logs.items(logs.discover())[0]["objects"] == 5
 
 
 def test_a_batch_of_partitions_is_compacted_as_each_alone(

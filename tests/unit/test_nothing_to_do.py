@@ -45,8 +45,7 @@ TYPED = {
     SkipReason.AGAIN: "delivered again with content that is compacted already",
     SkipReason.EMPTY: "empty",
     SkipReason.DIRECTORY_MARKER: "markers of directories",
-    SkipReason.GONE: "gone since the inventory, or changed; take a newer inventory",
-    SkipReason.GONE_EVENT: "gone since their event",
+    SkipReason.GONE: "gone since their event",
 }
 
 

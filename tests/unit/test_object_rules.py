@@ -91,8 +91,6 @@ def test_in_quiet_hours_nothing_is_planned() -> None:
     quiet = plan(objects, asked, Knowledge(), NOW)
     assert (quiet.groups, quiet.skipped[SkipReason.QUIET].objects) == ((), 1)
     assert plan(objects, asked, Knowledge(), NOW + 2 * HOUR).groups
-    # Of an inventory of the day before the ages are counted back, and not the hours.
-    assert plan(objects, asked, Knowledge(at=NOW), NOW - 5 * HOUR).groups == ()
 
 
 def test_rules_of_tables_say_nothing_of_objects() -> None:

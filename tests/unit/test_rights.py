@@ -110,7 +110,7 @@ def test_other_errors_are_no_missing_rights():
     assert missing_rights(world.settings, world.store, writes=True) == []
 
 
-def test_what_an_inventory_or_events_list_need_not_be_listed():
+def test_what_events_name_need_not_be_listed():
     world = a_world(("list_objects", "logs/"))
     given = settings(listing="events:table/logs")
     assert missing_rights(given, world.store, writes=False) == []

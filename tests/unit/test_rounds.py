@@ -1,27 +1,20 @@
-"""Reconciling by several calls, and by an inventory."""
+"""Reconciling by several calls."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from compactor import layout
-from compactor.clock import NoDeadline
-from compactor.errors import IntegrityError, InvalidInput, TransientStoreError
-from compactor.inventory.inventory_listing import InventoryListing
-from compactor.inventory.pages import DirectoryShelf, RunShelf
-from compactor.inventory.taking import take_inventory, take_on
+from compactor.errors import IntegrityError, TransientStoreError
 from compactor.orchestration.reconcile import Reconciled, Reconciliation, reconcile
 from compactor.orchestration.reconcile_rounds import Round, go_on, read_round
-from compactor.registry.streams import inventoried as inventoried_as
 from tests.support.document_tables import table_of
 from tests.support.event_world import EventWorld
-from tests.support.inventory import BUCKET, PLACE, URI, inventory_of
 
 # Of one batch of objects, after which the time is looked at.
 BATCH = 10
@@ -58,9 +51,6 @@ def calls(world: EventWorld, **more: Any) -> Iterator[Reconciled]:
     while (found := go_on(given(world, stop=lambda: True, **more), 60, begin=begin)) is not None:
         begin = False
         yield found
-
-
-# Several calls.
 
 
 def test_calls_that_go_on_find_together_what_one_finds(world: EventWorld) -> None:
@@ -161,171 +151,3 @@ def test_a_state_with_nothing_but_a_round_is_a_new_one(world: EventWorld) -> Non
     world.run_started()
     assert isinstance(read_round(world.settings, world.store), Round)
     assert world.open_items() == {}
-
-
-# An inventory.
-
-
-def inventoried(world: EventWorld, directory: Path) -> Callable[..., Reconciled]:
-    """Reconciles by an inventory of what is there now."""
-    world.store.add_bucket(BUCKET)
-    listed = [one for page in world.store.list_objects("source", "") for one in page]
-    inventory_of(listed, world.clock.now()).deliver(world.store)
-    asked = replace(world.settings, listing=f"inventory:{URI}")
-    listing = take_inventory(asked, world.store, DirectoryShelf(directory))
-
-    def work(**more: Any) -> Reconciled:
-        return reconcile(given(world, inventory=listing, **more))
-
-    return work
-
-
-def test_an_inventory_has_what_list_has_and_is_asked_instead(
-    world: EventWorld, tmp_path: Path
-) -> None:
-    work = inventoried(world, tmp_path)
-    world.store.calls.clear()
-    assert work() == Reconciled(objects=BATCH + 9, registered=BATCH + 9)
-    assert world.lists_of_the_source() == 0
-    assert work() == Reconciled(objects=BATCH + 9, known=BATCH + 9)
-    world.sweep()
-    world.run_started()
-    world.must_be_finished()
-
-
-def test_an_inventory_is_gone_through_by_several_calls(world: EventWorld, tmp_path: Path) -> None:
-    work = inventoried(world, tmp_path)
-    found, registered = work(stop=lambda: True), 0
-    while not found.complete:
-        registered += found.registered
-        found = work(stop=lambda: True, start_after=found.start_after)
-    assert registered + found.registered == BATCH + 9
-
-
-def test_what_happened_since_the_inventory_is_not_taken_back(tmp_path: Path) -> None:
-    world = EventWorld()
-    told = [world.put(f"a/{name}.json") for name in ("deleted", "written-again", "lost", "gone")]
-    world.clock.advance(3_600)
-    work = inventoried(world, tmp_path)
-    world.clock.advance(60)
-    # Of two of them events tell what became of them; of another none does.
-    told += [world.remove("a/deleted.json"), world.put("a/written-again.json")]
-    world.deliver(told[0], told[1], told[4], told[5])
-    world.remove("a/gone.json")
-    world.put("a/newer.json")
-    world.clock.advance(3_600)
-    before = dict(world.registry.items)
-    assert work() == Reconciled(objects=4, known=2, registered=2)
-    assert {key: world.registry.items[key] for key in before} == before
-    world.sweep()
-    world.run_started()
-    # The run finds that one of them is gone; and so it stays, whatever the inventory says.
-    assert world.open_items() == {}
-    assert work() == Reconciled(objects=4, compacted=1, known=3)
-    # What the inventory does not know is found by a later one, or by LIST.
-    assert reconcile(given(world)).registered == 1
-
-
-def test_an_inventory_brings_back_what_was_put_again_after_a_deletion(tmp_path: Path) -> None:
-    world = EventWorld()
-    told = [world.put("a/1.json"), world.remove("a/1.json")]
-    world.deliver(*told)
-    world.clock.advance(10)
-    world.put("a/1.json")
-    world.clock.advance(3_600)
-    assert inventoried(world, tmp_path)().registered == 1
-
-
-class Daily:
-    """Rounds by the newest inventory that is delivered, as the sweep has them."""
-
-    def __init__(self, world: EventWorld) -> None:
-        self.world = world
-        world.store.add_bucket(BUCKET)
-        self.days = 0
-        self.time: Any = NoDeadline()
-
-    def deliver(self) -> None:
-        """What is there now."""
-        self.days += 1
-        listed = [one for page in self.world.store.list_objects("source", "") for one in page]
-        made = inventory_of(listed, self.world.clock.now())
-        made.deliver(self.world.store, f"2027-01-{self.days:02}T01-00Z")
-
-    def go_on(self, *, begin: bool = False, **more: Any) -> Reconciled | None:
-        asked = inventoried_as(self.world.settings, f"s3://{BUCKET}/{PLACE}")
-
-        def take(run_id: str) -> InventoryListing | None:
-            shelf = RunShelf(asked, run_id, self.world.store)
-            return take_on(asked, self.world.store, shelf, self.time)
-
-        return go_on(given(self.world, **more), 60, begin=begin, take=take)
-
-
-class Once:
-    """Time for one thing."""
-
-    def remaining_seconds(self) -> float:
-        return 1.0
-
-
-def test_each_round_takes_the_newest_inventory_and_all_its_calls_the_same(
-    world: EventWorld,
-) -> None:
-    daily = Daily(world)
-    daily.deliver()
-    world.store.calls.clear()
-    found = daily.go_on(begin=True, stop=lambda: True)
-    assert found is not None
-    assert (found.complete, found.registered) == (False, 2)
-    # One that is delivered amid a round is for the next.
-    world.put("a/0.json")
-    world.clock.advance(3_600)
-    daily.deliver()
-    counts = [found.registered]
-    while (found := daily.go_on(stop=lambda: True)) is not None:
-        counts.append(found.registered)
-    assert sum(counts) == BATCH + 9
-    world.store.calls.clear()
-    found = daily.go_on(begin=True)
-    assert found == Reconciled(objects=BATCH + 10, known=BATCH + 9, registered=1)
-    assert world.lists_of_the_source() == 0
-    runs = world.store.contents("lake", "_compactor/compacted/runs/")
-    assert len({key.split("/")[3] for key in runs}) == 2
-
-
-def test_an_inventory_may_take_several_calls_before_anything_is_compared(
-    world: EventWorld,
-) -> None:
-    daily = Daily(world)
-    daily.deliver()
-    daily.time = Once()
-    found = daily.go_on(begin=True)
-    assert found == Reconciled(complete=False)
-    calls = 1
-    while (found := daily.go_on()) is not None:
-        calls += 1
-        if found.complete:
-            break
-    assert found == Reconciled(objects=BATCH + 9, registered=BATCH + 9)
-    assert calls > 1
-    assert daily.go_on() is None
-
-
-def test_a_round_whose_inventory_cannot_be_taken_restarts_the_next_day(
-    world: EventWorld,
-) -> None:
-    daily = Daily(world)
-    with pytest.raises(InvalidInput, match="delivered"):
-        daily.go_on(begin=True)
-    one = read_round(world.settings, world.store)
-    assert one is not None
-    assert one.cause.startswith("InvalidInput")
-    assert daily.go_on() is None
-    world.clock.advance(86_400)
-    daily.deliver()
-    found = daily.go_on(begin=True)
-    assert found == Reconciled(objects=BATCH + 9, registered=BATCH + 9)
-    one = read_round(world.settings, world.store)
-    assert one is not None
-    assert one.begun_at == world.clock.now()

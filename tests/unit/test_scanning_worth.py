@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import pytest
 
 from compactor.model import SourceObject
 from compactor.money import Shape
-from compactor.ports import KeyPage
+from compactor.ports import KeyPage, ObjectStore
 from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.savings import shapes_of, work_of
 from compactor.scanning.scan import Rest, Seen, scan
@@ -43,7 +44,7 @@ def found(objects: Iterable[tuple[str, int, str]]) -> tuple[Seen, Choice]:
          for key, size, storage in objects),
         key=lambda one: one.key,
     )  # fmt: skip
-    seen = scan(SETTINGS, Listed(sources), NOW, most=10**6)
+    seen = scan(SETTINGS, cast(ObjectStore, Listed(sources)), NOW, most=10**6)
     return seen, choose(seen.keys, whole_bucket=False)
 
 

@@ -93,31 +93,9 @@ def test_streams_have_their_defaults_and_their_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "inventory",
-    ["s3://inventories/daily/source/all/", "sql:sqlite:////c.db#b_source.inventory"],
-)
-def test_a_stream_may_name_the_inventory_that_it_is_reconciled_by(inventory: str) -> None:
-    given_ = {**URIS, "depth": 1, "settle_seconds": 0}
-    text = json.dumps([{**STREAM, "input": given_, "inventory": inventory}])
-    (found,) = parse_streams(text, "tab")
-    (without,) = parse_streams(json.dumps([{**STREAM, "input": given_}]), "tab")
-    assert without.inventoried is None
-    # Its runs are what they are without.
-    assert (found.settings, found.document) == (without.settings, without.document)
-    assert found.inventoried is not None
-    assert found.inventoried.to_dict() == {
-        **found.settings.to_dict(),
-        "listing": f"inventory:{inventory}",
-    }
-
-
-@pytest.mark.parametrize(
     "given_",
     [
         [],
-        [{**STREAM, "inventory": "inventories"}],
-        [{**STREAM, "inventory": ""}],
-        [{**STREAM, "inventory": 7}],
         {},
         [1],
         [STREAM, STREAM],

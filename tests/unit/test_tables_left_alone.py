@@ -35,8 +35,6 @@ from compactor.settings.settings import Settings
 from tests.support.directory_store import DirectoryStore
 from tests.support.event_world import EventWorld
 from tests.support.examples import LONG_AGO, NOW, settings
-from tests.support.inventory import URI as INVENTORY
-from tests.support.inventory import inventory_of
 from tests.support.memory_store import Call, ManualClock, MemoryStore
 
 DAY = 86_400.0
@@ -297,7 +295,7 @@ def test_levels_above_partitions_are_asked_once_in_a_run():
     assert asked == {"": 1, "logs/": 2, "logs/2026/": 1, "logs/2026/01/": 1, "logs/2026/02/": 1}
 
 
-# Other ways in: plans, inventory, events, scan, Spark.
+# Other ways in: plans, events, scan, Spark.
 
 
 def plans(store: MemoryStore, wanted: Settings) -> Counter[SkipReason]:
@@ -327,19 +325,6 @@ def test_a_partition_for_spark_is_not_taken_where_a_table_is_above_it():
         found = discover(wanted, world.store, NOW, committed=lambda _: frozenset())
         assert (found.items, found.oversized) == ((), ())
         assert found.resting.skipped[SkipReason.TABLE].objects == 10
-
-
-@pytest.mark.parametrize("root", ["lake/t/", "lake/t/d=1/"])
-def test_an_inventory_shows_a_table_as_a_listing_does(root):
-    world = Bucket()
-    keys = [f"lake/t/d=1/{n}.json" for n in range(4)]
-    world.put(*keys, f"{root}_delta_log/0.json", "lake/u/d=1/a.json", "lake/u/d=1/b.json")
-    objects = [one for page in world.store.list_objects("source", "") for one in page]
-    inventory_of(objects, NOW).deliver(world.store)
-    given = {"listing": f"inventory:{INVENTORY}"}
-    world.compact_and_delete(s3_source_uri="s3://source/lake/", depth=2, **given)
-    assert set(keys) <= world.keys
-    assert not {"lake/u/d=1/a.json", "lake/u/d=1/b.json"} & world.keys
 
 
 @pytest.mark.parametrize(

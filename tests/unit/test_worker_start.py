@@ -27,7 +27,6 @@ NOT_NEEDED = [
     "compactor.outputs.mapping",
     "compactor.outputs.restore",
     # listings other than LIST
-    "compactor.inventory",
     "compactor.aws.registry",
     # the other functions' work
     "compactor.cleaning",

@@ -14,7 +14,6 @@ delta_demands      what a Delta table requires of its writers
 delta_history      which outputs a Delta table was given, and its past columns
 misfits            how columns that do not fit are handled, for both formats
 keyed              a table whose rows have a key, read through both of its tables, without Spark
-live_inventory     S3 Metadata's table of all objects of a bucket, as an inventory
 readers            the table that query engines read, in Glue
 output_footers     reads the footers of outputs: columns and statistics
 """

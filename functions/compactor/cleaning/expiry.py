@@ -13,10 +13,8 @@ from dataclasses import dataclass
 
 from compactor import layout
 from compactor.cleaning.decide import earlier_clock
-from compactor.decoding import require_version
 from compactor.discovery.work_items import DISCOVERY_NAME, require_known_run
 from compactor.errors import CompactorError, IntegrityError, ObjectMissing
-from compactor.inventory.pages import LISTING_VERSION
 from compactor.limits import KEEP_RUNS_DAYS
 from compactor.log.log_reader import replaced_checkpoints
 from compactor.model import SourceObject, is_run_id
@@ -26,12 +24,11 @@ from compactor.settings.settings import CleanUpMode, Settings
 _DAY_SECONDS = 86_400
 _REPORT_NAME = "report.json"
 _MARKERS = (DISCOVERY_NAME, _REPORT_NAME)
-_LISTED = ("listing/index.json", "listing/taken/000000.json")
 # All files that a run writes below its own prefix; any other file stays.
 _WRITTEN = re.compile(
     r"(?:settings|items|oversized|discovery|clean-up|table|report|report-so-far|spark-result"
     r"|spark-error)\.json"
-    r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:discovery|results|listing)/.+",
+    r"|report\.html|(?:receipts|clean-ups)/[^/]+\.json|(?:discovery|results)/.+",
     re.DOTALL,
 )
 # Enough to finish a batch: one request for a thousand objects.
@@ -135,28 +132,11 @@ def _is_of_a_run(prefix: str, settings: Settings, store: ObjectStore, *, discove
     """Return True if the documents below a prefix are a run's, in a known version."""
     bucket = settings.state.bucket
     with suppress(ObjectMissing, IntegrityError, ValueError):
-        if _is_of_a_round(prefix) and _has_taken(prefix, bucket, store):
-            return True
         if discovered:
             return "unpartitioned" in _document(require_known_run(bucket, prefix, store))
         # A run whose discovery failed leaves only its report.
         run_id = _document(store.get(bucket, prefix + _REPORT_NAME)).get("run_id")
         return run_id == prefix.rsplit("/", 2)[1]
-    return False
-
-
-def _is_of_a_round(prefix: str) -> bool:
-    """Return True if the name is that of an inventory taken by a round of reconciling."""
-    return prefix.rsplit("/", 2)[1].startswith(layout.ROUND)
-
-
-def _has_taken(prefix: str, bucket: str, store: ObjectStore) -> bool:
-    """Return True if a listing, or a part of one, exists."""
-    for name in _LISTED:
-        with suppress(ObjectMissing):
-            body = store.get(bucket, prefix + name)
-            require_version(prefix + name, body, LISTING_VERSION)
-            return "manifest_md5" in _document(body)
     return False
 
 
@@ -169,12 +149,11 @@ def _files(
     prefix: str, settings: Settings, store: ObjectStore, before: float
 ) -> Iterator[list[SourceObject]]:
     """Yield the files of a finished run; last those that identify it as a run, and its version."""
-    markers = (*_MARKERS, *_LISTED) if _is_of_a_round(prefix) else _MARKERS
     last: list[SourceObject] = []
     for page in store.list_objects(settings.state.bucket, prefix):
         written = list(_written(page, prefix, before))
-        last += [one for one in written if one.key[len(prefix) :] in markers]
-        yield [one for one in written if one.key[len(prefix) :] not in markers]
+        last += [one for one in written if one.key[len(prefix) :] in _MARKERS]
+        yield [one for one in written if one.key[len(prefix) :] not in _MARKERS]
     for one in sorted(last, key=lambda one: one.key, reverse=True):
         yield [one]
 

@@ -23,6 +23,7 @@ from compactor.errors import TransientStoreError
 from compactor.fingerprint import Fingerprint
 from compactor.log.resting import NONE_AT_REST, Resting, Rests
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped, SkipReason, SourceObject
+from compactor.planning.partition_listing import Lists
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore, SummedPage
 from compactor.settings.object_rules import ObjectRules
@@ -88,13 +89,14 @@ class Count:
 
     Args:
         settings: settings of the run.
-        store: where the objects are.
+        store: where the log and, by default, the objects are.
         committed: called for partitions that hold more than one worker may take.
         fleet: the workers.
         stop: returns True when counts are to stop between two pages.
         around: surroundings in the source's bucket; by default, nothing is known of them yet.
         rests: finds partitions at rest; None if there cannot be any.
         now: UNIX seconds, for quiet hours; None if they do not matter.
+        lists: lists the objects, if not the store.
     """
 
     def __init__(
@@ -108,10 +110,12 @@ class Count:
         around: Surroundings | None = None,
         rests: Rests | None = None,
         now: float | None = None,
+        lists: Lists | None = None,
     ) -> None:
         self.settings = settings
         self._now = now
         self.store = store
+        self.lists = lists or store
         self.committed = committed
         self.processors = fleet.processors
         self.stop = stop
@@ -142,7 +146,7 @@ class Count:
     def _rule_against(self, partition: Partition) -> SkipReason | None:
         """Return why a partition must be left alone as a whole; None if it need not be."""
         # With events, the worker finds the owner, because it must mark the pending objects.
-        owner = None if self.settings.listing_kind == "events" else self._above(partition.prefix)
+        owner = None if self.settings.takes_events else self._above(partition.prefix)
         if owner is not None or not self.settings.policies:
             return owner
         one = ObjectRules(self.settings.rules, partition.bucket, partition.prefix).one
@@ -183,7 +187,7 @@ class _LeftAlone:
         tally.alone = True
         skipped = Skipped(tally.objects, tally.size, tally.examples)
         with blaming("s3_source_uri", self._count.settings):
-            for page in self._count.store.list_objects(
+            for page in self._count.lists.list_objects(
                 partition.bucket, partition.prefix, start_after=tally.after
             ):
                 skipped = skipped.plus(skipped_of(page), SHOWN_EXAMPLES)
@@ -237,7 +241,7 @@ class _Counting:
 
     def _pages(self) -> Iterator[Sequence[SourceObject]]:
         tally, partition = self.tally, self._partition
-        return self._count.store.list_objects(
+        return self._count.lists.list_objects(
             partition.bucket, partition.prefix, start_after=tally.after
         )
 

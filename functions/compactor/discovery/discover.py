@@ -23,6 +23,7 @@ from compactor.discovery.work_items import (
 )
 from compactor.log.resting import NONE_AT_REST
 from compactor.model import SHOWN_EXAMPLES, Partition, Skipped
+from compactor.planning.partition_listing import Lists
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
@@ -80,6 +81,7 @@ def discover(
 def count_known(
     settings: Settings,
     store: ObjectStore,
+    lists: Lists,
     partitions: Iterable[Partition],
     *,
     committed: Committed,
@@ -90,7 +92,8 @@ def count_known(
 
     Args:
         settings: settings of the run.
-        store: lists the partitions; called from several threads concurrently.
+        store: where the log is; called from several threads concurrently.
+        lists: lists the partitions; likewise.
         partitions: the partitions, in order.
         committed: see :func:`discover`.
         fleet: see :func:`discover`.
@@ -101,7 +104,7 @@ def count_known(
         IntegrityError: see :func:`discover`.
     """
     check_places(settings, store)
-    count = Count(settings, store, committed, fleet or Fleet())
+    count = Count(settings, store, committed, fleet or Fleet(), lists=lists)
     found = Found(settings)
     with Parallel(workers) as parallel:
         found.add(parallel.in_order(count, ((partition, None) for partition in partitions)))

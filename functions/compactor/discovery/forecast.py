@@ -11,7 +11,7 @@ import msgspec
 
 from compactor.log.identity import outputs_among
 from compactor.model import CompactionPlan, Listing, ObjectGroup, Partition, Skipped, SkipReason
-from compactor.planning.partition_listing import Onward, take_listing
+from compactor.planning.partition_listing import Lists, Onward, take_listing
 from compactor.planning.plan import Knowledge, plan
 from compactor.planning.surroundings import Surroundings
 from compactor.ports import ObjectStore
@@ -56,19 +56,26 @@ class Forecast:
 
     Args:
         settings: settings of the run.
-        store: where the partition is.
+        store: where sources and outputs are.
         known: what its log says about its sources.
         written_at: time of the newest commit by the store's clock; UNIX seconds.
+        lists: lists the partition, if not the store.
 
     Attributes:
         waiting: objects of the last planned partition that are left because of their age, or None.
     """
 
     def __init__(
-        self, settings: Settings, store: ObjectStore, known: Knowledge, written_at: float = inf
+        self,
+        settings: Settings,
+        store: ObjectStore,
+        known: Knowledge,
+        written_at: float = inf,
+        lists: Lists | None = None,
     ) -> None:
         self._settings = settings
         self._store = store
+        self._lists = lists or store
         self._known = known
         self._written_at = written_at
         self._no_outputs: set[bytes] = set()
@@ -83,7 +90,7 @@ class Forecast:
         """
         groups: list[ObjectGroup] = []
         self._skipped, self.waiting = {}, None
-        start_after, lists = "", Onward(self._store)
+        start_after, lists = "", Onward(self._lists)
         surroundings = Surroundings(self._store, partition.bucket)
         # Terminates, because each window starts after the previous one.
         while True:
@@ -99,7 +106,7 @@ class Forecast:
                 keys = tuple(one.key for one in listing.returned[:1])
                 size = sum(one.size for one in listing.returned)
                 self._skip(SkipReason.AGAIN, Skipped(len(listing.returned), size, keys))
-            partial = self._settings.listing_kind == "events"
+            partial = self._settings.takes_events
             roots = surroundings.around(listing, start_after, partial=partial)
             known = msgspec.structs.replace(self._known, roots=roots)
             groups += self._window(listing, known, now)

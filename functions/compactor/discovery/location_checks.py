@@ -57,14 +57,8 @@ def check_places(settings: Settings, store: ObjectStore) -> bool:
 def rests_of(
     settings: Settings, store: ObjectStore, now: float, run_id: str = "", *, has_identity: bool
 ) -> Rests | None:
-    """Return what finds partitions at rest; None if nothing was ever committed.
-
-    Also None for an inventory: it describes objects differently than LIST, and there is no LIST to
-    save.
-    """
-    if settings.listing_kind == "inventory" or not has_identity:
-        return None
-    return Rests.of(settings, store, now, run_id)
+    """Return what finds partitions at rest; None if nothing was ever committed."""
+    return Rests.of(settings, store, now, run_id) if has_identity else None
 
 
 def _has_log(settings: Settings, store: ObjectStore) -> bool:

@@ -7,6 +7,6 @@ in_process        workers in the calling process
 messages          a worker's orders and answers; Desk: carries orders out
 partition_retry   which failures are retried, and when
 run_progress      how far the run has come
-reconcile         registers objects that no event announced, from LIST or an inventory
+reconcile         registers objects that no event announced, found by LIST
 reconcile_rounds  reconciles a whole source, in as many calls as it takes
 """

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container
-from dataclasses import dataclass, replace
-from typing import Generic, TypeVar, cast
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from compactor.catalogs.opening import open_inventory
 from compactor.clock import NoDeadline
 from compactor.conditions import traits_of, warnings_of
-from compactor.discovery.discover import count_known, discover
+from compactor.discovery.discover import count_known
 from compactor.discovery.fleet import Fleet
 from compactor.discovery.rejected import with_rejected
 from compactor.discovery.resume import Ask, Part, discover_on
@@ -23,17 +22,13 @@ from compactor.discovery.work_items import (
     write_rest,
     write_work,
 )
-from compactor.inventory.inventory_listing import InventoriedStore, InventoryListing
-from compactor.inventory.pages import RunShelf
-from compactor.inventory.taking import take_on
 from compactor.log.log import CommitLog
 from compactor.model import Partition
 from compactor.planning.dialects import Dialects
-from compactor.planning.partition_listing import ListedStore
 from compactor.ports import Deadline, ObjectStore
 from compactor.probe.probe import ensure_asked
 from compactor.registry.streams import identity_of
-from compactor.runs.prior_listing import RegistryAt, open_pending, registry_at
+from compactor.runs.event_listing import RegistryAt, open_pending, registry_at
 from compactor.settings.settings import CleanUpMode, Settings
 from compactor.sinks.merged_tables import lags
 
@@ -100,13 +95,7 @@ def begin(
     committed = committed_in(settings, store)
     ask = Ask(settings, run_id, store, now, committed, until, fleet)
     found: Discovery | Joined | Part
-    if settings.listing_kind == "inventory":
-        # The probe must come before the first pages are written.
-        store, warnings = asked_store(settings, store, now)
-        shelf = RunShelf(settings, run_id, store)
-        listing = take_on(settings, store, shelf, until, opens=open_inventory)
-        found = Part(0, 0) if listing is None else discover_on(_as_listed(ask, store, listing))
-    elif settings.listing_kind == "events":
+    if settings.takes_events:
         store, warnings = asked_store(settings, store, now)
         found = find_pending(settings, store, now, fleet, at)
     else:
@@ -147,27 +136,6 @@ def _with_columns(begun: Begun[_Store], settings: Settings) -> Begun[_Store]:
     return begun
 
 
-def _as_listed(ask: Ask, store: ObjectStore, listing: InventoryListing) -> Ask:
-    """Return the same request for an inventory's listing, with the inventory's time as now."""
-    return replace(
-        ask, store=cast(ObjectStore, InventoriedStore(store, listing)), now=listing.as_of
-    )
-
-
-def find_listed(
-    settings: Settings, store: ObjectStore, listing: InventoryListing, fleet: Fleet | None = None
-) -> Discovery:
-    """Find the partitions in an inventory's listing, with the inventory's time as now.
-
-    Raises:
-        InvalidInput: see :func:`discover`.
-        IntegrityError: likewise, or a page of the listing is missing.
-    """
-    committed = committed_in(settings, store)
-    listed = cast(ObjectStore, InventoriedStore(store, listing))
-    return discover(settings, listed, listing.as_of, committed=committed, fleet=fleet)
-
-
 def find_pending(
     settings: Settings,
     store: ObjectStore,
@@ -195,9 +163,8 @@ def find_pending(
     listing = open_pending(settings, now, at, left=False)
     if writes:
         listing.registry.claim(identity_of(settings), now)
-    listed = cast(ObjectStore, ListedStore(store, listing))
-    committed = committed_in(settings, store)
-    return count_known(settings, listed, listing.partitions(), committed=committed, fleet=fleet)
+    committed, partitions = committed_in(settings, store), listing.partitions()
+    return count_known(settings, store, listing, partitions, committed=committed, fleet=fleet)
 
 
 def asked_store(settings: Settings, store: _Store, now: float) -> tuple[_Store, tuple[str, ...]]:

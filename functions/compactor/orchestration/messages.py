@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from typing import Self
 
 import msgspec
@@ -16,10 +15,9 @@ from compactor.discovery.work_items import WorkItem
 from compactor.layout import partition_at
 from compactor.log.process_cache import SeenState
 from compactor.model import Partition
-from compactor.planning.partition_listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.runs.event_listing import RegistryAt, event_listing, registry_at
 from compactor.runs.partition_receipts import Counts, Receipt
-from compactor.runs.prior_listing import RegistryAt, open_earlier, registry_at
 from compactor.runs.run_partition import PartitionRun, record_partition
 from compactor.settings.settings import Settings
 
@@ -109,19 +107,6 @@ class Desk:
     seen: SeenState = field(default_factory=SeenState)
     at: RegistryAt = registry_at
 
-    @cached_property
-    def _inventory(self) -> EarlierListing | None:
-        """The inventory's listing that discovery took, opened once per process."""
-        return self._open()
-
-    @property
-    def listing(self) -> EarlierListing | None:
-        """The listing that an order takes its objects from; None for LIST."""
-        return self._open() if self.settings.listing_kind == "events" else self._inventory
-
-    def _open(self) -> EarlierListing | None:
-        return open_earlier(self.settings, self.run_id, self.store, self.clock.now(), self.at)
-
     def carry_out(self, order: Order, deadline: Deadline) -> Answer:
         """Carry out an order as far as time allows, and write a receipt to S3.
 
@@ -141,7 +126,7 @@ class Desk:
             deadline=deadline,
             run_id=self.run_id,
             seen=self.seen,
-            listing=self.listing,
+            listing=event_listing(self.settings, self.clock.now(), self.at),
         )
         # record_partition modifies the counts it is given.
         before = msgspec.convert(msgspec.to_builtins(order.before), Counts)

@@ -1,4 +1,4 @@
-"""Reconcile: registers objects that no event named, from LIST or an inventory.
+"""Reconcile: registers objects that no event named, found by LIST.
 
 Events get lost: notifications were switched off for an hour, messages exceeded the queue's
 retention, or objects existed before the first notification. A listed object that is neither in a
@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, groupby, islice
-from typing import cast
 
 from compactor.discovery.parallel import Parallel
 from compactor.discovery.work_items import blaming
-from compactor.inventory.inventory_listing import InventoriedStore, InventoryListing
 from compactor.log.log import CommitLog
 from compactor.model import Partition, SourceObject
 from compactor.outputs.detection import decided_by
@@ -28,7 +26,7 @@ from compactor.planning.key_rules import KeyRules
 from compactor.ports import ObjectStore
 from compactor.registry.items import Item
 from compactor.registry.streams import PartitionScheme, identity_of
-from compactor.runs.prior_listing import RegistryAt, open_pending, registry_at
+from compactor.runs.event_listing import RegistryAt, open_pending, registry_at
 from compactor.settings.settings import Settings
 from compactor.settings.windows import matches
 
@@ -91,7 +89,6 @@ class Reconciliation:
         stop: returns True when time runs out; ignored until something has been compared.
         grace_seconds: younger objects are left for the next reconciliation.
         start_after: compare only keys after this one.
-        inventory: the inventory's listing of the source; None for LIST.
         on_compared: called by any thread with the number of objects just compared.
     """
 
@@ -103,15 +100,7 @@ class Reconciliation:
     stop: Callable[[], bool] = lambda: False
     grace_seconds: float = GRACE_SECONDS
     start_after: str = ""
-    inventory: InventoryListing | None = None
     on_compared: Callable[[int], None] = lambda count: None
-
-    @property
-    def lists(self) -> ObjectStore:
-        """The store that lists the objects."""
-        if self.inventory is None:
-            return self.store
-        return cast(ObjectStore, InventoriedStore(self.store, self.inventory))
 
 
 class _Time:
@@ -134,7 +123,7 @@ def reconcile(given: Reconciliation) -> Reconciled:
 
     Raises:
         InvalidInput: a bucket cannot be read, or the stream belongs to another source.
-        IntegrityError: a commit log, or a page of the inventory, is damaged or was altered.
+        IntegrityError: a commit log is damaged.
         TransientStoreError: the store or the registry did not answer.
     """
     time = _Time(given)
@@ -168,7 +157,7 @@ def _prefixes(given: Reconciliation) -> Iterator[str]:
         yield source.root.prefix
         return
     with blaming("s3_source_uri", given.settings):
-        for page in given.lists.list_level(source.root.bucket, source.root.prefix):
+        for page in given.store.list_level(source.root.bucket, source.root.prefix):
             for prefix in page.prefixes:
                 level = prefix[len(source.root.prefix) : -1]
                 if not source.pattern or matches(source.pattern[0], level):
@@ -184,7 +173,7 @@ def _below(given: Reconciliation, prefix: str | None) -> Reconciled:
     scheme = PartitionScheme(given.settings)
     bucket = given.settings.source.root.bucket
     after = given.start_after if given.start_after.startswith(prefix) else ""
-    pages = given.lists.list_objects(bucket, prefix, start_after=after)
+    pages = given.store.list_objects(bucket, prefix, start_after=after)
     objects = chain.from_iterable(pages)
     for partition, found in groupby(objects, key=lambda one: scheme.partition(bucket, one.key)):
         if given.stop():
@@ -260,7 +249,6 @@ class _OfPartition:
             one.size,
             one.last_modified,
             registered=self._given.now,
-            past=self._given.inventory is not None,
         )
 
     def _wake(self, items: Sequence[Item], new: Sequence[Item]) -> None:

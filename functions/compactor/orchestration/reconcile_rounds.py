@@ -8,13 +8,10 @@ The progress of a round is stored in the stream's state, in ``reconcile/<stream>
 A call moves ``start_after`` forward only past keys that it has compared, beginning where an earlier
 call stopped. Two concurrent calls may compare some keys twice, but never skip one.
 
-A round from an inventory first takes the inventory, as a run does, and stores its listing below
-``runs/reconcile-<stream>-<begun>/``. All calls of the round compare the same listing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -23,16 +20,12 @@ from compactor import layout
 from compactor.decoding import decoder, require_version
 from compactor.documents import leave_document
 from compactor.errors import IntegrityError, ObjectMissing
-from compactor.inventory.inventory_listing import InventoryListing
 from compactor.orchestration.reconcile import Reconciled, Reconciliation, reconcile
 from compactor.ports import ObjectStore
 from compactor.registry.streams import table_and_stream
 from compactor.settings.settings import Settings
 
 ROUND_VERSION = 1
-#: Continues to take the inventory of a round, given the id of the run that stores its listing;
-#: returns None if time ran out before the listing was complete.
-Take = Callable[[str], InventoryListing | None]
 
 
 class Round(msgspec.Struct, kw_only=True):
@@ -74,9 +67,7 @@ class Round(msgspec.Struct, kw_only=True):
 _decode = decoder(Round)
 
 
-def go_on(
-    given: Reconciliation, busy_seconds: float, *, begin: bool, take: Take | None = None
-) -> Reconciled | None:
+def go_on(given: Reconciliation, busy_seconds: float, *, begin: bool) -> Reconciled | None:
     """Continue the round of a stream, or begin one.
 
     Args:
@@ -84,13 +75,12 @@ def go_on(
         busy_seconds: how long this call may take.
         begin: begin a round if the last one has ended, or continue it if it failed; otherwise only
             a round under way is continued.
-        take: takes the inventory of a round; None for LIST.
 
     Returns:
         What this call found; None if there was nothing to do.
 
     Raises:
-        IntegrityError: the state of the round is damaged; also see :func:`reconcile` and ``take``.
+        IntegrityError: the state of the round is damaged; also see :func:`reconcile`.
     """
     one = read_round(given.settings, given.store)
     if one is not None and one.busy_until > given.now:
@@ -98,13 +88,12 @@ def go_on(
     if one is None or one.ended_at or one.cause:
         if not begin:
             return None
-        # A round that failed before it compared anything begins again, with a current listing.
-        if one is None or one.ended_at or not one.start_after:
+        if one is None or one.ended_at:
             one = Round(begun_at=given.now)
     one.busy_until, one.calls, one.cause = given.now + busy_seconds, one.calls + 1, ""
     _write(one, given)
     try:
-        found = _compared(one, given, take)
+        found = reconcile(replace(given, start_after=one.start_after))
     except Exception as error:
         one.busy_until, one.cause = 0.0, f"{type(error).__name__}: {error}"
         _write(one, given)
@@ -114,17 +103,6 @@ def go_on(
     one.ended_at = given.now if found.complete else 0.0
     _write(one, given)
     return found
-
-
-def _compared(one: Round, given: Reconciliation, take: Take | None) -> Reconciled:
-    given = replace(given, start_after=one.start_after)
-    if take is None:
-        return reconcile(given)
-    _, stream = table_and_stream(given.settings)
-    listing = take(layout.round_id(stream, one.begun_at))
-    if listing is None:
-        return Reconciled(complete=False, start_after=one.start_after)
-    return reconcile(replace(given, inventory=listing))
 
 
 def read_round(settings: Settings, store: ObjectStore) -> Round | None:

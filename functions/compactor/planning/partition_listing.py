@@ -6,99 +6,23 @@ from bisect import bisect_right
 from collections.abc import Container, Generator, Iterator, Sequence
 from contextlib import suppress
 from math import inf
-from typing import Any, Protocol
-
-import msgspec
+from typing import Protocol
 
 from compactor.errors import CompactorError
 from compactor.fingerprint import Fingerprint, columns_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Listing, Partition, SourceObject
-from compactor.ports import ObjectStore, require_order
+from compactor.ports import require_order
 
 
 class Lists(Protocol):
-    """Anything that lists objects: a store, or an earlier listing."""
+    """Anything that lists objects: a store, or the objects that events named."""
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
     ) -> Iterator[Sequence[SourceObject]]:
         """Yield pages of all objects below a prefix in UTF-8 key order."""
         ...
-
-
-class EarlierListing(Lists, Protocol):
-    """A listing taken before the run began."""
-
-    @property
-    def as_of(self) -> float:
-        """When it was taken, UNIX seconds."""
-        ...
-
-    def newest(self, partition: Partition) -> float:
-        """Return when a partition's latest object arrived, listed or not; 0.0 if all are listed."""
-        ...
-
-
-class AsOf(msgspec.Struct, frozen=True):
-    """A store's listing without the objects that arrived after a given time.
-
-    Attributes:
-        at: UNIX seconds.
-    """
-
-    store: Lists
-    at: float
-
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Yield pages of the objects that arrived by then and still exist."""
-        for page in self.store.list_objects(bucket, prefix, start_after=start_after):
-            yield [one for one in page if one.last_modified <= self.at]
-
-
-class ListsSource(Lists, Protocol):
-    """Lists the objects of a source in place of a store."""
-
-    def covers(self, bucket: str, prefix: str) -> bool:
-        """Return True if the listing has everything below a prefix."""
-        ...
-
-
-class ListedStore:
-    """A stand-in for :class:`compactor.ports.ObjectStore` that lists the source from elsewhere.
-
-    Args:
-        store: handles everything except listing the source.
-        listing: lists the source.
-    """
-
-    def __init__(self, store: ObjectStore, listing: ListsSource) -> None:
-        self._store = store
-        self._listing = listing
-
-    def __getattr__(self, name: str) -> Any:
-        """Delegate everything but listing to the store."""
-        return getattr(self._store, name)
-
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Return pages of all objects below a prefix; from the listing if it covers the prefix."""
-        if not self._listing.covers(bucket, prefix):
-            place = {"start_after": start_after, "until": until}
-            return self._store.list_objects(bucket, prefix, **place)
-        return _up_to(until, self._listing.list_objects(bucket, prefix, start_after=start_after))
-
-
-def _up_to(until: str, pages: Iterator[Sequence[SourceObject]]) -> Iterator[Sequence[SourceObject]]:
-    """Yield pages up to and including a key; all of them if it is empty."""
-    for page in pages:
-        if until and page and page[-1].key > until:
-            yield [one for one in page if one.key <= until]
-            return
-        yield page
 
 
 class Onward:

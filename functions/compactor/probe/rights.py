@@ -36,7 +36,7 @@ def missing_rights(settings: Settings, store: ObjectStore, *, writes: bool) -> l
 
 
 def _questions(settings: Settings, asked: _Asked, *, writes: bool) -> Iterator[list[str]]:
-    if settings.listing_kind == "list":
+    if not settings.takes_events:
         yield asked.source(settings.source.root)
     for place in (settings.destination, settings.state):
         yield asked.reads(place)

@@ -56,7 +56,6 @@ class Item:
         version: of the object; empty in an unversioned bucket.
         reason: why it was left, and under which settings; empty unless it was left.
         restored: an archived object can be read now. Not stored.
-        past: it comes from an inventory, so it was listed some time ago. Not stored.
     """
 
     partition: Partition
@@ -70,7 +69,6 @@ class Item:
     state: ItemState = ItemState.PENDING
     reason: str = ""
     restored: bool = False
-    past: bool = False
 
     @property
     def source(self) -> SourceObject:
@@ -149,13 +147,10 @@ def supersedes(new: Item, old: Item) -> bool:
 
     An item with a sequencer does if its event is the later one. Items from LIST have none: they do
     if their object cannot be the stored one, or is stored as gone. An object with the ETag of a
-    compacted one was put again only if it is newer. An object in an inventory may have been deleted
-    since, so its item does only if it is newer than the stored one.
+    compacted one was put again only if it is newer.
     """
     if new.sequencer:
         return old.sequencer < new.sequencer
-    if new.past:
-        return new.time > old.time
     if old.state in {ItemState.GONE, ItemState.WITHDRAWN}:
         return True
     if old.etag == new.etag and old.state is ItemState.COMPACTED:

@@ -64,19 +64,10 @@ class EventListing:
         self.stream = stream
         self.marked = Marked()
         self._bucket, self._prefix = root
-        self._at = at
+        self.at = at
         self._left = left
         self._decided_by = decided_by
         self._gone: set[bytes] = set()
-
-    @property
-    def as_of(self) -> float:
-        """Time of the listing, UNIX seconds."""
-        return self._at
-
-    def covers(self, bucket: str, prefix: str) -> bool:
-        """Return True if everything below a prefix is known from events."""
-        return bucket == self._bucket and prefix.startswith(self._prefix)
 
     def partitions(self) -> list[Partition]:
         """Return the partitions with pending items, sorted by path."""
@@ -89,7 +80,7 @@ class EventListing:
         Never later than the listing: objects that arrive after it are left to the next run.
         """
         head = self.registry.head(self.stream, partition.path)
-        return min(head.newest, self._at) if head else 0.0
+        return min(head.newest, self.at) if head else 0.0
 
     def list_objects(
         self, bucket: str, prefix: str, *, start_after: str = ""
@@ -151,7 +142,7 @@ class EventListing:
         return found
 
     def _is_wanted(self, item: Item) -> bool:
-        return item.source.last_modified <= self._at and (self._left or self._is_open(item))
+        return item.source.last_modified <= self.at and (self._left or self._is_open(item))
 
     def _is_open(self, item: Item) -> bool:
         return item.state is ItemState.PENDING or not item.reason.endswith(f"@{self._decided_by}")

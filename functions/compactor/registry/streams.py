@@ -28,7 +28,7 @@ _THRESHOLDS: Mapping[str, tuple[int, int]] = {
     "bytes": (1024**3, 1024**5),
     "seconds": (900, 366 * 86_400),
 }
-_FIELDS = ("name", "input", *_THRESHOLDS, "inventory")
+_FIELDS = ("name", "input", *_THRESHOLDS)
 _DIRECTIVES = {"Y": r"(?P<Y>\d{4})", "m": r"(?P<m>\d\d)", "d": r"(?P<d>\d\d)"} | {
     "H": r"(?P<H>\d\d)",
     "j": r"(?P<j>\d{3})",
@@ -121,8 +121,6 @@ class Stream:
         settings: of its runs.
         objects, bytes, seconds: thresholds that start a run: number or size of registered objects,
             or how long one has waited.
-        inventoried: settings of the run that reconciles the source with an inventory; None if that
-            is done with LIST.
     """
 
     name: str
@@ -130,7 +128,6 @@ class Stream:
     objects: int = _THRESHOLDS["objects"][0]
     bytes: int = _THRESHOLDS["bytes"][0]
     seconds: int = _THRESHOLDS["seconds"][0]
-    inventoried: Settings | None = None
 
     @cached_property
     def scheme(self) -> PartitionScheme:
@@ -170,30 +167,17 @@ def table_and_stream(settings: Settings) -> tuple[str, str]:
     Raises:
         InvalidInput: the run names no stream.
     """
-    table, _, stream = (settings.listing_source.registry or "").rpartition("/")
+    table, _, stream = settings.listing.removeprefix("events:").rpartition("/")
     if not table:
         raise InvalidInput("listing", settings.listing, "events:TABLE/STREAM")
     return table, stream
-
-
-def inventoried(settings: Settings, inventory: object) -> Settings:
-    """Return the settings of a run that reads an inventory of the same source.
-
-    Args:
-        settings: of a run of the stream.
-        inventory: as in ``listing`` after ``inventory:``.
-
-    Raises:
-        InvalidInput: it is not a valid inventory.
-    """
-    return Settings.from_input({**settings.to_dict(), "listing": f"inventory:{inventory}"})
 
 
 def parse_streams(text: str, table: str) -> tuple[Stream, ...]:
     """Parse streams from the JSON list that a deployment passes to its functions.
 
     Args:
-        text: ``[{"name", "input", "objects"?, "bytes"?, "seconds"?, "inventory"?}]``.
+        text: ``[{"name", "input", "objects"?, "bytes"?, "seconds"?}]``.
         table: name of the DynamoDB table.
 
     Raises:
@@ -227,9 +211,7 @@ def _stream(given: object, table: str) -> Stream:
         raise InvalidInput("STREAMS.input", document, "the input of a run")
     filled: dict[str, Any] = {**document, "listing": f"events:{table}/{name}"}
     settings = Settings.from_input(filled)
-    inventory = given.get("inventory")
-    by = None if inventory is None else inventoried(settings, inventory)
-    return Stream(name, settings, **thresholds, inventoried=by)
+    return Stream(name, settings, **thresholds)
 
 
 def _threshold(given: Mapping[str, object], field: str) -> int:

@@ -21,7 +21,6 @@ _LAST = frozenset(
         SkipReason.EMPTY,
         SkipReason.DIRECTORY_MARKER,
         SkipReason.GONE,
-        SkipReason.GONE_EVENT,
     }
 )
 
@@ -87,7 +86,7 @@ def too_large(partitions: int) -> str:
 
 
 def _nothing_there(settings: Settings) -> str:
-    if settings.listing_kind == "events":
+    if settings.takes_events:
         return "no event named an object"
     place = f"below {settings.s3_source_uri}"
     return (

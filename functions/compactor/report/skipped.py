@@ -81,8 +81,7 @@ _TEXTS: Mapping[SkipReason, tuple[str, str]] = MappingProxyType(
         SkipReason.AGAIN: ("delivered again with content that is compacted already", ""),
         SkipReason.EMPTY: ("empty", ""),
         SkipReason.DIRECTORY_MARKER: ("markers of directories, without content", ""),
-        SkipReason.GONE: ("gone since the inventory, or changed", "take a newer inventory"),
-        SkipReason.GONE_EVENT: ("gone since their event, or changed", ""),
+        SkipReason.GONE: ("gone since their event, or changed", ""),
     }
 )
 _GIVEN = re.compile(r"\{=(\w+) (\w+)\}")

@@ -12,7 +12,7 @@ partition_progress    the components of one call, how it finishes, and the reade
   source_notes          findings about single sources
 replays               plans rejects of earlier entries as groups
 listings              windows of keys, and the listing they are read from
-prior_listing         listings made before the run: an inventory or events
+event_listing         opens the listing of the objects that events named
 resume_point          where the next call of a run begins
 partition_receipts    the content of a receipt; receipt_writer: writes it, on success or failure
 resting_partitions    records for discovery that a partition has nothing left to do

@@ -1,4 +1,4 @@
-"""Lists a partition window by window, with LIST or from a listing made before the run."""
+"""Lists a partition window by window, with LIST or from the objects that events named."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from compactor.fingerprint import Fingerprint
 from compactor.log.state import LogState
 from compactor.model import SHOWN_EXAMPLES, Listing, Skipped, SkipReason
 from compactor.planning.markers import roots_in
-from compactor.planning.partition_listing import AsOf, Lists, Onward, take_listing
+from compactor.planning.partition_listing import Lists, Onward, take_listing
 from compactor.planning.surroundings import Surroundings
-from compactor.registry.pending_listing import EventListing
 from compactor.runs.partition_run import PartitionRun
 
 
@@ -30,7 +29,7 @@ class Window:
         before: fingerprint of what was listed before this window.
         seen: the same including this window, as listed last.
         again: True if it was listed more than once.
-        compared: True once objects that disappeared since an earlier listing were counted.
+        compared: True once objects that disappeared since their event were counted.
     """
 
     start_after: str = ""
@@ -50,8 +49,8 @@ class Listings:
     """Takes the listings of one partition's run.
 
     Args:
-        run: the partition's run; a listing made before it is trusted until a source shows that it
-            is out of date.
+        run: the partition's run; what events named is trusted until a source shows that it is out
+            of date.
 
     Attributes:
         roots: prefixes found so far whose content a table or registry owns.
@@ -88,14 +87,14 @@ class Listings:
             limits=self._run.settings.limits,
             seen=window.seen,
         )
-        earlier = self._run.listing
+        by_events = self._run.listing
         # Events name only pending objects, so no level of the key hierarchy is listed completely.
-        partial = isinstance(earlier, EventListing)
+        partial = by_events is not None
         around = self._surroundings.around(listing, window.start_after, partial=partial)
         self.roots |= roots_in(listing.objects) | around
-        if earlier is None:
+        if by_events is None:
             return listing
-        newest = max(listing.newest, earlier.newest(self._run.partition))
+        newest = max(listing.newest, by_events.newest(self._run.partition))
         return replace(listing, newest=newest)
 
     def _committed_until(self, state: LogState, window: Window) -> float:
@@ -105,30 +104,20 @@ class Listings:
             return inf
         # Events may arrive late, after newer commits of the partition, so each object is compared
         # with its own commit. Few pending objects are named by a commit.
-        return 0.0 if isinstance(self._run.listing, EventListing) else state.written_at
+        return state.written_at if self._run.listing is None else 0.0
 
     def doubt(self) -> None:
-        """Check the store from now on, because the listing made before the run is out of date."""
-        listing = self._run.listing
-        if isinstance(listing, EventListing):
-            self._lists = listing.doubted(self._run.store.head)
-        elif listing is not None:
-            self._lists = AsOf(self._run.store, listing.as_of)
+        """Check the store from now on, because events are missing or late."""
+        if self._run.listing is not None:
+            self._lists = self._run.listing.doubted(self._run.store.head)
         self._onward = Onward(self._lists)
 
     def pause(self) -> None:
         """Drop pages that were listed ahead."""
         self._onward.drop()
 
-    @property
-    def gone_reason(self) -> SkipReason:
-        """The reason to skip objects that no longer exist."""
-        if isinstance(self._run.listing, EventListing):
-            return SkipReason.GONE_EVENT
-        return SkipReason.GONE
-
     def gone(self, listing: Listing, window: Window, committed: Container[bytes]) -> Skipped:
-        """Count the objects of the earlier listing that are gone from the store, once a window."""
+        """Count the objects named by events that are gone from the store, once a window."""
         run = self._run
         if run.listing is None or self._lists is run.listing or window.compared:
             return Skipped(0, 0)

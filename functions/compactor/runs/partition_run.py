@@ -16,8 +16,8 @@ from compactor.log.entries import Commit
 from compactor.log.log import CommitLog
 from compactor.log.process_cache import SeenState
 from compactor.model import Partition, Quarantined, Skipped, SkipReason
-from compactor.planning.partition_listing import EarlierListing
 from compactor.ports import Clock, Deadline, ObjectStore
+from compactor.registry.pending_listing import EventListing
 from compactor.runs.resume_point import BEGIN, Own, Place
 from compactor.settings.settings import Settings
 
@@ -91,8 +91,8 @@ class PartitionRun:
             the longest group took.
         on_group: called after each published group.
         seen: what earlier partitions in this process learned about the state.
-        listing: a listing made before the run, used until a source shows that it is out of date;
-            None to list the store.
+        listing: the objects that events named, trusted until a source shows that it is out of
+            date; None to list the store.
         place: how far earlier calls of this run came.
         readers: opens the catalog of the readers' table, if the settings name one.
         paid: what the call costs apart from its requests.
@@ -107,7 +107,7 @@ class PartitionRun:
     reserve_seconds: float = 30.0
     on_group: Callable[[Commit], None] = lambda commit: None
     seen: SeenState = field(default_factory=SeenState)
-    listing: EarlierListing | None = None
+    listing: EventListing | None = None
     place: Place = BEGIN
     readers: Callable[[str], ReaderCatalog] = open_readers
     paid: Paid = NOT_LAMBDA
@@ -115,7 +115,7 @@ class PartitionRun:
     @property
     def listed_at(self) -> float:
         """When the objects were listed, in UNIX seconds; their ages are measured at this time."""
-        return self.clock.now() if self.listing is None else self.listing.as_of
+        return self.clock.now() if self.listing is None else self.listing.at
 
     @property
     def log(self) -> CommitLog:

@@ -30,7 +30,7 @@ class NamedBy:
     """
 
     def __init__(self, run: PartitionRun) -> None:
-        self._wanted = isinstance(run.listing, EventListing)
+        self._wanted = run.listing is not None
         self._commits: list[tuple[str, Digests]] = []
         self._met: set[bytes] = set()
 
@@ -76,7 +76,7 @@ def settle_registered(run: PartitionRun, state: LogState, named: NamedBy, roots:
         InvalidInput: access to the registry is denied.
     """
     listing = run.listing
-    if not isinstance(listing, EventListing) or state.unpublished:
+    if listing is None or state.unpublished:
         return Marked()
     judge = _Judge(run, state, named, listing, roots)
     return listing.settle(run.partition, judge, run.clock.now())

@@ -14,7 +14,6 @@ from compactor.model import CompactionPlan, Listing, ObjectGroup, Skipped, SkipR
 from compactor.outputs.detection import decided_by
 from compactor.outputs.known_contents import found_in, put_again
 from compactor.planning.plan import Knowledge, plan
-from compactor.registry.pending_listing import EventListing
 from compactor.runs.listings import Listings, Window
 from compactor.runs.partition_run import PartitionResult, PartitionRun
 from compactor.runs.registered_objects import NamedBy
@@ -63,7 +62,7 @@ class WindowPlanner:
         """List a window and choose its groups; count skipped sources the first time only."""
         run, state, listings = self._run, self._state, self.listings
         listing = listings.take(state, window)
-        self._result.skip(listings.gone_reason, listings.gone(listing, window, state.committed))
+        self._result.skip(SkipReason.GONE, listings.gone(listing, window, state.committed))
         self._named.met(listing.returned)
         self.rest.listed = listing = note_returned(run, state, listing)
         state.foreign = Contents()
@@ -126,7 +125,7 @@ def note_returned(run: PartitionRun, state: LogState, listing: Listing) -> Listi
     """
     if not listing.returned:
         return listing
-    by_events = isinstance(run.listing, EventListing)
+    by_events = run.listing is not None
     commits, again = run.log.every_commit(state.last), map(put_again, listing.returned)
     found = found_in(again, commits, state.published, run.store, put_later=by_events)
     note = Commit.of_returned(found, run.run_id, run.clock.now(), run.partition.bucket)

@@ -80,7 +80,7 @@ def propose(
 
     Args:
         choice: of the keys' layout.
-        scanned: input of the scan; its listing is used for the run too if it is not LIST.
+        scanned: input of the scan.
         advice: recommended settings.
         now: UNIX seconds.
         destination: URI; by default, one beside the scanned prefix.
@@ -89,8 +89,6 @@ def propose(
     """
     shared: dict[str, Any] = {one.field: one.seconds for one in advice if not one.is_default}
     shared |= decided
-    if scanned.listing != "list":
-        shared["listing"] = scanned.listing
     for name in MONEY:
         if getattr(scanned, name) != FIELDS[name].default:
             shared[name] = getattr(scanned, name)

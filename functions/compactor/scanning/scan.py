@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from compactor.model import ARCHIVED_CLASSES, Listing, Partition, SkipReason, SourceObject
 from compactor.money.shapes import SMALL_BYTES
 from compactor.planning.key_rules import KeyRules
 from compactor.planning.markers import roots_in
 from compactor.planning.surroundings import Surroundings
-from compactor.ports import KeyPage, ObjectStore
+from compactor.ports import ObjectStore
 from compactor.scanning.layouts import Keys
 from compactor.scanning.listing_sums import Arrivals, Sizes, Skips
 from compactor.scanning.sample import Chances
@@ -28,20 +28,6 @@ _OWN = re.compile(r"(?:.*/)?compacted-[0-9a-f]{32}(?:\.[^/]*)?", re.DOTALL)
 
 OnObjects = Callable[[int], None]
 """Called with how many objects were listed so far."""
-
-
-class Lists(Protocol):
-    """Lists objects, like :class:`compactor.ports.ObjectStore`."""
-
-    def list_objects(
-        self, bucket: str, prefix: str, *, start_after: str = "", until: str = ""
-    ) -> Iterator[Sequence[SourceObject]]:
-        """Yield pages of all objects below a prefix in UTF-8 key order."""
-        ...
-
-    def list_level(self, bucket: str, prefix: str) -> Iterator[KeyPage]:
-        """Yield pages of one level below a prefix, delimited by ``/``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,42 +86,42 @@ class Seen:
 
 def scan(
     settings: Settings,
-    lists: Lists,
+    store: ObjectStore,
     now: float,
     *,
     most: int,
     on_objects: OnObjects = lambda _: None,
-    known: int | None = None,
 ) -> Seen:
     """List what is below the source, and sum it up.
 
+    The objects after the listed ones are estimated with at most 97 LISTs.
+
     Args:
         settings: with a source without wildcards; they decide which keys are skipped.
-        lists: lists the objects.
-        now: UNIX seconds; for an inventory, when it was made.
+        store: where the objects are.
+        now: UNIX seconds.
         most: maximum number of objects to list in order, at least 1.
         on_objects: called with progress.
-        known: number of all objects, if known; otherwise it is estimated with at most 97 LISTs.
 
     Raises:
         InvalidInput: there is no such bucket, or listing it is not permitted.
         TransientStoreError: the store did not answer.
     """
     root = settings.source.root
-    surroundings = Surroundings(_as_store(lists), root.bucket)
+    surroundings = Surroundings(store, root.bucket)
     owner = surroundings.above(root.prefix)
     roots = {} if owner is None else {root.prefix: owner}
     # Terminates: each pass adds a table or registry whose marker came after some of its keys.
     while True:
         summing = _Summing(settings, now, dict(roots))
-        rest = _in_order(summing, lists, most, on_objects)
+        rest = _in_order(summing, store, most, on_objects)
         if rest is not None:
             summing.show(surroundings.around(rest.listing, ""))
         if not summing.shown_late:
             break
         roots = summing.roots
     if rest is not None:
-        summing.seen.rest = _rest(summing, lists, rest, known)
+        summing.seen.rest = _rest(summing, store, rest)
     return summing.seen
 
 
@@ -146,10 +132,12 @@ class _Cut(NamedTuple):
     pages: int
 
 
-def _in_order(summing: _Summing, lists: Lists, most: int, on_objects: OnObjects) -> _Cut | None:
+def _in_order(
+    summing: _Summing, store: ObjectStore, most: int, on_objects: OnObjects
+) -> _Cut | None:
     """List at most ``most`` objects; return None if these are all."""
     partition = summing.partition
-    listed = lists.list_objects(partition.bucket, partition.prefix)
+    listed = store.list_objects(partition.bucket, partition.prefix)
     for pages, page in enumerate(listed, 1):
         room = most - summing.seen.objects
         summing.add(page[:room])
@@ -230,12 +218,10 @@ class _Summing:
         return SkipReason.TOO_YOUNG if one.last_modified > self._settled_before else None
 
 
-def _rest(summing: _Summing, lists: Lists, cut: _Cut, known: int | None) -> Rest | None:
+def _rest(summing: _Summing, store: ObjectStore, cut: _Cut) -> Rest | None:
     """Estimate what follows the listed keys from single pages; None if nothing does."""
     after, listed = cut.listing.last_key, summing.seen.objects
-    if known is not None:
-        return Rest(after, known - listed, 0) if known > listed else None
-    looks = _Looks(summing, lists, after)
+    looks = _Looks(summing, store, after)
     if not looks.after(after):
         return None
     first = looks.objects
@@ -250,8 +236,8 @@ def _rest(summing: _Summing, lists: Lists, cut: _Cut, known: int | None) -> Rest
 class _Looks:
     """Samples single pages after ascending keys; no object is counted twice."""
 
-    def __init__(self, summing: _Summing, lists: Lists, after: str) -> None:
-        self._summing, self._lists = summing, lists
+    def __init__(self, summing: _Summing, store: ObjectStore, after: str) -> None:
+        self._summing, self._store = summing, store
         self.last = after
         self.objects = 0
         self._full = 0
@@ -259,7 +245,7 @@ class _Looks:
     def page(self, key: str) -> Sequence[SourceObject]:
         """Return the page after a key."""
         partition = self._summing.partition
-        pages = self._lists.list_objects(partition.bucket, partition.prefix, start_after=key)
+        pages = self._store.list_objects(partition.bucket, partition.prefix, start_after=key)
         return next(pages, ())
 
     def after(self, key: str) -> int:
@@ -286,7 +272,3 @@ class _Looks:
                 return
             if not many:
                 end = middle
-
-
-def _as_store(lists: Lists) -> ObjectStore:
-    return lists  # type: ignore[return-value]  # a survey only lists

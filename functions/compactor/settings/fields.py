@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, get_type_hints
 
 from compactor.model import Compression, Format
-from compactor.settings.listing_kinds import LISTING_ACCEPTED, parse_listing
 from compactor.settings.partitioning import PARTITIONING_ACCEPTED, parse_partitioning
 from compactor.settings.policies import checked_policies
 from compactor.settings.reader_table import READER_TABLE_ACCEPTED, parse_reader_table
@@ -54,7 +53,10 @@ _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
 _ADDRESS = Reader(TABLE_ACCEPTED, lambda value: parse_table(value).text)
-_LISTING = Reader(LISTING_ACCEPTED, lambda value: parse_listing(value).text)
+_LISTING = matching(
+    r"list|events:[A-Za-z0-9_.-]{3,255}/[A-Za-z0-9][A-Za-z0-9_-]{0,39}",
+    '"list" or events:TABLE/STREAM',
+)
 _READER_TABLE = Reader(READER_TABLE_ACCEPTED, lambda value: parse_reader_table(value).text)
 _PARTITIONING = Reader(PARTITIONING_ACCEPTED, parse_partitioning)
 _DATES = Reader(DATE_FORMAT_ACCEPTED, parse_date_format)
@@ -165,11 +167,8 @@ class RunFields:
             _WHICH,
             "list",
             _LISTING,
-            "How the run finds objects. list: LIST. inventory: the newest S3 Inventory below a"
-            " prefix, the one given, or the newest snapshot of an S3 Metadata live inventory table;"
-            " newer objects are left for a later run, and ages count back from it. An S3 Inventory"
-            " must be CSV, have Size, LastModifiedDate and ETag, and cover the whole source."
-            " events: the objects pending in a stream of a DynamoDB table, without a window.",
+            "How the run finds objects. list: LIST. events: the objects pending in a stream of a"
+            " DynamoDB table, without a window.",
         ),
     ]
     include: Annotated[

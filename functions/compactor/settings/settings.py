@@ -16,7 +16,6 @@ from compactor.formats import Reading, spec_of
 from compactor.limits import USUAL, WorkerLimits
 from compactor.model import Format
 from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
-from compactor.settings.listing_kinds import ListingKind, ListingSource, parse_listing
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.policies import Policies, read_policies
 from compactor.settings.reader_checks import check_readers
@@ -76,7 +75,7 @@ class Settings(RunFields):
         values["clean_up"] = CleanUpMode(values["clean_up"])
         windowless = values["start"] is None and values["duration"] is None
         # With events, everything pending is compacted, whatever its date.
-        if values["date_format"] and windowless and not values["listing"].startswith("events:"):
+        if values["date_format"] and windowless and values["listing"] == "list":
             values["duration"] = 1
         if values["s3_state_uri"] is None:
             values["s3_state_uri"] = default_state_uri(values["s3_destination_uri"])
@@ -139,14 +138,9 @@ class Settings(RunFields):
         return _uri("s3_state_uri", self.s3_state_uri)
 
     @property
-    def listing_source(self) -> ListingSource:
-        """Where the run finds out which objects exist."""
-        return _listing(self.listing)
-
-    @property
-    def listing_kind(self) -> ListingKind:
-        """The kind of that source: LIST, an inventory, or events."""
-        return self.listing_source.kind
+    def takes_events(self) -> bool:
+        """Whether the run takes the objects that events named, instead of listing the source."""
+        return self.listing != "list"
 
     @property
     def table_address(self) -> TableAddress | None:
@@ -169,7 +163,7 @@ class Settings(RunFields):
         Raises:
             InvalidInput: the window is empty or has too many partitions.
         """
-        if self.date_format is None or self.listing_kind == ListingKind.EVENTS:
+        if self.date_format is None or self.takes_events:
             return None
         if self.start is None:
             start, end = days_before_today(now, self.duration or 1)
@@ -203,11 +197,6 @@ def _rules(text: str) -> Policies:
 @lru_cache(64)
 def _uri(field: str, text: str) -> S3Uri:
     return S3Uri.parse(field, text)
-
-
-@lru_cache(64)
-def _listing(text: str) -> ListingSource:
-    return parse_listing(text)
 
 
 @lru_cache(64)
@@ -284,7 +273,7 @@ def _check_locations(settings: Settings) -> None:
 
 
 def _check_window(settings: Settings) -> None:
-    if settings.date_format is None or settings.listing_kind == ListingKind.EVENTS:
+    if settings.date_format is None or settings.takes_events:
         _check_no_window(settings)
     if settings.date_format is None:
         return

@@ -12,12 +12,7 @@ TABLE_ACCEPTED = (
     "glue:DATABASE.TABLE, rest:URI#NAMESPACE.TABLE, sql:URI#CATALOG:NAMESPACE.TABLE or"
     " delta:s3://bucket/prefix/"
 )
-INVENTORY_TABLE_ACCEPTED = (
-    "s3tables:TABLE_BUCKET_ARN#NAMESPACE.TABLE, rest:URI#NAMESPACE.TABLE or"
-    " sql:URI#CATALOG:NAMESPACE.TABLE"
-)
 DELTA = "delta"
-S3TABLES = "s3tables"
 #: Appended to a table's name for the table of its keys.
 KEYS_SUFFIX = "__keys"
 #: The catalog's name in pyiceberg's and Spark's configuration, if the address does not name it.
@@ -27,9 +22,6 @@ ICEBERG_CATALOGS = ("glue", "rest", "sql")
 _PAIR = 2
 # Names become parts of keys, and identifiers in every engine.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
-_TABLE_BUCKET = re.compile(
-    r"arn:aws[a-z-]*:s3tables:[a-z0-9-]+:[0-9]{12}:bucket/[a-z0-9][a-z0-9_-]{1,61}[a-z0-9]"
-)
 _WITHOUT = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
 
 
@@ -37,9 +29,8 @@ class TableAddress(msgspec.Struct, frozen=True):
     """The address of a table.
 
     Attributes:
-        kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables), ``s3tables`` or ``delta``.
-        uri: of the catalog; empty for Glue. For a Delta table, its location; for S3 Tables, the
-            ARN of the table bucket.
+        kind: ``glue``, ``rest``, ``sql`` (catalogs of Iceberg tables) or ``delta``.
+        uri: of the catalog; empty for Glue. For a Delta table, its location.
         name: namespace and table of an Iceberg table, outermost first; otherwise empty.
         catalog: name of the catalog. A catalog in a database stores its tables under its name, so
             two catalogs in one database have separate tables.
@@ -91,27 +82,6 @@ def parse_table(text: object) -> TableAddress:
     if kind not in ICEBERG_CATALOGS or not colon:
         raise ValueError(TABLE_ACCEPTED)
     return _iceberg(kind, rest, TABLE_ACCEPTED)
-
-
-def parse_inventory_table(text: object) -> TableAddress:
-    """Parse the address of a live inventory table.
-
-    Glue is not accepted: there, tables of S3 Metadata are in a separate catalog, under Lake
-    Formation.
-
-    Raises:
-        ValueError: it is invalid; the message says what is accepted.
-    """
-    if not isinstance(text, str) or _WITHOUT.search(text):
-        raise ValueError(INVENTORY_TABLE_ACCEPTED)
-    kind, colon, rest = text.partition(":")
-    if kind not in (S3TABLES, "rest", "sql") or not colon:
-        raise ValueError(INVENTORY_TABLE_ACCEPTED)
-    found = _iceberg(kind, rest, INVENTORY_TABLE_ACCEPTED)
-    if kind == S3TABLES and (not _TABLE_BUCKET.fullmatch(found.uri) or len(found.name) != _PAIR):
-        accepted = "such as s3tables:arn:aws:s3tables:REGION:ACCOUNT:bucket/aws-s3#b_NAME.inventory"
-        raise ValueError(f"{INVENTORY_TABLE_ACCEPTED}; {accepted}")
-    return found
 
 
 def _iceberg(kind: str, rest: str, accepted: str) -> TableAddress:

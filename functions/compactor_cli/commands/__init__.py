@@ -95,7 +95,6 @@ COMMANDS: Mapping[str, Command] = {
         """\
   compactor scan s3://my-logs/raw/
   compactor scan s3://my-logs/raw/ s3://my-lake/compacted/ --save logs     then: compactor run logs
-  compactor scan s3://my-logs/raw/ --listing inventory:s3://my-inventories/my-logs/daily/
   compactor scan s3://my-logs/raw/ --json | jq -r '.inputs[].plan'
 """,
     ),
@@ -197,7 +196,7 @@ COMMANDS: Mapping[str, Command] = {
     --listing events:my-table/logs
   compactor reconcile --stack my-stack       every stream of a deployed stack
   compactor reconcile s3://my-logs/raw/ s3://my-lake/compacted/ --listing events:my-table/logs \\
-    --depth 1 --inventory s3://my-inventories/my-logs/daily/ --time-limit 600
+    --depth 1 --time-limit 600
   compactor reconcile --json | jq .registered
 """,
     ),

@@ -45,7 +45,7 @@ _FIELDS: Mapping[str, str] = {
     "output_format": "same, or parquet",
     "clean_up": "keep sources, or delete them after retention",
     "retention_days": "days until a source may be deleted",
-    "listing": "list, inventory:URI or events:TABLE/STREAM",
+    "listing": "list or events:TABLE/STREAM",
     "reader_table": "for query engines: glue:DATABASE.TABLE",
     "reader_mode": "exact, or compacted: outputs only",
 }

@@ -11,31 +11,25 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
-from compactor.catalogs.opening import open_inventory
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
 from compactor.discovery.estimate import expected
 from compactor.discovery.worth import judged
-from compactor.inventory.inventory_listing import InventoriedStore, InventoryListing
-from compactor.inventory.pages import DirectoryShelf
-from compactor.inventory.taking import take_inventory
 from compactor.log.log import CommitLog
 from compactor.model import CompactionPlan, Skipped, SkipReason
 from compactor.money import Verdict
-from compactor.orchestration.discovery_step import committed_in, find_listed, find_pending
+from compactor.orchestration.discovery_step import committed_in, find_pending
 from compactor.outputs.detection import decided_by
 from compactor.planning.dialects import Dialects
-from compactor.planning.partition_listing import ListedStore
 from compactor.planning.plan import Knowledge
 from compactor.planning.query_seconds import ATHENA, Stored, outputs_of, seconds, sources_of
 from compactor.ports import ObjectStore
 from compactor.prices import Prices, prices_for, prices_from
 from compactor.report.idle_reasons import nothing_to_do
 from compactor.report.skipped import hint_of
-from compactor.runs.prior_listing import open_pending
+from compactor.runs.event_listing import event_listing
 from compactor.s3.store import S3Store
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
@@ -123,12 +117,11 @@ def run(args: argparse.Namespace) -> int:
     store = open_store(args.endpoint_url, settings.state.bucket)
     known = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
     rights = naming_all_missing(settings, store, writes=False)
-    with rights, TemporaryDirectory() as directory:
+    with rights:
         require_source(settings, store)
         before = Counter(store.requests.snapshot())
-        listing = listing_of(settings, store, Path(directory))
-        found = find(settings, store, listing)
-        forecasts = forecast(found.items, settings, store, listing)
+        found = find(settings, store)
+        forecasts = forecast(found.items, settings, store)
     looked = Counter(store.requests.snapshot()) - before
     verdict = verdict_of(settings, found, forecasts, store, looked=looked, known=known)
     headline = headline_of(settings, found, forecasts)
@@ -193,34 +186,15 @@ def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast
     return nothing_to_do(settings, skipped, len(left), waiting=waiting, typed=True)
 
 
-def listing_of(settings: Settings, store: S3Store, directory: Path) -> InventoryListing | None:
-    """Load the inventory into a local directory; None where the run uses LIST or events.
-
-    Raises:
-        InvalidInput: there is no such inventory, or it lacks required fields.
-    """
-    if settings.listing_kind != "inventory":
-        return None
-    with progress("reading the inventory"):
-        return take_inventory(settings, store, DirectoryShelf(directory), opens=open_inventory)
-
-
-def find(settings: Settings, store: S3Store, listing: InventoryListing | None = None) -> Discovery:
+def find(settings: Settings, store: S3Store) -> Discovery:
     """Discover the partitions."""
     with progress("discovering"):
-        if settings.listing_kind == "events":
+        if settings.takes_events:
             return find_pending(settings, store, time.time(), writes=False)
-        if listing is not None:
-            return find_listed(settings, store, listing)
         return discover(settings, store, time.time(), committed=committed_in(settings, store))
 
 
-def forecast(
-    items: Sequence[WorkItem],
-    settings: Settings,
-    store: ObjectStore,
-    listing: InventoryListing | None = None,
-) -> list[Forecast]:
+def forecast(items: Sequence[WorkItem], settings: Settings, store: ObjectStore) -> list[Forecast]:
     """Return the plan of every partition, in the given order.
 
     A worker plans a partition in windows to bound its memory; planning all windows here takes
@@ -232,16 +206,13 @@ def forecast(
         version = partial(Dialects(settings, store).version, item.partition.prefix)
         left_alone = state.left_alone(decided_by(settings), version)
         known = Knowledge(state.committed, left_alone, buckets=state.buckets)
-        expected = forecasts.Forecast(settings, lists, known, state.written_at)
+        expected = forecasts.Forecast(settings, store, known, state.written_at, pending)
         planned = expected.of(item.partition, now)
         outputs = outputs_of(planned.groups, settings)
         return Forecast(item, planned, outputs, not state.last, expected.waiting)
 
-    lists, now = store, time.time()
-    if listing is not None:
-        lists, now = cast(ObjectStore, InventoriedStore(store, listing)), listing.as_of
-    elif settings.listing_kind == "events":
-        lists = cast(ObjectStore, ListedStore(store, open_pending(settings, now)))
+    now = time.time()
+    pending = event_listing(settings, now)
     found: list[Forecast] = []
     with progress("planning", len(items)) as bar, ThreadPoolExecutor(_READERS) as pool:
         for done in pool.map(one, items):

@@ -1,4 +1,4 @@
-"""``compactor reconcile``: registers objects without an event, found by LIST or in an inventory."""
+"""``compactor reconcile``: registers objects without an event, found by LIST."""
 
 from __future__ import annotations
 
@@ -9,16 +9,11 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Lock
 
-from compactor.catalogs.opening import open_inventory
 from compactor.errors import InvalidInput
-from compactor.inventory.pages import DirectoryShelf
-from compactor.inventory.taking import take_inventory
 from compactor.orchestration.reconcile import Reconciled, Reconciliation, reconcile
-from compactor.registry.streams import inventoried, parse_streams, table_and_stream
+from compactor.registry.streams import parse_streams, table_and_stream
 from compactor.settings.settings import Settings
 from compactor.sizes import plural
 from compactor_cli.commands import options
@@ -31,13 +26,6 @@ from compactor_cli.console import Bar, print_line, progress
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add SOURCE, DEST and the fields of a run, or the stack."""
     options.add_places(parser, options.SOURCE, options.DESTINATION, optional=True)
-    parser.add_argument(
-        "--inventory",
-        metavar="URI",
-        help="use this inventory instead of LIST: a manifest.json of S3 Inventory, the prefix that"
-        " inventories are delivered to (the newest is used), or a live inventory table,"
-        " s3tables:ARN#NAMESPACE.TABLE; objects that arrived since are left for the next call",
-    )
     parser.add_argument(
         "--start-after",
         default="",
@@ -83,28 +71,17 @@ def _reconciled(
 ) -> Reconciled:
     store = open_store(args.endpoint_url, settings.state.bucket)
     _, name = table_and_stream(settings)
-    with TemporaryDirectory() as directory:
-        inventory = None
-        if args.inventory is not None:
-            with progress("reading the inventory"):
-                inventory = take_inventory(
-                    inventoried(settings, args.inventory),
-                    store,
-                    DirectoryShelf(Path(directory)),
-                    opens=open_inventory,
-                )
-        with progress(f"reconciling {name}") as bar:
-            return reconcile(
-                Reconciliation(
-                    settings,
-                    store,
-                    time.time(),
-                    stop=stop,
-                    start_after=args.start_after,
-                    inventory=inventory,
-                    on_compared=_Counter(bar).add,
-                )
+    with progress(f"reconciling {name}") as bar:
+        return reconcile(
+            Reconciliation(
+                settings,
+                store,
+                time.time(),
+                stop=stop,
+                start_after=args.start_after,
+                on_compared=_Counter(bar).add,
             )
+        )
 
 
 class _Counter:
@@ -139,7 +116,7 @@ def _chosen(args: argparse.Namespace) -> Sequence[Settings]:
         accepted = "a stack that was deployed with ingest=events, or SOURCE and DEST"
         raise InvalidInput("--stack", args.stack, accepted)
     streams = parse_streams(outputs["Streams"], outputs["RegistryTable"])
-    for name in ("inventory", "start_after", "time_limit"):
+    for name in ("start_after", "time_limit"):
         value = getattr(args, name)
         if value and len(streams) > 1:
             accepted = "SOURCE and DEST of one stream with it, as the stack has several"

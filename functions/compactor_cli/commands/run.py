@@ -136,11 +136,7 @@ def _with_way_out(execution: EndedRun, settings: Settings, store: S3Store) -> En
         warning = window_warning(settings, store, time.time())
         if warning:
             summary = replace(summary, warnings=(*summary.warnings, warning))
-    elif (
-        summary.partitions <= _PLANNED_AGAIN
-        and not summary.resting
-        and settings.listing_kind == "list"
-    ):
+    elif summary.partitions <= _PLANNED_AGAIN and not summary.resting and not settings.takes_events:
         # So few partitions are not at rest that planning them again is cheap.
         found = find(settings, store)
         headline = headline_of(settings, found, forecast(found.items, settings, store))

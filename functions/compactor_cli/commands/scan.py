@@ -7,10 +7,8 @@ import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from compactor.errors import InvalidInput
-from compactor.inventory.inventory_listing import InventoriedStore, InventoryListing
 from compactor.money import Verdict, verdict
 from compactor.prices import Prices, prices_for, prices_from
 from compactor.s3.store import S3Store
@@ -19,12 +17,11 @@ from compactor.scanning.choosing import Choice, choose
 from compactor.scanning.proposals import MONEY, Proposal, propose
 from compactor.scanning.sample import Looked, look, required_by
 from compactor.scanning.savings import shapes_of, work_of
-from compactor.scanning.scan import Lists, Seen, scan
+from compactor.scanning.scan import Seen, scan
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
-from compactor_cli.commands.plan import listing_of
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, progress
 from compactor_cli.idle import nothing_below
@@ -68,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.toml",
         help="file for --save (by default %(default)s in this directory)",
     )
-    options.add_named(parser, "listing", *MONEY)
+    options.add_named(parser, *MONEY)
     _add_money(parser)
     options.add_common(parser)
 
@@ -100,10 +97,8 @@ def run(args: argparse.Namespace) -> int:
     settings, destination = _settings(args)
     store = open_store(args.endpoint_url, settings.source.root.bucket)
     prices = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
-    with TemporaryDirectory() as directory:
-        listing = listing_of(settings, store, Path(directory))
-        now = time.time() if listing is None else listing.as_of
-        seen = _scanned(settings, store, listing, now, most)
+    now = time.time()
+    seen = _scanned(settings, store, now, most)
     if not seen.objects:
         raise nothing_below(settings.source.root, store)
     looked = _looked(settings, store, seen)
@@ -111,12 +106,11 @@ def run(args: argparse.Namespace) -> int:
     layout = choice.layouts[0] if choice.clear else None
     within = seen.arrivals.last - seen.arrivals.first
     advice = advise(layout, seen.keys.stamps, seen.keys.total, within)
-    # An inventory is older than what its dates are compared with.
     proposals = propose(
         choice,
         settings,
         advice,
-        time.time(),
+        now,
         destination=destination,
         decided=_required(settings, store, looked),
         arrivals=seen.arrivals,
@@ -179,27 +173,18 @@ def _settings(args: argparse.Namespace) -> tuple[Settings, str | None]:
     # The scan proposes wildcards, so SOURCE must not have any.
     S3Uri.parse(options.SOURCE, source)
     settings = Settings.from_input({**given, options.DESTINATION: _NOWHERE})
-    if settings.listing_kind == "events":
-        raise InvalidInput("listing", settings.listing, '"list" or inventory:URI')
     return settings, destination
 
 
-def _scanned(
-    settings: Settings, store: S3Store, listing: InventoryListing | None, now: float, most: int
-) -> Seen:
-    lists: Lists = store
-    known = None
-    if listing is not None:
-        lists, known = InventoriedStore(store, listing), listing.index.objects
-    total = most if known is None else min(most, known)
+def _scanned(settings: Settings, store: S3Store, now: float, most: int) -> Seen:
     began = time.monotonic()
-    with progress("listing", total) as bar:
+    with progress("listing", most) as bar:
 
         def on_objects(done: int) -> None:
             rate = done / max(0.001, time.monotonic() - began)
-            bar.show(done, total, f"{done:,} objects, {rate:,.0f}/s")
+            bar.show(done, most, f"{done:,} objects, {rate:,.0f}/s")
 
-        return scan(settings, lists, now, most=most, on_objects=on_objects, known=known)
+        return scan(settings, store, now, most=most, on_objects=on_objects)
 
 
 def _looked(settings: Settings, store: S3Store, seen: Seen) -> list[Looked]:
