@@ -5,8 +5,8 @@
 LOCKS := requirements-dev.txt requirements-spark.txt requirements-cdk.txt
 # Each process with whole modules (tests/support/balance.py says in which order). Three keep two
 # processors busy: the tests wait for a third of their time, for clients that ask again and for ends.
-ALL_TESTS = tests -q -n 3 --dist loadfile
-# tests/conftest.py marks what is fast.
+# tests/support/selection.py says what is marked how.
+TESTS = -q -n 3 --dist loadfile -m "not proof"
 FAST_TESTS = tests/unit tests/golden tests/state -q -n 2 --dist loadfile -m fast
 PYTEST = .venv/bin/python -m tests.support.runner
 COMPILE := .venv/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
@@ -21,7 +21,7 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help set-up wheel image demo bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes links format lock clean
+.PHONY: help set-up wheel image demo bench spark-bundle spark-jars synth diff bootstrap deploy destroy smoke test test-fast proof soak scale events-bench damage fuzz zoo check lint types import-rules servers spark-classes links test-servers format lock clean
 
 help: ## Show the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -82,16 +82,12 @@ test-fast: set-up ## Unit tests and formats, in about a minute: no Java, no serv
 	@echo "fast tests (pytest $(FAST_TESTS)) ..."
 	@$(PYTEST) $(FAST_TESTS)
 
-test: set-up ## Run test-fast, make check, then all other tests; PYTEST_ARGS="-q -k word" for some, in one process
-	@echo "make test takes half an hour on two processors; the first time it also fetches 1 GB into build/"
-	@echo "and node_modules/: servers, jars, Trino with a Java of its own, the CDK. What cannot be had is"
-	@echo "skipped with its reason. make test-fast takes about a minute and fetches nothing."
-	$(if $(PYTEST_ARGS),,@$(MAKE) --no-print-directory test-fast)
-	@BESIDE=1 $(MAKE) --no-print-directory -j2 lint types node_modules servers spark-classes import-rules links
-	@echo "tests (pytest $(or $(PYTEST_ARGS),$(ALL_TESTS) -m 'not fast')) ..."
-	@$(PYTEST) $(if $(PYTEST_ARGS),tests $(PYTEST_ARGS),$(ALL_TESTS) -m "not fast")
+test: set-up ## Lint, types, unit tests, a sample of the proof; PYTEST_ARGS="-q -k word" for some of all tests
+	@BESIDE=1 $(MAKE) --no-print-directory -j2 lint types import-rules links test-servers spark-classes
+	@echo "tests (pytest $(or $(PYTEST_ARGS),$(TESTS))) ..."
+	@$(PYTEST) tests $(or $(PYTEST_ARGS),$(TESTS))
 
-proof: set-up ## Run what proves that nothing is lost, and print its figures; ARGS=--write puts them into docs/proof.md
+proof: node_modules servers spark-classes ## Run all that make test leaves out; ARGS=--write puts the figures into docs/proof.md
 	@.venv/bin/python -m tests.proof $(ARGS)
 
 soak: set-up ## Simulate schedules for SECONDS=600; the last line has the figures
@@ -129,6 +125,9 @@ links: set-up
 	@$(STEP) "spelling (codespell)" .venv/bin/codespell
 
 # What the tests need besides, made once, below build/.
+test-servers: set-up
+	@.venv/bin/python -m tests.support.server_builds versitygw dynamodb_local table_jars
+
 servers: set-up
 	@.venv/bin/python -m tests.support.server_builds
 

@@ -18,6 +18,7 @@ from botocore.loaders import create_loader
 from hypothesis import HealthCheck, settings
 
 from tests.support import java
+from tests.support.selection import marks
 from tests.support.slow import SLOW
 
 REPO_ROOT = Path(__file__).resolve().parent.parent
@@ -52,9 +53,6 @@ _LEFT_OUT = (
     "REQUESTS_CA_BUNDLE",
     "ALL_PROXY",
 )
-
-# Directories whose tests are fast, but for those that are marked as slow.
-_FAST = ("golden", "state", "unit")
 
 # The same examples on every run, so that a red build is red again; HYPOTHESIS_PROFILE=dev looks
 # for new ones. No deadline: the machine is shared, and time is not what these tests are about.
@@ -109,14 +107,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make test-fast` runs, before marks are selected."""
+    """Mark which command runs a test, before marks are selected."""
+    tests = REPO_ROOT / "tests"
     for item in items:
-        name = item.path.stem.removeprefix("test_")
-        if name in SLOW and item.path.parent.name == "unit":
-            item.add_marker("slow")
-        of = item.path.relative_to(REPO_ROOT / "tests").parts[0]
-        if of in _FAST and item.get_closest_marker("slow") is None:
-            item.add_marker("fast")
+        node_id = item.nodeid.removeprefix("tests/")
+        for mark in sorted(marks(item.path.relative_to(tests), node_id)):
+            if mark != "fast" or item.get_closest_marker("slow") is None:
+                item.add_marker(mark)
 
 
 @pytest.hookimpl(optionalhook=True)

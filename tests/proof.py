@@ -3,8 +3,10 @@
     python -m tests.proof
     python -m tests.proof --write
 
-The figures are those of the tests of ``make test`` that are about losing nothing; ends with
-pytest's exit code.
+    python -m tests.proof --sample
+
+Runs what ``make test`` leaves out, and all schedules of which it runs a sample. With ``--sample``
+only the former, as continuous integration does after ``make test``. Ends with pytest's exit code.
 """
 
 from __future__ import annotations
@@ -34,7 +36,6 @@ from tests.support.real_servers import REAL_SERVERS
 
 REPOSITORY = Path(__file__).parents[1]
 BEGIN, END = "<!-- proof: made by make proof -->\n", "<!-- /proof -->"
-_TESTS = ("model", "simulation", "contract", "faults", "hostile", "spark/test_table_schedules.py")
 # Schedules of a lake: the name of their figures, and what they are.
 _LAKE = {
     "simulation-tables": "outputs into a table that others write to and compact",
@@ -60,9 +61,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proof", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--write", action="store_true", help="put the table into docs/proof.md")
+    parser.add_argument(
+        "--sample", action="store_true", help="leave out the schedules of which make test runs some"
+    )
     args = parser.parse_args()
+    if args.sample:
+        return run_tests("proof")
     with tempfile.TemporaryDirectory() as directory:
-        status = run_tests(Path(directory))
+        status = run_tests("proof or sampled", Path(directory))
         made = table(Path(directory))
     sys.stdout.write(made)
     if args.write and not status:
@@ -72,17 +78,20 @@ def main() -> int:
     return status
 
 
-def run_tests(directory: Path) -> int:
-    """Run the tests; they leave their figures in the directory. Returns pytest's exit code."""
-    command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={directory / 'cases.xml'}"]
-    command += ["-n", "2", "--dist", "loadfile"]
-    done = subprocess.run(
-        [*command, *(f"tests/{name}" for name in _TESTS)],
-        cwd=REPOSITORY,
-        env={**os.environ, "S3_COMPACTOR_PROOF_DIR": str(directory)},
-        check=False,
-    )
-    return done.returncode
+def run_tests(marked: str, directory: Path | None = None) -> int:
+    """Run the tests with these marks; return pytest's exit code.
+
+    Args:
+        marked: an expression of pytest's ``-m``.
+        directory: where the tests leave their figures; without one they run a sample.
+    """
+    command = [sys.executable, "-m", "tests.support.runner", "tests", "-q", "-m", marked]
+    command += ["-n", "3", "--dist", "loadfile"]
+    environment = dict(os.environ)
+    if directory is not None:
+        command.append(f"--junitxml={directory / 'cases.xml'}")
+        environment["S3_COMPACTOR_PROOF_DIR"] = str(directory)
+    return subprocess.run(command, cwd=REPOSITORY, env=environment, check=False).returncode
 
 
 def table(directory: Path) -> str:

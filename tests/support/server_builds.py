@@ -1,6 +1,7 @@
 """Third-party servers and jars for the tests, fetched and built once, below build/servers.
 
-    python -m tests.support.server_builds      builds all of them before the tests need them
+    python -m tests.support.server_builds              builds all of them before the tests need them
+    python -m tests.support.server_builds versitygw    only those that are named
 
 Each version is pinned: Python packages and jars by hash in servers/*.txt, those of a server in
 servers/*.sha256, Go modules by Go's checksum database. Existing builds are not fetched again; a new
@@ -255,8 +256,8 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def main() -> int:
-    """Build all of them; return 0 even if one is unavailable here, which is reported."""
+def main(names: list[str]) -> int:
+    """Build these, or all of them; return 0 even if one is unavailable here, which is reported."""
     wanted: list[tuple[Callable[[], object], str]] = [
         (ministack, "ministack, a server for the tests"),
         (versitygw, "versitygw, a server for the tests"),
@@ -267,6 +268,8 @@ def main() -> int:
         (trino, "trino, which reads the readers' table in the tests, 550 MB"),
     ]
     for make, described in wanted:
+        if names and described.partition(",")[0] not in names:
+            continue
         what = f"{described} (the first time, a minute or two) ... "
         # If other steps run in parallel, the result is a separate line; see scripts/step.sh.
         beside = bool(os.environ.get("BESIDE"))
@@ -287,4 +290,4 @@ def _say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

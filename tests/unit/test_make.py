@@ -104,7 +104,7 @@ def test_a_server_that_is_not_to_be_had_is_reported_with_what_follows(
     for name in ("versitygw", "helm", "debian_base", "dynamodb_local", "trino"):
         monkeypatch.setattr(server_builds, name, there)
     monkeypatch.setattr(server_builds, "table_jars", table_jars)
-    assert server_builds.main() == 0
+    assert server_builds.main([]) == 0
     first, *others = capsys.readouterr().out.splitlines()
     assert first.startswith("ministack, a server for the tests (")
     assert first.endswith(" ... not to be had, so its tests are skipped: no package index")
@@ -112,7 +112,7 @@ def test_a_server_that_is_not_to_be_had_is_reported_with_what_follows(
     assert others[4].startswith("table_jars, what Spark needs for tables in the tests (")
 
     monkeypatch.setenv("BESIDE", "1")
-    assert server_builds.main() == 0
+    assert server_builds.main([]) == 0
     begun, ended, *_ = capsys.readouterr().out.splitlines()
     assert ended == f"{begun}not to be had, so its tests are skipped: no package index"
 
