@@ -11,7 +11,7 @@ from cdk import maintenance_fields as tables
 from cdk.config_checks import require_sense
 from cdk.deployment_fields import DEPLOYMENT_KEYS, RUN_KEYS
 from cdk.maintenance_fields import ALONE
-from cdk.readers import BUNDLED, RELEASE, EmrCluster, Vpc, class_after, read_key
+from cdk.readers import BUNDLED, RELEASE, EmrCluster, Vpc, read_key
 from compactor.errors import InvalidInput
 from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
@@ -261,8 +261,6 @@ def _run(given: Mapping[str, Any], own: Mapping[str, Any]) -> Settings:
         raise InvalidInput("mode", mode, '"workflow" for a table')
     if own["ingest"] == "events":
         values |= _by_events(values, own)
-    if own["create_destination_bucket"] and mode != ALONE:
-        values.setdefault("target_class", class_after(own["lifecycle"]))
     values.setdefault("spark_engine", _default_engine(values, own))
     return Settings.from_input(values)
 

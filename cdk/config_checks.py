@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ from cdk.readers import (
     RESTORED_FIRST,
     SOURCE,
     TABLE,
-    class_after,
 )
 from compactor.errors import InvalidInput
 from compactor_dev.emr_serverless import missing_in
@@ -96,10 +94,6 @@ def _check_lifecycle(config: Config, given: Mapping[str, Any]) -> None:
     if lifecycle.get(EXPIRE, before + 1) <= before:
         accepted = f"{EXPIRE} of more than the last move to another class, {before} days"
         raise InvalidInput("lifecycle", lifecycle, accepted)
-    there = class_after(lifecycle)
-    if not config.maintenance_alone and config.run.target_class != there:
-        accepted = f'"{there}", to which lifecycle {json.dumps(lifecycle)} moves the outputs'
-        raise InvalidInput("target_class", config.run.target_class, accepted)
 
 
 def _check_buckets(config: Config, given: Mapping[str, Any]) -> None:

@@ -107,8 +107,7 @@ _DEPLOYMENT = (
         "Days until outputs above 128 KB in a created bucket move to a storage class, and until"
         " they are deleted (expire). Each class must come at least 30 days after the one before; {}"
         " keeps everything in Standard. Glacier Instant Retrieval can still be queried, at a fee"
-        " per GB read; Flexible Retrieval (glacier) and Deep Archive must be restored first. The"
-        " last class is the target_class of runs.",
+        " per GB read; Flexible Retrieval (glacier) and Deep Archive must be restored first.",
     ),
     FieldSpec(
         "schedule",

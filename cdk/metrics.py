@@ -10,7 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_stepfunctions as sfn
 
 from cdk.config import Config
-from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN
+from compactor.money import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN
 from compactor.prices import prices_for
 
 # The dimension of all metrics of compactor_handlers/runtime.py.

@@ -11,7 +11,6 @@ from zoneinfo import available_timezones
 
 from compactor.errors import InvalidInput
 from compactor.settings.specs import FieldSpec, Reader, matching, names, whole
-from compactor.settings.storage_classes import STANDARD
 from compactor.settings.tables import parse_table
 from compactor.settings.uris import URI_ACCEPTED, parse_location
 from compactor_tables.request import read_request
@@ -52,12 +51,6 @@ CLASSES = ("standard_ia", "intelligent_tiering", "glacier_ir", "glacier", "deep_
 RESTORED_FIRST = ("glacier", "deep_archive")
 #: The entry of a lifecycle after which outputs are deleted.
 EXPIRE = "expire"
-
-
-def class_after(lifecycle: Mapping[str, int]) -> str:
-    """Return the storage class in which a lifecycle leaves the outputs, as S3 names it."""
-    moves = [name for name in CLASSES if name in lifecycle]
-    return moves[-1].upper() if moves else STANDARD
 
 
 def alarm_hours(schedule: str) -> int | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
-from aws_cdk import Annotations, Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
@@ -14,15 +13,9 @@ from cdk.checks import acknowledge
 from cdk.config import MADE_DESTINATION, MADE_SOURCE, Config
 from cdk.readers import DESTINATION, EXPIRE, SOURCE, TABLE
 from cdk.registry import Registry
-from compactor.encoding.output_encoding import target_bytes
 from compactor.layout import RUNS
 from compactor.limits import KEEP_RUNS_DAYS
-from compactor.model import Compression
-from compactor.money import Shape
-from compactor.money.classes import cheaper_line
-from compactor.prices import prices_for
 from compactor.settings.uris import S3Uri
-from compactor.sizes import TIB
 
 # IA and Glacier IR bill at least 128 KB per object: moving smaller ones costs more than it saves.
 _WORTH_MOVING_BYTES = 128 * 1024
@@ -215,24 +208,9 @@ class Storage(Construct):
                     for to, days in moves
                 ],
             )
-            self._compare_classes(bucket)
         if EXPIRE in lifecycle:
             days = Duration.days(lifecycle[EXPIRE])
             bucket.add_lifecycle_rule(id="expired-outputs", prefix=prefix, expiration=days)
-
-    def _compare_classes(self, bucket: s3.Bucket) -> None:
-        """Say where the expected scans make the lifecycle dearer than a class without retrieval."""
-        run = self._config.run
-        size = target_bytes(run, Compression.GZIP)
-        line = cheaper_line(
-            Shape.alike(math.ceil(TIB / size), size),
-            run.target_class,
-            prices_for(),
-            run.scans_per_month,
-            "1 TiB of outputs costs",
-        )
-        if line:
-            Annotations.of(bucket).add_info(f"{line} (scans_per_month; prices of us-east-1)")
 
 
 def _notify_event_bridge(bucket: s3.IBucket) -> None:

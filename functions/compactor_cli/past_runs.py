@@ -9,7 +9,7 @@ from typing import Any
 from compactor.discovery.parallel import Parallel
 from compactor.layout import RUNS
 from compactor.model import is_run_id
-from compactor.money import shown
+from compactor.money import dollar_text
 from compactor.ports import ObjectStore
 from compactor.report.html import human_seconds
 from compactor.report.sentences import backlog, partition_count
@@ -82,7 +82,7 @@ class PastRun:
             f"{self.failed:,} of {self.partitions:,}",
             f"{self.backlog:,}",
             human_seconds(self.wall_seconds) if self.wall_seconds else "",
-            "" if self.dollars is None else shown(self.dollars),
+            "" if self.dollars is None else dollar_text(self.dollars),
         )
 
 

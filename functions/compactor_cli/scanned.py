@@ -20,7 +20,7 @@ from compactor.scanning.sample import UNKNOWN_HEADER, UNKNOWN_TEXT, Looked
 from compactor.scanning.scan import Seen
 from compactor.sizes import human_bytes, plural
 from compactor_cli.console import print_line, print_table
-from compactor_cli.plan_money import explain_verdict, show_verdict
+from compactor_cli.plan_money import show_verdict
 
 _BAR_WIDTH = 30
 _DAY = 86_400
@@ -78,16 +78,14 @@ class Scanned:
         }
 
 
-def show(found: Scanned, *, explain: bool = False) -> None:
-    """Print everything; with ``explain``, every figure of the verdict too."""
+def show(found: Scanned) -> None:
+    """Print everything, the verdict first."""
     show_verdict(found.money)
     _show_sizes(found.seen, found.uri)
     _show_looked(found.looked)
     _show_layout(found)
     _show_arrivals(found)
     _show_skipped(found)
-    if explain:
-        explain_verdict(found.money)
     _show_commands(found)
 
 

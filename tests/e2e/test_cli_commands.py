@@ -120,22 +120,6 @@ def test_plan_shows_groups_and_writes_nothing(lake, command):
     assert lake.keys() == before
 
 
-def test_plan_shows_how_many_readers_share_outputs_and_what_they_gain(lake, command):
-    words = (*lake.uris, *lake.endpoint, "--depth", "1")
-    code, out, _ = command("plan", *words, "--json")
-    document = json.loads(out)
-    assert code == 0
-    # One gzip object, and one of plain lines that is far smaller than what a reader takes.
-    assert [p["readers"] for p in document["partitions"]] == [2] * PARTITIONS
-    reading = document["reading"]
-    assert reading["seconds_after"] < reading["seconds_before"]
-    code, out, _ = command("plan", *words)
-    assert code == 0
-    assert "parallelism: up to as many readers as the Readers column shows" in out.replace(
-        "\n", " "
-    )
-
-
 def test_plan_counts_what_it_would_skip_by_reason(lake, command):
     lake.write("logs/p0/young.json", b"{}")
     lake.write("logs/stray.json", b"{}")

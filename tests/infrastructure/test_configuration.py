@@ -35,8 +35,6 @@ _MISTAKES: list[tuple[Mapping[str, Any], str, str]] = [
     ({"lifecycle": {"glacier_ir": 90, "expire": 90}}, "lifecycle", "expire of more than"),
     ({"lifecycle": {"glacier_instant": 90}}, "lifecycle", "glacier_ir"),
     ({**_URIS, "lifecycle": {"standard_ia": 45}}, "lifecycle", "does not make"),
-    ({"target_class": "STANDARD"}, "target_class", '"GLACIER_IR", to which lifecycle'),
-    ({"target_class": "GLACIER_IR", "lifecycle": {}}, "target_class", '"STANDARD", to which'),
     # What engines query stays readable, and there has to be something to switch.
     (
         {"depth": 1, "reader_table": "glue:lake.logs", "lifecycle": {"glacier": 90}},
@@ -218,26 +216,6 @@ def test_nodes_of_a_cluster_have_the_architecture_that_is_deployed(
     config = Config.from_context({**_EMR, "architecture": architecture})
 
     assert config.emr_instance_type == instance
-
-
-@pytest.mark.parametrize(
-    ("given", "storage_class"),
-    [
-        ({}, "GLACIER_IR"),
-        ({"lifecycle": {}}, "STANDARD"),
-        ({"lifecycle": {"expire": 400}}, "STANDARD"),
-        ({"lifecycle": {"standard_ia": 45}}, "STANDARD_IA"),
-        ({"lifecycle": {"intelligent_tiering": 30}}, "INTELLIGENT_TIERING"),
-        ({"lifecycle": {"deep_archive": 120, "standard_ia": 30}}, "DEEP_ARCHIVE"),
-        ({"target_class": "GLACIER_IR"}, "GLACIER_IR"),
-        (_URIS, "STANDARD"),
-        ({**_URIS, "target_class": "STANDARD_IA"}, "STANDARD_IA"),
-    ],
-)
-def test_the_class_of_verdicts_is_that_of_the_lifecycle(
-    given: Mapping[str, Any], storage_class: str
-) -> None:
-    assert Config.from_context(given).run.target_class == storage_class
 
 
 def test_rules_for_objects_are_read_from_text_and_are_part_of_the_runs_input() -> None:

@@ -189,25 +189,4 @@ def test_quotas_that_a_new_account_does_not_have_are_said_at_deploy(
     assert "16 vCPUs" in vcpus
     assert "emr_serverless_max_vcpus is 64" in vcpus
     assert any("worker_memory_mb is 3,538" in one for one in _said("everything set", synthesized))
-    assert not [one for one in _said("standalone", synthesized) if "lifecycle" not in one]
-
-
-def test_a_lifecycle_that_costs_more_than_standard_is_said_with_both_figures(
-    deployed: Deployed, synthesized: Synthesized
-) -> None:
-    # 1 TiB in 8,192 outputs of 128 MiB, read 30 times a month. Prices of us-east-1: $0.004 and
-    # $0.023 a GB-month; a scan is 9 LISTs, 8,192 GETs ($0.01 and $0.0004 per 1,000) and in Glacier
-    # Instant Retrieval $0.03 a GB.
-    lists = 9 * 0.005 / 1_000
-    glacier = 1_024 * 0.004 + 30 * (lists + 8_192 * 0.01 / 1_000 + 1_024 * 0.03)
-    standard = 1_024 * 0.023 + 30 * (lists + 8_192 * 0.0004 / 1_000)
-    (line,) = (one for one in _said("nothing set", synthesized) if "lifecycle" in one)
-    assert line == (
-        f"at 30 scans a month 1 TiB of outputs costs ${glacier:.2f} a month in GLACIER_IR and"
-        f" ${standard:.2f} in STANDARD; the deployment key lifecycle={{}} keeps them there"
-        " (scans_per_month; prices of us-east-1)"
-    )
-    # The verdicts of this deployment's runs assume the same class.
-    assert json.loads(deployed("nothing set").outputs["DefaultInput"])["target_class"] == (
-        "GLACIER_IR"
-    )
+    assert not _said("standalone", synthesized)

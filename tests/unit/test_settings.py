@@ -17,7 +17,6 @@ from compactor.errors import InvalidInput
 from compactor.limits import WorkerLimits
 from compactor.settings.fields import FIELDS, RunFields
 from compactor.settings.settings import CleanUpMode, Settings
-from compactor.settings.storage_classes import STORAGE_CLASSES
 from compactor.sizes import MIB
 
 URIS = {"s3_source_uri": "s3://source/logs/", "s3_destination_uri": "s3://lake/logs/"}
@@ -101,8 +100,6 @@ inputs = st.fixed_dictionaries(
         "compression": st.sampled_from(["same", "none", "gzip", "zstd"]),
         "clean_up": st.sampled_from(["keep", "delete"]),
         "spark_engine": st.sampled_from(["emr", "none", "j-2AXXXXXXGAPLF", "j-abc1"]),
-        "scans_per_month": st.integers(0, 1_000_000),
-        "target_class": st.sampled_from(STORAGE_CLASSES),
         "retention_days": st.one_of(st.integers(0, 36_500), st.floats(0, 36_500)),
         "s3_state_uri": st.sampled_from([None, "s3://state/", "s3://lake/state"]),
     },
@@ -180,9 +177,6 @@ WRONG_VALUES = [
     ("listing", "events:table", "events:TABLE/STREAM"),
     ("listing", "list:s3://bucket/", "events:TABLE/STREAM"),
     ("listing", "inventory:s3://bucket/manifest.json", "events:TABLE/STREAM"),
-    ("scans_per_month", -1, "from 0"),
-    ("scans_per_month", "often", "a number"),
-    ("target_class", "COLD", "STANDARD_IA"),
     ("duration", 90.5, "a whole number"),
     ("retention_days", -0.5, "from 0"),
     ("retention_days", math.nan, "a number"),

@@ -26,7 +26,7 @@ from compactor.discovery.speed import MEASURED_PROCESSORS, WorkerSpeed, speed_fo
 from compactor.discovery.work_items import Largest, WorkItem
 from compactor.encoding.output_encoding import packing_class, stored_bytes
 from compactor.model import CompactionPlan, ObjectGroup
-from compactor.money.running import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
+from compactor.money import TRANSITIONS_PER_CHILD, TRANSITIONS_PER_RUN, RunWork
 from compactor.settings.settings import Settings
 from compactor.sizes import GET_BYTES
 

@@ -5,5 +5,4 @@ packing            which sources share an output, and the id of a group
 partition_listing  lists one partition in bounded memory
 surroundings       finds tables and registries that own a prefix; markers: their names
 key_rules          sources skipped because of their key; dialects: which CSV has a header
-query_seconds      estimates how long query engines take over sources and outputs
 """

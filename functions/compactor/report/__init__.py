@@ -2,7 +2,7 @@
 
 report        the figures of a run, as one document
 page          the same as an HTML page, from the templates
-view          what the page shows; charts, sentences, remedies and cost_figures are parts of it
+view          what the page shows; charts, sentences and remedies are parts of it
 next_steps    what to do after a run
 cost          what the run cost, from its own counts
 run_history   the last runs, for the trend

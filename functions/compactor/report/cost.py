@@ -18,11 +18,13 @@ from compactor import layout
 from compactor.cleaning.clean_up_report import CleanUpReport
 from compactor.decoding import decoder
 from compactor.errors import ObjectMissing
-from compactor.money import RunWork, cost_of, shown, total
-from compactor.money.running import (
-    PRICE_OF_REQUEST,
+from compactor.money import (
     TRANSITIONS_PER_CHILD,
     TRANSITIONS_PER_RUN,
+    RunWork,
+    charged_requests,
+    cost_of,
+    dollar_text,
 )
 from compactor.ports import ObjectStore
 from compactor.prices import prices_for
@@ -70,7 +72,7 @@ class RunCost:
         if self.vcpu_hours:
             parts.append(f"{self.vcpu_hours:,.2f} vCPU-hours of Spark")
         basis = "deployed" if self.gb_seconds else "on this machine"
-        return f"cost about {shown(self.dollars)} {basis}: {', '.join(parts)}"
+        return f"cost about {dollar_text(self.dollars)} {basis}: {', '.join(parts)}"
 
 
 class SparkHours(msgspec.Struct, frozen=True):
@@ -120,14 +122,14 @@ def cost_of_run(
     # If Lambda functions compacted, another function has read each partition's receipt.
     both["GET"] += partitions if invocations else 0
     real = RunWork(
-        requests=_charged(Counter(totals.requests) + both + Counter(dict(after))),
+        requests=charged_requests(Counter(totals.requests) + both + Counter(dict(after))),
         gb_seconds=totals.gb_seconds,
         invocations=invocations,
         transitions=_transitions(invocations),
         vcpu_hours=hours.vcpu_hours,
         gb_hours=hours.gb_hours,
     )
-    figures = cost_of(real, prices)
+    dollars = cost_of(real, prices)
     return RunCost(
         prices_of=prices.region,
         requests=dict(real.requests),
@@ -136,13 +138,9 @@ def cost_of_run(
         transitions=real.transitions,
         vcpu_hours=hours.vcpu_hours,
         gb_hours=hours.gb_hours,
-        dollars=round(total(figures), 9),
-        by={one.name: round(one.dollars, 9) for one in figures},
+        dollars=round(sum(dollars.values()), 9),
+        by={kind: round(amount, 9) for kind, amount in dollars.items()},
     )
-
-
-def _charged(requests: Mapping[str, int]) -> dict[str, int]:
-    return {kind: requests[kind] for kind in sorted(PRICE_OF_REQUEST) if requests.get(kind)}
 
 
 def _transitions(invocations: int) -> int:

@@ -13,10 +13,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from compactor.escaping import visible
-from compactor.money import HEADS
+from compactor.money import dollar_text
 from compactor.report import sentences, view
 from compactor.report.charts import histogram, trend
-from compactor.report.cost_figures import Spent, spent
 from compactor.report.html import human_seconds, moment
 from compactor.report.next_steps import next_steps
 from compactor.sizes import human_bytes
@@ -33,7 +32,6 @@ def render(report: Mapping[str, Any], *, stored: bool = False) -> str:
         stored: for the run's own prefix, where the previous report is found by a relative link.
     """
     sizes = report["sizes"] or _NO_SIZES
-    money = spent(report)
     return _rendered(
         "report.html.j2",
         report={"headline": "", "resting": None, **report},
@@ -43,9 +41,8 @@ def render(report: Mapping[str, Any], *, stored: bool = False) -> str:
         proof=sentences.proof(report),
         verify=view.verify_command(report["settings"]),
         warnings=report["warnings"],
-        tiles=_tiles(report, money),
-        money=money,
-        money_heads=HEADS,
+        tiles=_tiles(report),
+        cost=report["cost"],
         sizes=histogram(sizes["before"], sizes["after"]),
         failures=view.failures(report),
         next=next_steps(report),
@@ -67,7 +64,7 @@ def render(report: Mapping[str, Any], *, stored: bool = False) -> str:
     )
 
 
-def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, str]]:
+def _tiles(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the most important numbers, with their labels."""
     totals = report["totals"]
     before, after = totals["objects_in"], totals["objects_out"]
@@ -85,8 +82,8 @@ def _tiles(report: Mapping[str, Any], money: Spent | None) -> list[tuple[str, st
         *([("Wall time", human_seconds(report["wall_seconds"]))] if report["wall_seconds"] else []),
         ("Time of all workers", human_seconds(totals["seconds"])),
     ]
-    if money is not None:
-        tiles.append(("Cost, about", money.dollars))
+    if report["cost"]:
+        tiles.append(("Cost, about", dollar_text(report["cost"]["dollars"])))
     if totals.get("rejects_waiting"):
         tiles.append(("Rejected records", f"{totals['rejects_waiting']:,}"))
     if totals["quarantined"]:
@@ -121,6 +118,7 @@ def _environment() -> Environment:
         "bytes": human_bytes,
         "percent": _percent,
         "share": "{:.0%}".format,
+        "dollars": dollar_text,
     }
     return made
 

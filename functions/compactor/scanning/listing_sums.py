@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from compactor.model import SHOWN_EXAMPLES, Skipped, SkipReason, SourceObject
-from compactor.money.shapes import SMALL_BYTES
+from compactor.money import SMALL_BYTES
 from compactor.sizes import GIB, MIB
 
 _KIB = 1 << 10

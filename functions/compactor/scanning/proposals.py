@@ -13,13 +13,10 @@ from compactor.errors import InvalidInput
 from compactor.scanning.advice import Advice
 from compactor.scanning.choosing import Choice, Layout
 from compactor.scanning.listing_sums import Arrivals
-from compactor.settings.fields import FIELDS
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
 from compactor.sizes import plural
 
-#: Fields of the scan's own input that its verdict depends on, and a plan's verdict too.
-MONEY = ("scans_per_month", "target_class")
 _AFTER = "-compacted"
 _LONGEST_BUCKET = 63
 _DAY = timedelta(days=1)
@@ -68,7 +65,7 @@ class Proposal:
 
 def propose(
     choice: Choice,
-    scanned: Settings,
+    root: S3Uri,
     advice: Sequence[Advice],
     now: float,
     *,
@@ -80,7 +77,7 @@ def propose(
 
     Args:
         choice: of the keys' layout.
-        scanned: input of the scan.
+        root: what was scanned.
         advice: recommended settings.
         now: UNIX seconds.
         destination: URI; by default, one beside the scanned prefix.
@@ -89,10 +86,6 @@ def propose(
     """
     shared: dict[str, Any] = {one.field: one.seconds for one in advice if not one.is_default}
     shared |= decided
-    for name in MONEY:
-        if getattr(scanned, name) != FIELDS[name].default:
-            shared[name] = getattr(scanned, name)
-    root = scanned.source.root
     places = _destinations(choice, root, destination)
     proposals = []
     for layout, (place, notes) in zip(choice.layouts, places, strict=True):

@@ -14,9 +14,7 @@ from compactor.discovery.fleet import PARTITION_SECONDS, USUAL_WORKER_MB, proces
 from compactor.discovery.speed import speed_for
 from compactor.discovery.work_items import Largest
 from compactor.limits import USUAL
-from compactor.money import Holding, RunWork, Shape
-from compactor.money.storage import KEYS_PER_LIST
-from compactor.planning.query_seconds import PART_BYTES
+from compactor.money import KEYS_PER_LIST, Holding, RunWork
 from compactor.scanning.choosing import Choice, Layout
 from compactor.scanning.scan import Seen
 from compactor.settings.settings import Settings
@@ -27,8 +25,8 @@ def compacted_of(choice: Choice) -> Sequence[Layout]:
     return choice.layouts[:1] if choice.either else choice.layouts
 
 
-def shapes_of(seen: Seen, choice: Choice) -> tuple[Shape, Shape]:
-    """Return what a run would compact, and the outputs that would replace it.
+def holdings_of(seen: Seen, choice: Choice) -> tuple[tuple[Holding, ...], tuple[Holding, ...]]:
+    """Return what a run would compact by storage class, and the outputs that would replace it.
 
     Both are extrapolated if not all objects were listed. Objects that a run leaves because of their
     storage class, or because they are empty, are in neither.
@@ -40,16 +38,13 @@ def shapes_of(seen: Seen, choice: Choice) -> tuple[Shape, Shape]:
         Holding(name, *(round(share * count) for count in counts))
         for name, counts in sorted(seen.taken.items())
     )
-    before = Shape(tuple(one for one in holdings if one.objects))
-    before = Shape(before.holdings, before.objects)
-    outputs = round(grown * sum(one.outputs for one in layouts))
-    if not (outputs and before.objects):
-        return before, Shape()
-    outputs = min(outputs, before.objects)
-    # Several readers can share an uncompressed object.
-    plain = grown * sum(one.packs.plain for one in layouts)
-    parts = max(outputs, math.ceil(plain / PART_BYTES))
-    return before, Shape.alike(outputs, before.bytes // outputs, parts=parts)
+    sources = tuple(one for one in holdings if one.objects)
+    objects = sum(one.objects for one in sources)
+    outputs = min(objects, round(grown * sum(one.outputs for one in layouts)))
+    if not outputs:
+        return sources, ()
+    size = sum(one.bytes for one in sources) // outputs
+    return sources, (Holding.alike(outputs, size),)
 
 
 def work_of(seen: Seen, choice: Choice, settings: Settings) -> RunWork:

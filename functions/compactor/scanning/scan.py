@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from compactor.model import ARCHIVED_CLASSES, Listing, Partition, SkipReason, SourceObject
-from compactor.money.shapes import SMALL_BYTES
+from compactor.money import SMALL_BYTES
 from compactor.planning.key_rules import KeyRules
 from compactor.planning.markers import roots_in
 from compactor.planning.surroundings import Surroundings

@@ -25,13 +25,11 @@ from compactor.settings.specs import (
     globs,
     matching,
     names,
-    number,
     one_of,
     text,
     values_by_name,
     whole,
 )
-from compactor.settings.storage_classes import STORAGE_CLASSES
 from compactor.settings.tables import TABLE_ACCEPTED, parse_table
 from compactor.settings.units import days, real_seconds, seconds, size, whole_days
 from compactor.settings.uris import SOURCE_ACCEPTED, URI_ACCEPTED, parse_location, parse_source
@@ -48,7 +46,6 @@ _SIZES, _FORMATS = "Sizes", "Formats"
 _RUN, _AFTER = "Execution", "After the commit"
 _TABLE = "Table"
 _READERS = "Readers"
-_MONEY = "What it saves"
 _REQUIRED = Required.REQUIRED
 _SOURCE = Reader(SOURCE_ACCEPTED, lambda value: parse_source(value).uri)
 _LOCATION = Reader(URI_ACCEPTED, lambda value: parse_location(value).uri)
@@ -483,25 +480,6 @@ class RunFields:
             30,
             days(0, 36_500),
             "Days from the commit until clean_up may delete its sources. Fractions are accepted.",
-        ),
-    ]
-    scans_per_month: Annotated[
-        float,
-        Declared(
-            _MONEY,
-            30,
-            number(0, 1_000_000),
-            "How often all data is read in a month. Plans and reports use it to estimate savings.",
-        ),
-    ]
-    target_class: Annotated[
-        str,
-        Declared(
-            _MONEY,
-            "STANDARD",
-            one_of(*STORAGE_CLASSES),
-            "Storage class to which lifecycle rules move the outputs. Plans and reports use it to"
-            " estimate; it moves nothing.",
         ),
     ]
 

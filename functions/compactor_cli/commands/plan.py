@@ -10,23 +10,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from compactor.discovery import forecast as forecasts
 from compactor.discovery.discover import Discovery, WorkItem, discover
-from compactor.discovery.estimate import expected
-from compactor.discovery.worth import judged
 from compactor.log.log import CommitLog
 from compactor.model import CompactionPlan, Skipped, SkipReason
-from compactor.money import Verdict
 from compactor.orchestration.discovery_step import committed_in, find_pending
 from compactor.outputs.detection import decided_by
 from compactor.planning.dialects import Dialects
 from compactor.planning.plan import Knowledge
-from compactor.planning.query_seconds import ATHENA, Stored, outputs_of, seconds, sources_of
 from compactor.ports import ObjectStore
-from compactor.prices import Prices, prices_for, prices_from
 from compactor.report.idle_reasons import nothing_to_do
 from compactor.report.skipped import hint_of
 from compactor.runs.event_listing import event_listing
@@ -34,16 +28,16 @@ from compactor.s3.store import S3Store
 from compactor.settings.policies import Matched
 from compactor.settings.settings import Settings
 from compactor.sizes import human_bytes, plural
+from compactor_cli import plan_money
 from compactor_cli.commands import options
 from compactor_cli.commands.store import open_store
 from compactor_cli.console import print_line, print_table, progress
 from compactor_cli.idle import is_without_partitions, require_source, window_warning
-from compactor_cli.plan_money import explain_verdict, show_verdict, standing_of
 from compactor_cli.rights import naming_all_missing
 
 _READERS = 8
 _SHOWN_ROWS = 50
-_HEADS = ("Partition", "Outputs", "Readers", "Copies", "Objects", "Bytes", "Average", "Skipped")
+_HEADS = ("Partition", "Outputs", "Copies", "Objects", "Bytes", "Average", "Skipped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +45,12 @@ class Forecast:
     """What a run would do to one partition.
 
     Attributes:
-        outputs: the planned outputs, as readers will see them.
         is_new: the partition has no commit yet.
         waiting: objects skipped for their age; None where there are none.
     """
 
     item: WorkItem
     plan: CompactionPlan
-    outputs: Stored
     is_new: bool = False
     waiting: forecasts.Waiting | None = None
 
@@ -83,7 +75,6 @@ class Forecast:
                 {"id": g.id, "objects": len(g.sources), "bytes": g.size, "copy": g.copy}
                 for g in self.plan.groups
             ],
-            "readers": self.outputs.parts,
             "skipped": {reason: asdict(one) for reason, one in self.plan.skipped.items()},
         }
 
@@ -92,18 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add SOURCE, DEST and every field of the input."""
     options.add_places(parser, options.SOURCE, options.DESTINATION)
     options.add_common(parser)
-    parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="at the end, show each figure of the verdict with its formula and price sources",
-    )
-    parser.add_argument(
-        "--prices",
-        type=Path,
-        metavar="FILE.json",
-        help="price list to use instead of the built-in one, in the format of"
-        " functions/compactor/prices.json",
-    )
+    plan_money.add_options(parser)
     options.add_fields(parser)
 
 
@@ -111,11 +91,11 @@ def run(args: argparse.Namespace) -> int:
     """Discover, list and plan as a run would; show the plan, its cost and its savings.
 
     Raises:
-        InvalidInput: the input or the price list is invalid.
+        InvalidInput: the input, an option or the price list is invalid.
     """
     settings = Settings.from_input(options.fields_from(args))
     store = open_store(args.endpoint_url, settings.state.bucket)
-    known = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
+    prices, scans = plan_money.prices_of(args, store.region), plan_money.scans_from(args)
     rights = naming_all_missing(settings, store, writes=False)
     with rights:
         require_source(settings, store)
@@ -123,7 +103,17 @@ def run(args: argparse.Namespace) -> int:
         found = find(settings, store)
         forecasts = forecast(found.items, settings, store)
     looked = Counter(store.requests.snapshot()) - before
-    verdict = verdict_of(settings, found, forecasts, store, looked=looked, known=known)
+    new_logs = sum(one.is_new and bool(one.plan.groups) for one in forecasts)
+    verdict = plan_money.verdict_of(
+        [one.plan for one in forecasts],
+        settings,
+        found,
+        plan_money.standing_of(settings, store, time.time(), new_logs),
+        looked=looked,
+        prices=prices,
+        scans_per_month=scans,
+        target_class=args.target_class,
+    )
     headline = headline_of(settings, found, forecasts)
     warning = window_warning(settings, store, time.time()) if is_without_partitions(found) else ""
     if args.json:
@@ -134,41 +124,12 @@ def run(args: argparse.Namespace) -> int:
     if headline:
         print_line(headline, "bold")
     else:
-        show_verdict(verdict)
+        plan_money.show_verdict(verdict)
     if warning:
         print_line(f"warning: {warning}")
     _show(found, forecasts)
     _show_rules(settings, found, forecasts)
-    if args.explain:
-        explain_verdict(verdict)
     return 0
-
-
-def verdict_of(
-    settings: Settings,
-    found: Discovery,
-    forecasts: Sequence[Forecast],
-    store: ObjectStore,
-    *,
-    looked: Mapping[str, int],
-    known: Prices,
-) -> Verdict:
-    """Return what the planned run costs and saves on the deployed state machine.
-
-    Args:
-        settings: of the run.
-        found: by discovery.
-        forecasts: of every partition.
-        store: where the state is.
-        looked: the requests that discovery and planning took.
-        known: prices.
-    """
-    plans = [one.plan for one in forecasts]
-    new_logs = sum(one.is_new and bool(one.plan.groups) for one in forecasts)
-    now = time.time()
-    standing = standing_of(settings, store, now, new_logs)
-    work = expected(plans, settings, looked, standing, found.oversized)
-    return judged(plans, settings, work, known, now=now, oversized=found.oversized)
 
 
 def headline_of(settings: Settings, found: Discovery, planned: Sequence[Forecast]) -> str:
@@ -208,8 +169,7 @@ def forecast(items: Sequence[WorkItem], settings: Settings, store: ObjectStore) 
         known = Knowledge(state.committed, left_alone, buckets=state.buckets)
         expected = forecasts.Forecast(settings, store, known, state.written_at, pending)
         planned = expected.of(item.partition, now)
-        outputs = outputs_of(planned.groups, settings)
-        return Forecast(item, planned, outputs, not state.last, expected.waiting)
+        return Forecast(item, planned, not state.last, expected.waiting)
 
     now = time.time()
     pending = event_listing(settings, now)
@@ -233,7 +193,6 @@ def _document(
             "bytes": sum(f.bytes for f in forecasts),
             "skipped": dict(skips(found, forecasts)),
         },
-        "reading": dict(zip(("seconds_before", "seconds_after"), reading(forecasts), strict=True)),
         "partitions": [
             {**f.to_dict(), "rule": rule_of(settings, f.item).text}
             if settings.policies
@@ -280,7 +239,6 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
         rows = [_row(f) for f in forecasts[:_SHOWN_ROWS]]
         rows.append(_total(found, forecasts))
         print_table("What a run would do now (nothing was written)", _HEADS, rows)
-        print_line("parallelism: up to as many readers as the Readers column shows")
     elif forecasts:
         # Every figure would be zero.
         print_table(
@@ -301,14 +259,6 @@ def _show_partitions(found: Discovery, forecasts: Sequence[Forecast]) -> None:
         print_line(f"skipped: {plural(objects, 'object')}, {reason}{such}{hint_of(reason)}")
 
 
-def reading(forecasts: Iterable[Forecast]) -> tuple[float, float]:
-    """Estimate the seconds Athena takes to read the sources of all groups, and their outputs."""
-    chosen = list(forecasts)
-    before = sum((sources_of(one.plan.groups) for one in chosen), Stored())
-    after = sum((one.outputs for one in chosen), Stored())
-    return seconds(ATHENA, before), seconds(ATHENA, after)
-
-
 def _row(one: Forecast) -> tuple[str, ...]:
     skipped = ", ".join(f"{s.objects:,} {reason}" for reason, s in one.plan.skipped.items())
     return one.item.path or "(root)", *_figures([one]), skipped
@@ -326,7 +276,6 @@ def _figures(forecasts: Iterable[Forecast]) -> tuple[str, ...]:
     objects, size = sum(f.objects for f in chosen), sum(f.bytes for f in chosen)
     return (
         f"{len(groups):,}",
-        f"{sum(f.outputs.parts for f in chosen):,}",
         f"{sum(group.copy for group in groups):,}",
         f"{objects:,}",
         human_bytes(size),

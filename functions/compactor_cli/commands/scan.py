@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compactor.errors import InvalidInput
-from compactor.money import Verdict, verdict
-from compactor.prices import Prices, prices_for, prices_from
+from compactor.money import Verdict
 from compactor.s3.store import S3Store
 from compactor.scanning.advice import advise
 from compactor.scanning.choosing import Choice, choose
-from compactor.scanning.proposals import MONEY, Proposal, propose
+from compactor.scanning.proposals import Proposal, propose
 from compactor.scanning.sample import Looked, look, required_by
-from compactor.scanning.savings import shapes_of, work_of
+from compactor.scanning.savings import holdings_of, work_of
 from compactor.scanning.scan import Seen, scan
 from compactor.settings.settings import Settings
 from compactor.settings.uris import S3Uri
+from compactor_cli import plan_money
 from compactor_cli.commands import options
 from compactor_cli.commands.failures import Failure
 from compactor_cli.commands.store import open_store
@@ -65,23 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.toml",
         help="file for --save (by default %(default)s in this directory)",
     )
-    options.add_named(parser, *MONEY)
-    _add_money(parser)
+    plan_money.add_options(parser)
     options.add_common(parser)
-
-
-def _add_money(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--prices",
-        type=Path,
-        metavar="FILE.json",
-        help="price list to use instead of the built-in one",
-    )
-    parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="at the end, show each figure of the verdict with its formula and price sources",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -96,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         require_free(args.saved_in, args.save)
     settings, destination = _settings(args)
     store = open_store(args.endpoint_url, settings.source.root.bucket)
-    prices = prices_from(args.prices, store.region) if args.prices else prices_for(store.region)
+    prices, scans = plan_money.prices_of(args, store.region), plan_money.scans_from(args)
     now = time.time()
     seen = _scanned(settings, store, now, most)
     if not seen.objects:
@@ -108,13 +93,14 @@ def run(args: argparse.Namespace) -> int:
     advice = advise(layout, seen.keys.stamps, seen.keys.total, within)
     proposals = propose(
         choice,
-        settings,
+        settings.source.root,
         advice,
         now,
         destination=destination,
         decided=_required(settings, store, looked),
         arrivals=seen.arrivals,
     )
+    sources, outputs = holdings_of(seen, choice)
     found = Scanned(
         uri=settings.source.root.uri,
         at=now,
@@ -123,33 +109,26 @@ def run(args: argparse.Namespace) -> int:
         choice=choice,
         advice=advice,
         proposals=proposals,
-        money=_verdict(seen, choice, settings, prices),
+        money=Verdict(
+            sources=sources,
+            outputs=outputs,
+            work=work_of(seen, choice, settings),
+            prices=prices,
+            scans_per_month=scans,
+            target_class=args.target_class,
+        ),
         endpoint_url=args.endpoint_url,
         jobs=_save(args, proposals) if args.save else (),
     )
     if args.json:
         print(json.dumps(document(found), indent=2))
     else:
-        show(found, explain=args.explain)
+        show(found)
         if any(found.jobs):
             print_line(f"# saved in {args.saved_in} as {', '.join(filter(None, found.jobs))}")
     if args.save and not any(found.jobs):
         raise Failure(f"{args.saved_in} was not written: no input of a run fits these objects")
     return 0
-
-
-def _verdict(seen: Seen, choice: Choice, settings: Settings, prices: Prices) -> Verdict:
-    """Return what a run with default settings costs and saves; these never delete sources."""
-    before, after = shapes_of(seen, choice)
-    return verdict(
-        before,
-        after,
-        work_of(seen, choice, settings),
-        prices,
-        settings.scans_per_month,
-        target_class=settings.target_class,
-        retention_days=None,
-    )
 
 
 def _most(text: str) -> int:
