@@ -12,6 +12,7 @@ from pyiceberg.io.pyarrow import (
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table.metadata import TableMetadata
 
+from compactor.catalogs.iceberg_columns import require_field_ids, require_mapped
 from compactor.catalogs.iceberg_partitions import partition_of
 from compactor.catalogs.output_footers import bounds_of
 from compactor.sinks.table_catalog import TableFile
@@ -27,6 +28,8 @@ class DataFiles:
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
         schema = metadata.schema()
+        self._schema = schema
+        self._names = metadata.name_mapping()
         self._known = parquet_path_to_id_mapping(schema)
         self._plan = compute_statistics_plan(schema, metadata.properties)
 
@@ -38,8 +41,12 @@ class DataFiles:
             footer: its ``pyarrow.parquet.FileMetaData``.
 
         Raises:
-            InvalidInput: its rows are in several partitions, or its bounds do not prove which.
+            InvalidInput: its rows are in several partitions, or its bounds do not prove which; or
+                readers would take a column of it for another one.
         """
+        require_field_ids(self._schema, footer, file.uri)
+        if self._names is not None:
+            require_mapped(self._schema, self._names, footer, file.uri)
         statistics = self._statistics(footer)
         return DataFile.from_args(
             content=DataFileContent.DATA,

@@ -38,7 +38,7 @@ from compactor.escaping import visible
 from compactor.ports import ObjectStore
 from compactor.settings.encryption import encryptions
 from compactor.settings.settings import Settings
-from compactor.settings.tables import TableAddress
+from compactor.settings.tables import TableAddress, require_readable_key
 from compactor.settings.uris import S3Uri
 from compactor.sinks.named_history import Restored, restored_before
 from compactor.sinks.table_catalog import Holdings, TableContents, TableFile, TableState
@@ -294,6 +294,7 @@ class DeltaCatalog:
         return InvalidInput("table", self.address, accepted)
 
     def _added(self, one: TableFile, footer: Any) -> AddAction:
+        require_readable_key(self._address, "table", one.key)
         return AddAction(
             path=self._path(one),
             size=one.size,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +19,7 @@ from compactor.errors import InvalidInput
 
 _Type = ArrayType | MapType | PrimitiveType | StructType | VariantType
 _LONGEST_TEXT = 64
+_SURROGATES, _AFTER_SURROGATES = 0xD800, 0xE000
 _EPOCH = datetime.date(1970, 1, 1)
 
 
@@ -139,7 +141,8 @@ def _names_within(kind: _Type, path: str) -> Iterator[str]:
 def statistics_of(footer: Any) -> str:
     """Return a file's statistics for Delta's log, as JSON: rows; nulls and range by column.
 
-    Ranges are given only for integers, dates and short strings, whose Parquet bounds are exact.
+    Ranges are given only for integers, dates and strings. Non-ASCII characters are written as they
+    are, because delta-rs misreads pairs of escapes.
     """
     nulls: dict[str, int] = {}
     least: dict[str, Any] = {}
@@ -151,7 +154,10 @@ def statistics_of(footer: Any) -> str:
         if found is None:
             continue
         nulls[one.name] = found.nulls
-        values = _as_json(found.least, one.type), _as_json(found.greatest, one.type)
+        if isinstance(found.least, str):
+            values = found.least[:_LONGEST_TEXT], _upper_bound(found.greatest)
+        else:
+            values = _as_json(found.least, one.type), _as_json(found.greatest, one.type)
         if None not in values:
             least[one.name], greatest[one.name] = values
     document = {
@@ -160,7 +166,19 @@ def statistics_of(footer: Any) -> str:
         "maxValues": greatest,
         "nullCount": nulls,
     }
-    return json.dumps(document)
+    return json.dumps(document, ensure_ascii=False)
+
+
+def _upper_bound(text: str) -> str:
+    """Return a text of limited length that is not less, in the order of code points."""
+    if len(text) <= _LONGEST_TEXT:
+        return text
+    for end in range(_LONGEST_TEXT, 0, -1):
+        following = ord(text[end - 1]) + 1
+        if following <= sys.maxunicode:
+            begin = text[: end - 1]
+            return begin + chr(_AFTER_SURROGATES if following == _SURROGATES else following)
+    return text
 
 
 def _as_json(value: Any, kind: pa.DataType) -> Any:
@@ -168,9 +186,7 @@ def _as_json(value: Any, kind: pa.DataType) -> Any:
         return None
     if pa.types.is_date(kind):
         return _date(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    return value if isinstance(value, str) and len(value) <= _LONGEST_TEXT else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _date(days: int) -> str | None:

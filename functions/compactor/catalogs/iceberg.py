@@ -37,7 +37,12 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER as UNSORTED
 
 from compactor.catalogs import iceberg_history
 from compactor.catalogs.data_files import DataFiles
-from compactor.catalogs.iceberg_columns import iceberg_schema, misfits, require_values
+from compactor.catalogs.iceberg_columns import (
+    iceberg_schema,
+    misfits,
+    require_field_ids,
+    require_values,
+)
 from compactor.catalogs.iceberg_contents import iceberg_contents
 from compactor.catalogs.iceberg_partitions import (
     partition_of,
@@ -51,7 +56,7 @@ from compactor.errors import IntegrityError, InvalidInput, TableConflict
 from compactor.escaping import visible
 from compactor.ports import ObjectStore
 from compactor.settings.settings import Settings
-from compactor.settings.tables import TableAddress
+from compactor.settings.tables import TableAddress, require_readable_key
 from compactor.sinks.named_history import Snapshot, rolled_back
 from compactor.sinks.table_catalog import Holdings, TableContents, TableFile, TableState
 from compactor.table_formats.answers import translated
@@ -225,6 +230,7 @@ class IcebergCatalog:
                 if one not in found:
                     self._take(staged, one, taken, evolve=evolve)
         if staged is not None:
+            _map_names(staged)
             self._describe(staged.table_metadata, files, found)
         return found
 
@@ -249,7 +255,9 @@ class IcebergCatalog:
         Raises:
             InvalidInput: they do not fit.
         """
-        ((_, arrow),) = schemas_of(self._footers.of([one]))
+        require_readable_key(self._address, "table", one.key)
+        (footer,) = self._footers.of([one])
+        ((_, arrow),) = schemas_of([footer])
         if arrow in taken:
             return
         schema = iceberg_schema(arrow, one.uri)
@@ -257,6 +265,8 @@ class IcebergCatalog:
             names = [column.name for column in schema.fields]
             require_names_apart(names, staged.table_metadata, one.uri)
             _add_columns(staged, schema, one.uri, evolve=evolve)
+        else:
+            require_field_ids(Schema(), footer, one.uri)
         taken.add(arrow)
 
     def _require_one_partition(self, files: Sequence[TableFile], metadata: TableMetadata) -> None:
@@ -295,10 +305,7 @@ class IcebergCatalog:
         """Add missing columns, and a name mapping, because outputs have no field ids."""
         for where, schema in self._schemas(files):
             _add_columns(transaction, schema, where, evolve=evolve)
-        metadata = transaction.table_metadata
-        if metadata.name_mapping() is None:
-            names = iceberg_history.name_mapping(metadata).model_dump_json()
-            transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: names})
+        _map_names(transaction)
 
     def _add(
         self, transaction: Transaction, files: Sequence[tuple[TableFile, Any]], number: int
@@ -367,8 +374,17 @@ def _add_columns(transaction: Transaction, schema: Schema, where: str, *, evolve
             update.union_by_name(assign_fresh_schema_ids(schema))
 
 
+def _map_names(transaction: Transaction) -> None:
+    metadata = transaction.table_metadata
+    if metadata.name_mapping() is None:
+        names = iceberg_history.name_mapping(metadata).model_dump_json()
+        transaction.set_properties({TableProperties.DEFAULT_NAME_MAPPING: names})
+
+
 def _shape(metadata: TableMetadata) -> str:
-    return f"{metadata.schema().model_dump_json()}\n{metadata.spec().model_dump_json()}"
+    """Return what decides which outputs fit a table."""
+    mapping = metadata.properties.get(TableProperties.DEFAULT_NAME_MAPPING, "")
+    return f"{metadata.schema().model_dump_json()}\n{metadata.spec().model_dump_json()}\n{mapping}"
 
 
 def _handle(table: TableState) -> Table:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 from typing import Any
 
 import pyarrow as pa
 from pyiceberg.exceptions import ResolveError
 from pyiceberg.io.pyarrow import UnsupportedPyArrowTypeException, pyarrow_to_schema
-from pyiceberg.schema import Schema, promote
+from pyiceberg.schema import Schema, index_name_by_id, promote
+from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.types import IcebergType, ListType, MapType, StructType
 
+from compactor.catalogs.iceberg_history import mapped_names
 from compactor.catalogs.misfits import Misfit
 from compactor.catalogs.misfits import require_values as _require_values
 from compactor.catalogs.output_footers import require_signed
@@ -92,6 +94,71 @@ def require_values(table: Schema, footer: Any, where: str) -> None:
     """
     needed = [one.name for one in table.fields if one.required and one.field_type.is_primitive]
     _require_values(needed, footer, where)
+
+
+def require_field_ids(table: Schema, footer: Any, where: str) -> None:
+    """Reject an output with field ids other than the table's; readers follow them, not names.
+
+    Args:
+        table: columns of the table; none if there is no table yet.
+        footer: of the output, a ``pyarrow.parquet.FileMetaData``.
+        where: the output, for messages.
+
+    Raises:
+        InvalidInput: names the first such column.
+    """
+    columns = list(_columns(footer.schema.to_arrow_schema(), ""))
+    if all(field_id is None for _, field_id in columns):
+        return
+    numbers = {name: number for number, name in index_name_by_id(table).items()}
+    for name, field_id in columns:
+        if field_id is None or field_id != numbers.get(name):
+            accepted = (
+                f"outputs without field ids, or with those of the table; column {name} has id"
+                f" {field_id} in {where}, and {numbers.get(name)} in the table, so readers would"
+                " show other values: compact its sources into another s3_destination_uri"
+            )
+            raise InvalidInput("table", name, accepted)
+
+
+def require_mapped(table: Schema, mapping: NameMapping, footer: Any, where: str) -> None:
+    """Reject an output with a column that the table's name mapping does not map to its field.
+
+    Raises:
+        InvalidInput: names the first such column.
+    """
+    columns = list(_columns(footer.schema.to_arrow_schema(), ""))
+    if any(field_id is not None for _, field_id in columns):
+        return
+    numbers = {name: number for number, name in index_name_by_id(table).items()}
+    mapped = {name: number for number, name in mapped_names(mapping)}
+    for name, _ in columns:
+        if mapped.get(name) != numbers.get(name):
+            accepted = (
+                f"a table whose schema.name-mapping.default has column {name} of {where} as field"
+                f" {numbers.get(name)}, where it has {mapped.get(name)}: correct that property, or"
+                " remove it"
+            )
+            raise InvalidInput("table", name, accepted)
+
+
+def _columns(fields: Iterable[pa.Field], path: str) -> Iterator[tuple[str, int | None]]:
+    """Yield each column as Iceberg names it, including nested ones, with its field id."""
+    for field in fields:
+        yield from _column(field, f"{path}{field.name}")
+
+
+def _column(field: pa.Field, name: str) -> Iterator[tuple[str, int | None]]:
+    number = (field.metadata or {}).get(_FIELD_ID)
+    yield name, None if number is None else int(number)
+    kind = field.type
+    if pa.types.is_struct(kind):
+        yield from _columns(kind, f"{name}.")
+    elif pa.types.is_map(kind):
+        yield from _column(kind.key_field, f"{name}.key")
+        yield from _column(kind.item_field, f"{name}.value")
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        yield from _column(kind.value_field, f"{name}.element")
 
 
 def _unlike(table: IcebergType, output: IcebergType, column: str) -> Iterator[Misfit]:

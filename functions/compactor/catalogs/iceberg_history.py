@@ -132,7 +132,12 @@ def _every_name(metadata: TableMetadata) -> Iterator[tuple[int, str]]:
         yield from index_name_by_id(schema).items()
     mapping = metadata.name_mapping()
     if mapping is not None:
-        yield from _mapped(mapping.root, "")
+        yield from mapped_names(mapping)
+
+
+def mapped_names(mapping: NameMapping) -> Iterator[tuple[int, str]]:
+    """Yield field ids with the names that a mapping has for them, including nested ones."""
+    yield from _mapped(mapping.root, "")
 
 
 def _mapped(fields: Iterable[MappedField], path: str) -> Iterator[tuple[int, str]]:

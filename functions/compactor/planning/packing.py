@@ -29,8 +29,8 @@ def copied(source: SourceObject, settings: Settings, cls: PackingClass) -> bool:
     output = output_form(settings).encoding_of(cls.compression)
     if output is not cls.compression or not _passes_unchanged(settings):
         return False
-    if settings.upsert_key:
-        # Its rows get extra columns that name their origin.
+    if settings.table:
+        # Readers of tables follow field ids, which a source may have from another table.
         return False
     if _is_rewritten(cls, settings):
         return False

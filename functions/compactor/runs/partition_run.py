@@ -20,6 +20,7 @@ from compactor.ports import Clock, Deadline, ObjectStore
 from compactor.registry.pending_listing import EventListing
 from compactor.runs.resume_point import BEGIN, Own, Place
 from compactor.settings.settings import Settings
+from compactor.settings.tables import require_readable_key
 
 if TYPE_CHECKING:
     from compactor.readers.reader_catalog import ReaderCatalog
@@ -124,8 +125,15 @@ class PartitionRun:
 
     @property
     def destination(self) -> Destination:
-        """Where this partition's outputs go."""
+        """Where this partition's outputs go.
+
+        Raises:
+            InvalidInput: readers of the run's table would not find outputs with such keys.
+        """
         bucket, prefix = layout.output_prefix(self.settings, self.partition)
+        table = self.settings.table_address
+        if table is not None and not self.settings.upsert_key:
+            require_readable_key(table, "s3_source_uri", prefix)
         return Destination(bucket, prefix)
 
 

@@ -19,7 +19,7 @@ from compactor.settings.fields import FIELDS, CleanUpMode, RunFields
 from compactor.settings.partitioning import PartitionBy, parse_partition_by
 from compactor.settings.policies import Policies, read_policies
 from compactor.settings.reader_checks import check_readers
-from compactor.settings.tables import TableAddress, parse_table
+from compactor.settings.tables import TableAddress, parse_table, require_readable_key
 from compactor.settings.uris import S3Uri, SourceLocation, parse_source
 from compactor.settings.windows import (
     MAX_WINDOW_PREFIXES,
@@ -326,6 +326,8 @@ def _check_table(settings: Settings) -> None:
             accepted = "an empty list unless table is given"
             raise InvalidInput("table_partitioning", list(settings.table_partitioning), accepted)
         return
+    if not settings.upsert_key:
+        require_readable_key(address, "s3_destination_uri", settings.destination.prefix)
     location = address.location
     if location is None:
         # Only the catalog knows the location; it is checked before the table is written to.

@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from compactor.errors import InvalidInput
 from compactor.settings.uris import S3Uri, parse_location
 
 TABLE_ACCEPTED = (
@@ -23,6 +24,12 @@ _PAIR = 2
 # Names become parts of keys, and identifiers in every engine.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,254}")
 _WITHOUT = re.compile(r"[\x00-\x20\x7f\ud800-\udfff]")
+# Readers of both formats normalise or refuse such paths.
+_NO_PATH = re.compile(r"[\x00-\x1f\x7f]|//|(?:^|(?<=/))\.{1,2}/")
+# The paths of Iceberg are not encoded, and S3FileIO and pyiceberg cut them there.
+_NO_ICEBERG_PATH = re.compile(rf"{_NO_PATH.pattern}|[#?]")
+# delta-rs takes the location of a table as a URL.
+_NO_URI = re.compile(r"[#?%]")
 
 
 class TableAddress(msgspec.Struct, frozen=True):
@@ -65,6 +72,29 @@ class TableAddress(msgspec.Struct, frozen=True):
         return parse_location(self.uri) if self.kind == DELTA else None
 
 
+def require_readable_key(address: TableAddress, field: str, key: str) -> None:
+    """Check that readers of a table find an object with this key or prefix.
+
+    Args:
+        address: of the table.
+        field: the input field that the key comes from.
+        key: of an output, or a prefix of outputs that ends in ``/``.
+
+    Raises:
+        InvalidInput: they do not.
+    """
+    name, pattern = "Iceberg", _NO_ICEBERG_PATH
+    if address.kind == DELTA:
+        name, pattern = "Delta", _NO_PATH
+    problem = pattern.search(key)
+    if problem is not None:
+        accepted = (
+            f"keys without {problem[0]!r}, which readers of {name} tables do not find: copy the"
+            " sources below another prefix, or exclude them"
+        )
+        raise InvalidInput(field, key, accepted)
+
+
 def parse_table(text: object) -> TableAddress:
     """Parse a table's address.
 
@@ -78,6 +108,8 @@ def parse_table(text: object) -> TableAddress:
         location = parse_location(rest)
         if not location.prefix:
             raise ValueError(f"{TABLE_ACCEPTED}; a whole bucket is no table")
+        if _NO_URI.search(location.prefix):
+            raise ValueError(f"{TABLE_ACCEPTED}; delta-rs decodes #, ? and % of a prefix")
         return TableAddress(DELTA, location.uri)
     if kind not in ICEBERG_CATALOGS or not colon:
         raise ValueError(TABLE_ACCEPTED)
