@@ -22,12 +22,6 @@ class WorkerLimits:
     Attributes:
         whole_bytes: plain content up to this size is held in memory; larger content is streamed.
         block_bytes: plain content per call of the encoder.
-        segment_bytes: gzip outputs are encoded in segments, concurrently. A segment has at least
-            this much plain content and ends at the end of a source, or at twice the size.
-        encoding_threads: the most threads that encode one output.
-        point_bytes: the least distance, in encoded bytes, between two points within a segment at
-            which decoding can begin. With segments, this makes gzip outputs 0.04 to 0.4 % larger
-            (docs/decisions/0017).
         part_bytes: size of an uploaded part. With S3's 10,000 parts, 16 MiB reach 156 GiB, far
             above any target.
         most_parts: S3's limit on the parts of one upload.
@@ -68,9 +62,6 @@ class WorkerLimits:
 
     whole_bytes: int = 16 * MIB
     block_bytes: int = MIB
-    segment_bytes: int = 4 * MIB
-    encoding_threads: int = 4
-    point_bytes: int = 256 * 1024
     part_bytes: int = 16 * MIB
     most_parts: int = 10_000
     copy_part_bytes: int = 512 * MIB

@@ -39,8 +39,6 @@ _HOLDING = _STORING - {"create_upload"}
 _SELDOM_POSSIBLE = frozenset({"two workers with one plan", "delivered again between two plans"})
 # After this many calls a run that is not at rest will never be.
 _CALLS_TO_REST = 6
-# Small, so that outputs have several segments.
-_SEGMENT_BYTES = 50
 
 
 def play(
@@ -52,7 +50,7 @@ def play(
 ) -> Outcome:
     """Run one schedule to its end, or to the first broken promise."""
     choices = Choices(seed, replay)
-    limits = WorkerLimits(window_objects=choices.one_of(_WINDOWS), segment_bytes=_SEGMENT_BYTES)
+    limits = WorkerLimits(window_objects=choices.one_of(_WINDOWS))
 
     def make(outcome: Outcome) -> _Schedule:
         return _Schedule(World(choices, without, limits), choices, outcome, tell=tell)

@@ -157,9 +157,9 @@ def test_each_output_is_read_once_for_all_keys_that_are_in_it(
 ) -> None:
     put(world, **{f"{level}/{name}": f"{level}{name}" for level in "xyz" for name in "ab"})
     keys = [f"{KEY}{level}/{name}" for level in "zxy" for name in "ba"]
-    before = world.store.count("open")
+    before = world.store.count("get_range")
     assert restore(*keys, "-o", tmp_path)[0] == 0
-    assert world.store.count("open") == before + 1
+    assert world.store.count("get_range") == before + 1
     assert files_below(tmp_path) == {key: line(f"{key[-3]}{key[-1]}") for key in keys}
 
 

@@ -6,14 +6,13 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 from unittest import mock
 
 import pytest
 
 from compactor.errors import IntegrityError, TransientStoreError
-from compactor.limits import USUAL, WorkerLimits
+from compactor.limits import WorkerLimits
 from compactor.model import QuarantineReason, StoredPart
 from compactor.outputs import plain_content as plain
 from tests.support.examples import NOW
@@ -29,14 +28,8 @@ STAMP = b"10.0.0.1 - - [31/Jan/2026:12:00:00 +0000] "
 IN_CHUNKS = {"whole_bytes": 1_000, "chunk_bytes": 10_007, "min_part_bytes": 1}
 
 
-# Beyond 64 KiB sources are streamed, and outputs are stored in parts of 100 KB, with many points.
-STREAMING = WorkerLimits(
-    whole_bytes=LIMIT,
-    part_bytes=100_000,
-    block_bytes=10_000,
-    segment_bytes=20_000,
-    point_bytes=1_000,
-)
+# Beyond 64 KiB sources are streamed, and outputs are stored in parts of 100 KB.
+STREAMING = WorkerLimits(whole_bytes=LIMIT, part_bytes=100_000, block_bytes=10_000)
 
 
 def large_sources(ending: str = "") -> list[Made]:
@@ -67,10 +60,7 @@ def test_streamed_sources_are_compacted_and_given_back_like_others(
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
 def test_streamed_sources_give_the_same_bytes_as_whole_ones(ending: str) -> None:
-    at_once = replace(
-        USUAL, point_bytes=STREAMING.point_bytes, segment_bytes=STREAMING.segment_bytes
-    )
-    whole = Sources(large_sources(ending), {"whole_bytes": 10**9}, limits=at_once)
+    whole = Sources(large_sources(ending), {"whole_bytes": 10**9})
     whole.run()
     streamed = Sources(large_sources(ending), IN_CHUNKS, limits=STREAMING)
     with mock.patch.object(plain.PlainContent, "whole", only_if_complete):

@@ -27,7 +27,6 @@ PIECE_BYTES = 1 << 20
 INFLATE_ERROR = cast("type[Exception]", isal_zlib.error)
 
 GZIP_WBITS = 31  # zlib's: a 32 KiB window with gzip header and trailer, both checked
-_RAW = -15  # the same window, without header and trailer
 _FIRST_WINDOW = 16 << 10
 _LAST_WINDOW = 256 << 10
 _MAX_GZIP_HEADER = 256 << 10
@@ -119,29 +118,6 @@ def gunzip(source: Input) -> Iterator[bytes]:
             raise truncated("the source ends within the header of a gzip member")
         _require_padding(source)
         return
-
-
-def inflate_from_point(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield plain pieces from a point within a gzip member to the end of the bytes or the member.
-
-    Args:
-        pieces: encoded bytes, starting at a point that one of our encoders made.
-
-    Raises:
-        UnreadableSource: CORRUPT.
-    """
-    blocks = isal_zlib.decompressobj(_RAW)
-    for piece in pieces:
-        data = piece
-        while not blocks.eof:
-            try:
-                plain = blocks.decompress(data, PIECE_BYTES)
-            except INFLATE_ERROR as error:
-                raise corrupt(f"gzip: {error}") from error
-            if not plain:
-                break
-            yield plain
-            data = blocks.unconsumed_tail
 
 
 def _member(source: Input) -> Iterator[bytes]:

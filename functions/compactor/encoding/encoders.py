@@ -1,11 +1,10 @@
 """The encodings of outputs: none, gzip, zstd.
 
 Encoding is reproducible: the same plain bytes give the same encoded bytes however they are split
-into writes. gzip outputs are encoded in independent segments, so that several threads can do it.
-The caller decides where segments end and where points are.
+into writes.
 
 The encoders were chosen by measurement: CPU milliseconds per MB of plain bytes, and size out/in,
-over segments of 4 MiB:
+over pieces of 4 MiB:
 
 | encoder       | JSON events  | CloudTrail  | CSV          | log          | S3 access   |
 |---------------|--------------|-------------|--------------|--------------|-------------|
@@ -28,13 +27,11 @@ zlib-ng -6 costs 6 vCPU seconds a GB of JSON more than isal -2 (USD 0.00014 on L
 35 MB of it, which S3 Standard charges USD 0.0008 a month: it pays for itself in a week. And with
 isal the outputs can be larger than the sources they replace, which were mostly written at level 6.
 Level 7 would pay for itself, too, in two weeks to two months, but a worker would take up to half
-longer. libdeflate compresses better with less CPU, but it ends each stream with a last block, after
-which no segment of the same member can follow; its `deflate` package has no flush.
+longer. libdeflate compresses better with less CPU, but takes the whole content of a member at once.
 """
 
 from __future__ import annotations
 
-import struct
 from typing import Protocol
 
 import zstandard
@@ -47,61 +44,10 @@ ZSTD_LEVEL = 3
 BLOCK_BYTES = 256 << 10
 
 _GZIP_CONTAINER = 31  # zlib's wbits: a 32 KiB window with gzip header and trailer
-_RAW = -15  # the same window, without header and trailer
-# RFC 1952: deflate, no name, no time, no compression level, made on Unix.
-_GZIP_HEADER = bytes((0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 3))
-# RFC 1951: an empty last block of fixed codes. With it, no segment needs to know that it is the
-# last one.
-_LAST_BLOCK = b"\x03\x00"
-_SIZE_MODULO = 1 << 32
-
-
-class SegmentEncoder(Protocol):
-    """Encodes one segment of an output. Not reusable after :meth:`finish`."""
-
-    def write(self, data: bytes | memoryview) -> bytes:
-        """Take plain bytes; return the encoded bytes that are ready, often none."""
-        ...
-
-    def point(self) -> bytes:
-        """Encode all that was written. Decoding can begin after the returned bytes."""
-        ...
-
-    def finish(self) -> bytes:
-        """Return the last encoded bytes. Decoding can begin after them, too."""
-        ...
-
-
-class Segments(Protocol):
-    """Encodes outputs as independent segments."""
-
-    def begin(self) -> bytes:
-        """Return the bytes before the first segment."""
-        ...
-
-    def encoder(self) -> SegmentEncoder:
-        """Return a new encoder for one segment."""
-        ...
-
-    def end(self, crc32: int, size: int) -> bytes:
-        """Return the bytes after the last segment.
-
-        Args:
-            crc32: of all plain bytes.
-            size: number of plain bytes.
-        """
-        ...
 
 
 class Encoder(Protocol):
-    """Encodes one output as a stream. Not reusable after :meth:`finish`.
-
-    Attributes:
-        segments: encodes such outputs in segments instead, which gives other bytes for the same
-            content; None if that is not possible.
-    """
-
-    segments: Segments | None
+    """Encodes one output as a stream. Not reusable after :meth:`finish`."""
 
     def write(self, data: bytes | memoryview) -> bytes:
         """Take plain bytes; return the encoded bytes that are ready, often none."""
@@ -115,21 +61,18 @@ class Encoder(Protocol):
 def encoder(compression: Compression) -> Encoder:
     """Return a new encoder of one gzip member (no name, no time) or one zstd frame with checksum.
 
-    The encoded bytes depend only on the plain bytes, the segments and their points, and the version
-    of the library. A point in a gzip member is a full flush (an empty stored block in RFC 1951),
-    and so is the end of a segment: the member continues at a byte boundary without references to
-    earlier bytes. zstd has no such points within a frame, so its outputs have none.
+    The encoded bytes depend only on the plain bytes and the version of the library.
     """
     if compression is Compression.GZIP:
-        return _Blocks(_member(), _OneMember())
+        return _Blocks(zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER))
     if compression is Compression.ZSTD:
-        return _Blocks(_frame())
+        # A zstandard context serves one thread at a time.
+        context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
+        return _Blocks(context.compressobj())
     return _Identity()
 
 
 class _Identity:
-    segments: Segments | None = None
-
     def write(self, data: bytes | memoryview) -> bytes:
         return bytes(data)
 
@@ -150,8 +93,7 @@ class _Blocks:
     256 KiB, which runs without the interpreter lock, costs less than many for a few KiB each.
     """
 
-    def __init__(self, compressor: _Compressor, segments: Segments | None = None) -> None:
-        self.segments = segments
+    def __init__(self, compressor: _Compressor) -> None:
         self._compressor = compressor
         self._held = bytearray()
 
@@ -172,42 +114,3 @@ class _Blocks:
     def finish(self) -> bytes:
         held, self._held = self._held, bytearray()
         return (self._compressor.compress(held) if held else b"") + self._compressor.flush()
-
-
-class _OneMember:
-    """Segments of one gzip member: deflate blocks between one header and one trailer."""
-
-    def begin(self) -> bytes:
-        return _GZIP_HEADER
-
-    def encoder(self) -> SegmentEncoder:
-        return _Deflated()
-
-    def end(self, crc32: int, size: int) -> bytes:
-        return _LAST_BLOCK + struct.pack("<II", crc32, size % _SIZE_MODULO)
-
-
-class _Deflated:
-    """Deflate blocks, none of which is the last of its stream."""
-
-    def __init__(self) -> None:
-        self._blocks = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _RAW)
-
-    def write(self, data: bytes | memoryview) -> bytes:
-        return self._blocks.compress(data)
-
-    def point(self) -> bytes:
-        return self._blocks.flush(zlib_ng.Z_FULL_FLUSH)
-
-    def finish(self) -> bytes:
-        return self.point()
-
-
-def _member() -> _Compressor:
-    return zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, _GZIP_CONTAINER)
-
-
-def _frame() -> _Compressor:
-    # A zstandard context serves one thread at a time.
-    context = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True)
-    return context.compressobj()

@@ -33,10 +33,8 @@ class Output:
     ``crc32`` covers the whole object as stored; None if S3 copied it. ``size`` is the stored size
     and ``plain_bytes`` the decompressed size, in bytes. If the output is one ``copied`` source,
     ``plain_bytes`` and ``records`` are None. ``columnar`` is set if the output holds rows:
-    its manifest then has no slices, and its sources cannot be restored from it. ``points`` are
-    offsets in the stored bytes, besides the start, at which decoding can begin, each with the
-    number of plain bytes before it, in order. ``table`` is the CSV or TSV dialect, as declared or
-    as decided for the data set.
+    its manifest then has no slices, and its sources cannot be restored from it. ``table`` is the
+    CSV or TSV dialect, as declared or as decided for the data set.
     """
 
     bucket: str
@@ -51,7 +49,6 @@ class Output:
     compression: Compression
     copied: bool = False
     columnar: Columnar | None = None
-    points: tuple[tuple[int, int], ...] = ()
     table: TableDialect | None = None
 
 

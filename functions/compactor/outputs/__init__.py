@@ -9,9 +9,9 @@ copies            sources whose bytes S3 copies
 known_contents    sources whose content a commit has already
 second_pass       the second reading of sources and output; row_recount: the same for rows
 pending           PendingOutput: stored, but not readable
-output_writer     writes an upload part by part; segments: encodes it in several threads
+output_writer     encodes an output in a thread and uploads it part by part
 verify            checks outputs against manifests, before the commit and after publication
 publish           makes a committed output readable
-restore           returns a source's content; slices, ranges: its part of an output
+restore           returns a source's content; slices: its part of an output
 mapping           which output holds which source (pure)
 """

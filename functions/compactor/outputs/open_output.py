@@ -124,7 +124,6 @@ class OpenOutput:
             records=sum(row.facts.records for row in self._rows if row.facts is not None),
             format=self.signature.format,
             compression=self._compression,
-            points=tuple(writer.points),
             table=self._table,
         )
 
@@ -144,7 +143,6 @@ class OpenOutput:
         if not self._begun:
             self._begun = True
             self._write_frame(self._framer.opening())
-        self._writer.begin_source()
         self._start = self._writer.plain_bytes
 
     def _place_stream(

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from compactor.errors import IntegrityError, InvalidInput, ObjectMissing
 from compactor.log.entries import Commit
 from compactor.log.manifest import ManifestRow
-from compactor.model import SourceObject
-from compactor.outputs import ranges, slices
+from compactor.model import Compression, SourceObject
+from compactor.outputs import slices
 from compactor.ports import ObjectStore
+from compactor.sizes import MIB
+
+# Size of one GET of an uncompressed output.
+_RANGE_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ def require_bytes(found: Found) -> None:
 def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
     """Yield the found rows with their sources' plain bytes in pieces, in manifest order.
 
-    For a few sources of many, only ranges of the output are read, if decoding can begin in it.
+    An output is read once, up to the last of these sources; of an uncompressed one only from the
+    first of them.
 
     For a server-side copy, the bytes are those that were stored. The pieces of one row must be
     consumed before the next row is requested. They are checked against the size and the checksum
@@ -106,16 +111,27 @@ def restore(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Ite
         UnreadableSource: while iterating, if the output does not decompress.
     """
     require_bytes(found)
+    start, end = 0, None
     output = found.commit.output
+    if output is not None and output.compression is Compression.NONE and not output.copied:
+        start = min((row.offset for row in found.rows if row.length), default=0)
+        end = max(row.offset + row.length for row in found.rows)
+    pieces = _plain_pieces(found, start, end, store)
+    for row, own in slices.restored_from(found.rows, pieces, start):
+        yield row, slices.checked(row, own, found.commit)
+
+
+def _plain_pieces(found: Found, start: int, end: int | None, store: ObjectStore) -> Iterator[bytes]:
+    """Yield the plain bytes of an output; with ``end``, only those of this range."""
+    output = found.commit.output
+    if output is None:
+        return
     try:
-        parts = None if output is None else ranges.stretches(output, found.rows)
-        if output is None or parts is None:
-            yield from _from_whole(found, store)
+        if end is None:
+            yield from slices.plain_pieces(output, store.open(output.bucket, output.key))
             return
-        for part in parts:
-            pieces = ranges.decoded(output, part, store)
-            for row, own in slices.restored_from(part.rows, pieces, part.plain_at):
-                yield row, slices.checked(row, own, found.commit)
+        for at in range(start, end, _RANGE_BYTES):
+            yield store.get_range(output.bucket, output.key, at, min(_RANGE_BYTES, end - at))
     except ObjectMissing as error:
         raise IntegrityError(_gone(found)) from error
 
@@ -127,19 +143,3 @@ def _gone(found: Found) -> str:
         f"the output of commit {commit}{where} is gone: bring it back from a backup or its earlier"
         " versions; compactor verify --sources shows which of its sources still stand"
     )
-
-
-def _from_whole(found: Found, store: ObjectStore) -> Iterator[tuple[ManifestRow, Iterator[bytes]]]:
-    """Restore by reading the output from its start to the last wanted source."""
-    output = found.commit.output
-    left = {id(row) for row in found.rows}
-    stored = iter(()) if output is None else store.open(output.bucket, output.key)
-    for row, pieces in slices.restored(found.commit, stored):
-        if id(row) in left:
-            left.remove(id(row))
-            yield row, slices.checked(row, pieces, found.commit)
-        else:
-            for _ in pieces:
-                continue
-        if not left:
-            return
